@@ -81,9 +81,8 @@ impl AllReduce {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
             window,
-            // One word per rank, in which only that rank contributes a value, so that a sum shows its contributors. Before
-            // them, the
-            // first chunk of an operation has the digest, and other chunks have a zero.
+            // One word per rank, in which only that rank contributes a value, so that a sum shows its contributors. Before them,
+            // the first chunk of an operation has the digest, and other chunks have a zero.
             values_per_packet: u16::from(bounds.ranks) + 1,
             values_per_round: 0,
             first_chunk: bounds.first_chunk,
@@ -127,8 +126,7 @@ impl AllReduce {
             .unwrap_or_else(all_cells)
     }
 
-    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are
-    /// asked.
+    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
     fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();

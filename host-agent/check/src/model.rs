@@ -162,8 +162,7 @@ pub trait Model {
     /// receiver, `from` may become that node: the frame must already be in flight, which the checker verifies.
     fn mask(&self, frame: &mut Frame) -> Vec<Frame>;
 
-    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies this; a wrong assumption costs
-    /// time.
+    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies this; a wrong assumption costs time.
     fn is_idle(&self, frame: &Frame) -> bool {
         let _ = frame;
         false

@@ -19,8 +19,7 @@ pub struct Search {
     pub wrong: bool,
     /// Whether a state without progress ends the search. Otherwise it is ignored.
     pub stuck: bool,
-    /// Whether a state in which all tasks are done, but a further one does not work, ends the search. Otherwise it is
-    /// ignored.
+    /// Whether a state in which all tasks are done, but a further one does not work, ends the search. Otherwise it is ignored.
     pub leaks: bool,
     /// Whether nodes with equal states are compared in their further behavior, which takes long.
     pub compares: bool,
@@ -295,8 +294,7 @@ impl<'m, M: Model> Run<'m, M> {
         Ok(())
     }
 
-    /// Verifies that no node in progress returns to an earlier state: so each step of progress is permanent, and progress
-    /// ends.
+    /// Verifies that no node in progress returns to an earlier state: so each step of progress is permanent, and progress ends.
     fn no_way_back(&mut self) -> Result<(), Broken> {
         let machines = &self.parts.machines;
         let len = machines.len();

@@ -36,8 +36,7 @@ pub enum Rule {
     Full,
     /// A slot has two versions. Without this rule, it has one.
     Versions,
-    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before
-    /// suffice.
+    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before suffice.
     Window,
     /// A worker may only use its own port. Without this rule, any port.
     Port,
@@ -252,8 +251,7 @@ impl Switch {
         cells.join(", ")
     }
 
-    /// Processes a frame of the child with this number. Returns the sum to send, if any, and whether it is for the sender
-    /// alone.
+    /// Processes a frame of the child with this number. Returns the sum to send, if any, and whether it is for the sender alone.
     pub fn take(&mut self, frame: &Frame, child: u8) -> Option<(Vec<u8>, bool)> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
         let forges = packet.worker() != u16::from(child) && !self.is_without(Rule::Port);

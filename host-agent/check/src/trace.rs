@@ -35,8 +35,7 @@ pub(crate) fn find<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Foun
     })
 }
 
-/// Each state of a path is the representative of its permutations; this returns events that lead through one permutation of
-/// each.
+/// Each state of a path is the representative of its permutations; this returns events that lead through one permutation of each.
 fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happening>, Broken> {
     let mut happenings = Vec::new();
     let mut state = run.parts.first.clone();

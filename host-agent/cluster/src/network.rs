@@ -198,8 +198,7 @@ impl Link {
 
     /// Time at which a frame's last bit has left; `None` if the queue was full.
     ///
-    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual
-    /// schedule).
+    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual schedule).
     pub fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now_ns);

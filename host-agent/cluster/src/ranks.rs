@@ -448,8 +448,7 @@ impl<S: RankSwitch> Run<'_, S> {
         self.send_down(mark.max(passed), out);
     }
 
-    /// Sends the switches' frames over the ranks' links, and schedules a poll of the links between switches, which do not
-    /// mark.
+    /// Sends the switches' frames over the ranks' links, and schedules a poll of the links between switches, which do not mark.
     fn send_down(&mut self, mark: Mark, out: Vec<(WorkerId, Vec<u8>)>) {
         let now_ns = self.now_ns;
         for (to, frame) in out {

@@ -38,8 +38,7 @@ pub struct Sent {
 }
 
 impl Builder {
-    /// A builder for ranks with these input and output lengths in elements. `tile`: maximum elements per step; `None`: no
-    /// limit.
+    /// A builder for ranks with these input and output lengths in elements. `tile`: maximum elements per step; `None`: no limit.
     pub fn new(
         lens: &[(usize, usize)],
         element_bytes: usize,
@@ -82,8 +81,7 @@ impl Builder {
         span
     }
 
-    /// Puts a range of one rank into an equally long range of another rank, which waits for it. An empty range generates
-    /// nothing.
+    /// Puts a range of one rank into an equally long range of another rank, which waits for it. An empty range generates nothing.
     ///
     /// Earlier accesses to the target are not considered: they belong to the other rank, and messages must order them.
     /// [`crate::verify()`] checks that they do.

@@ -1,5 +1,4 @@
-//! Congestion control: the number of chunks in flight, and the order in which they are sent (`docs/protocol.md`,
-//! "Congestion").
+//! Congestion control: the number of chunks in flight, and the order in which they are sent (`docs/protocol.md`, "Congestion").
 
 mod queue;
 mod window;

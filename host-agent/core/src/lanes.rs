@@ -104,8 +104,7 @@ impl<Own> Lane<Own> {
         }
     }
 
-    /// Appends the fields that determine the lane's further behavior (`state.rs` of this crate), and returns the owner's
-    /// part.
+    /// Appends the fields that determine the lane's further behavior (`state.rs` of this crate), and returns the owner's part.
     pub fn state(&self, out: &mut Vec<u8>) -> &Own {
         let Self {
             state,
@@ -299,8 +298,7 @@ impl<Own: Default> Lanes<Own> {
     /// Records that an item first sent at `order` was answered, so it overtook every item whose last transmission is older. A
     /// retransmitted item counts only if even its first transmission came later (Karn's argument).
     ///
-    /// A lane that enough chunks have overtaken queues `what`, at most `limit` times. Returns the number of lanes that do so
-    /// now.
+    /// A lane that enough chunks have overtaken queues `what`, at most `limit` times. Returns the number of lanes that do so now.
     pub fn count_overtaken(&mut self, order: u64, what: Send, limit: u32) -> u64 {
         let threshold = self.fast_threshold;
         if threshold == 0 {
@@ -348,8 +346,7 @@ impl<Own: Default> Lanes<Own> {
         self.earliest_ns
     }
 
-    /// Whether a lane may be due. If so, the caller must check all lanes, and each lane that is not due calls `wake_at`
-    /// again.
+    /// Whether a lane may be due. If so, the caller must check all lanes, and each lane that is not due calls `wake_at` again.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.earliest_ns;
         if is_due {
@@ -391,8 +388,7 @@ impl<Own: Default> Lanes<Own> {
         }
     }
 
-    /// Appends the fields that determine the lanes' further behavior, without times and statistics (`state.rs` of this
-    /// crate).
+    /// Appends the fields that determine the lanes' further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>, put_own: impl Fn(&Lane<Own>, &Own, &mut Vec<u8>)) {
         let Self {
             lanes,

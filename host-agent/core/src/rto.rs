@@ -20,8 +20,7 @@ pub struct Retransmission {
     pub max_closing_timeouts: u32,
     /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0 disables this.
     pub fast_threshold: u32,
-    /// Number of answers "others are missing" after which a rank asks those others; most contributions are then merely in
-    /// flight.
+    /// Number of answers "others are missing" after which a rank asks those others; most contributions are then merely in flight.
     pub ask_after: u32,
 }
 

@@ -4,8 +4,7 @@
 //! clocks, timeouts, round trips and counters are left out, and so are settings that only those steer. A machine with a limit
 //! on timeouts, or with retransmission ahead of its timeout (`fast_threshold`), depends on more than these bytes.
 //!
-//! Each `state` destructures its machine without `..`, so that adding a field forces a decision whether it belongs to the
-//! state.
+//! Each `state` destructures its machine without `..`, so that adding a field forces a decision whether it belongs to the state.
 
 /// Appends fields to a state. Every list begins with its length, so that different states have different bytes.
 pub(crate) trait Put {

@@ -297,8 +297,7 @@ impl Sums {
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
         let contributors = self.fewest(&sums);
-        // SAFETY: the caller guarantees capacity for `length` values of this type at this address, which nothing else
-        // accesses.
+        // SAFETY: the caller guarantees capacity for `length` values of this type at this address, which nothing else accesses.
         unsafe {
             match (self.writes, &sums.values) {
                 (Writes::Nothing, _) => {}

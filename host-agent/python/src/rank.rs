@@ -115,10 +115,9 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, the number of these children, and that of the topmost
-    /// switch; `None` if a single switch sums all. `values` is the number of values per frame in the switch's program.
-    /// `agent` is the socket of a daemon that owns the interface. `deadline` is the time in seconds after which a chunk may
-    /// be closed with `quorum` contributors; late values are dropped, or join the next sum of the same key if `late` is
-    /// `next`.
+    /// switch; `None` if a single switch sums all. `values` is the number of values per frame in the switch's program. `agent` is
+    /// the socket of a daemon that owns the interface. `deadline` is the time in seconds after which a chunk may be closed with
+    /// `quorum` contributors; late values are dropped, or join the next sum of the same key if `late` is `next`.
     #[new]
     /// `transport` carries frames between the rank and its switch: `udp` or `rdma`.
     #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
@@ -202,11 +201,10 @@ impl Rank {
         Ok(first.map_err(told)?.0)
     }
 
-    /// Joins, with the first chunk from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does not answer
-    /// the others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically with the
-    /// seed `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the
-    /// beginning, since no switch was found. The rank's counters and its unfinished chunk are served at the address
-    /// `metrics`.
+    /// Joins, with the first chunk from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does not answer the
+    /// others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically with the seed
+    /// `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the beginning, since
+    /// no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
     #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
         metrics = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]

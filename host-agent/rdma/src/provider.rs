@@ -264,8 +264,7 @@ pub trait Provider {
     /// Connects a queue pair: changes its state to RTR, then to RTS.
     fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError>;
 
-    /// Sets the maximum number of unacknowledged packets of a connected queue pair. Devices have no such limit, and ignore
-    /// it.
+    /// Sets the maximum number of unacknowledged packets of a connected queue pair. Devices have no such limit, and ignore it.
     fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ProviderError> {
         let _ = (qpn, window);
         Ok(())

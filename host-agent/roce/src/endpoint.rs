@@ -189,8 +189,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets the maximum number of unacknowledged packets of a queue pair in RTS. Packets in flight beyond it remain in
-    /// flight.
+    /// Sets the maximum number of unacknowledged packets of a queue pair in RTS. Packets in flight beyond it remain in flight.
     pub fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ModifyError> {
         let index = self.index(qpn).ok_or(ModifyError::UnknownQp(qpn))?;
         if let Some(slot) = &mut self.qps[index] {

@@ -1,5 +1,4 @@
-//! RoCEv2 in user space, without I/O: packets, and the state machines of reliable and unreliable connections
-//! (`docs/rdma.md`).
+//! RoCEv2 in user space, without I/O: packets, and the state machines of reliable and unreliable connections (`docs/rdma.md`).
 //!
 //! ```text
 //!  post_send, post_receive ─▶ ┌──────────┐ ─▶ poll_completion

@@ -9,8 +9,7 @@ use std::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Bytes of a region, owned by the driver. This crate keeps no reference to them between calls, so they may lie in shared
-/// memory.
+/// Bytes of a region, owned by the driver. This crate keeps no reference to them between calls, so they may lie in shared memory.
 pub trait Buffer {
     /// Length in bytes.
     fn len(&self) -> usize;

@@ -45,8 +45,7 @@ impl fmt::Display for Psn {
 pub struct Place(u64);
 
 impl Place {
-    /// Position of the first packet. One cycle of PSNs is left before it, for packets of another generation that seem
-    /// earlier.
+    /// Position of the first packet. One cycle of PSNs is left before it, for packets of another generation that seem earlier.
     pub fn first(psn: Psn) -> Self {
         Self((1 << BITS) + u64::from(psn.0))
     }

@@ -171,8 +171,7 @@ fn is_unplugged(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// Waits for frames and passes each to `handle`: waits for the first for at most `timeout`, then takes those that have
-/// arrived.
+/// Waits for frames and passes each to `handle`: waits for the first for at most `timeout`, then takes those that have arrived.
 fn receive(
     frames: &mut dyn Frames,
     timeout: Duration,

@@ -22,8 +22,7 @@ const PACE: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
-    /// To a server: from now on switches sum these parts. The server answers with
-    /// [`Line::Replanned`](super::Line::Replanned).
+    /// To a server: from now on switches sum these parts. The server answers with [`Line::Replanned`](super::Line::Replanned).
     Replan {
         /// Parts, in the form of `--part`.
         parts: Vec<PartOf>,

@@ -255,8 +255,7 @@ pub struct Member {
 
 impl Member {
     /// Descriptors that keep this rank in its job, and its interface open. A forked child process must close them, since it
-    /// inherits them without being a rank. The child must neither use nor drop this value: the thread exists only in the
-    /// parent.
+    /// inherits them without being a rank. The child must neither use nor drop this value: the thread exists only in the parent.
     pub fn descriptors(&self) -> &[RawFd] {
         &self.descriptors
     }

@@ -21,8 +21,7 @@ use crate::collective::CollectiveError;
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
-/// Maximum time for the daemon's answer. For some questions it probes a switch, which takes ten timeouts if the switch is
-/// silent.
+/// Maximum time for the daemon's answer. For some questions it probes a switch, which takes ten timeouts if the switch is silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum time for the answer to a status request, which involves no switch.
 const PATIENCE_OF_STATUS: Duration = Duration::from_secs(5);

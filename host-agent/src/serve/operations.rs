@@ -86,8 +86,7 @@ impl Room {
         fits
     }
 
-    /// Waits for capacity for an operation's values, which may be at most the whole; returns `false` once the client has
-    /// left.
+    /// Waits for capacity for an operation's values, which may be at most the whole; returns `false` once the client has left.
     fn take(&self, bytes: u64) -> bool {
         let full =
             |held: &mut Held| !held.is_closed && held.bytes.saturating_add(bytes) > self.bytes;

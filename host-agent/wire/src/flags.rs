@@ -21,8 +21,7 @@ impl Flags {
     /// UPDATE: its chunk may be closed, so it counts only in a cell that was opened and not forgotten since. SUM that answers
     /// a probe: the cell is opened and was not forgotten.
     pub const TIMED: Self = Self(1 << 4);
-    /// UPDATE that contributes: closes the chunk, so the switch waits for no more workers. UPDATE with `PROBE`: opens the
-    /// cell.
+    /// UPDATE that contributes: closes the chunk, so the switch waits for no more workers. UPDATE with `PROBE`: opens the cell.
     pub const CLOSE: Self = Self(1 << 5);
     /// SUM: sent by a rank that has taken and kept it, not by the switch.
     pub const KEPT: Self = Self(1 << 6);

@@ -60,8 +60,7 @@ pub const FRAME_VALUES: [u16; 4] = [32, 64, 256, 2048];
 /// Length in bytes of a packet with [`VALUES_PER_PACKET`] values, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
 
-/// Maximum number of children (workers, or switches one level below) that one switch sums: the width of the contributor
-/// bitmap.
+/// Maximum number of children (workers, or switches one level below) that one switch sums: the width of the contributor bitmap.
 pub const MAX_CHILDREN: u8 = 64;
 
 /// Maximum number of workers of a job.

@@ -32,8 +32,7 @@ pub struct Packet<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Wraps a buffer without a check; accessors panic if it is too short. Meant for a buffer that the caller is about to
-    /// fill.
+    /// Wraps a buffer without a check; accessors panic if it is too short. Meant for a buffer that the caller is about to fill.
     pub fn new_unchecked(buffer: T) -> Self {
         Self { buffer }
     }

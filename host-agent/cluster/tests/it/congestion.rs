@@ -120,9 +120,8 @@ fn at_one_server(
     )
 }
 
-/// The server's link is well used after the start, whose cost is the same for few chunks and for more. 64 workers with one
-/// chunk each fill a queue of 64 frames; if it marks, no worker has a second chunk in flight, which is less than the link
-/// carries.
+/// The server's link is well used after the start, whose cost is the same for few chunks and for more. 64 workers with one chunk
+/// each fill a queue of 64 frames; if it marks, no worker has a second chunk in flight, which is less than the link carries.
 #[test]
 fn the_incast_of_64_workers_at_one_server_does_not_collapse() {
     let sizes: &[_] = match runs_all() {

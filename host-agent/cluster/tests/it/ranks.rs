@@ -294,9 +294,8 @@ fn loss_costs_what_was_lost() {
     assert!(load < 1.13, "{load}");
 }
 
-/// On full links, losses cost little more time than the transmission of their bytes: later chunks reveal them, also if the
-/// probe, its answer or the retransmission was lost. Retransmissions wait in a short queue, and lanes that were held up go
-/// first.
+/// On full links, losses cost little more time than the transmission of their bytes: later chunks reveal them, also if the probe,
+/// its answer or the retransmission was lost. Retransmissions wait in a short queue, and lanes that were held up go first.
 #[test]
 fn loss_costs_little_time() {
     const CHUNKS: usize = 30_000;
@@ -326,8 +325,7 @@ fn loss_costs_little_time() {
     let (free_ns, counters) = took(0.0);
     let probes: u64 = counters.iter().map(|counted| counted.probes).sum();
     assert!(probes < 8 * CHUNKS as u64 / 100, "{probes}");
-    // Values are sent 1.02 and 1.11 times; probes add 0.005 and 0.03. The last chunks have no later ones, and wait for
-    // timeouts.
+    // Values are sent 1.02 and 1.11 times; probes add 0.005 and 0.03. The last chunks have no later ones, and wait for timeouts.
     let losses = [(0.05, 1.2), (0.01, 1.08)];
     let count = if runs_all() { losses.len() } else { 1 };
     for &(loss, most) in &losses[..count] {

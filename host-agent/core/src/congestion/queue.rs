@@ -4,11 +4,10 @@
 //! catches up with the others. The window limits first transmissions alone: a lane that waits for other ranks' values sends
 //! nothing, but counts as in flight.
 //!
-//! Windows of ranks need not agree, and a shrinking window may be full of items that other ranks have not sent. If that held
-//! for each rank, no item would ever complete. So the lowest item passes regardless of the window if no lower item is in
-//! flight: everything below the lowest incomplete item is answered in the end at every rank, and then every rank sends that
-//! item.
-//! every rank sends it.
+//! Windows of ranks need not agree, and a shrinking window may be full of items that other ranks have not sent. If that held for
+//! each rank, no item would ever complete. So the lowest item passes regardless of the window if no lower item is in flight:
+//! everything below the lowest incomplete item is answered in the end at every rank, and then every rank sends that item. every
+//! rank sends it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,6 @@
 //! The congestion window: the maximum number of chunks in flight.
 //!
-//! Three signals show that it is too large. They are evaluated once per round, the time in which one window is sent and
-//! answered:
+//! Three signals show that it is too large. They are evaluated once per round, the time in which one window is sent and answered:
 //!
 //! - *marks*: a queue on the path was long when the frame passed it. The window shrinks by half of the smoothed share of
 //!   marked answers (DCTCP, RFC 8257).
@@ -20,8 +19,7 @@ const INITIAL: u32 = 32;
 const MARK_FLOOR: u32 = 4;
 /// Lower bound of a window that losses shrink: later chunks must be in flight to detect a loss.
 const LOSS_FLOOR: u32 = 16;
-/// Lower bound of a window that delay shrinks: on few cores a process waits for its turn, and must then have chunks to
-/// process.
+/// Lower bound of a window that delay shrinks: on few cores a process waits for its turn, and must then have chunks to process.
 const DELAY_FLOOR: u32 = 32;
 /// Gain of the smoothed share of marked answers (RFC 8257: g).
 const GAIN: f64 = 1.0 / 16.0;
@@ -156,8 +154,7 @@ impl CongestionWindow {
         self.calm_rounds = 0;
     }
 
-    /// Records an answered chunk. `next_order`: order of the next transmission; `refused`: times that the window was too
-    /// small.
+    /// Records an answered chunk. `next_order`: order of the next transmission; `refused`: times that the window was too small.
     pub fn answered(&mut self, now_ns: u64, answer: Answered, next_order: u64, refused: u64) {
         let is_marked = answer.mark == super::Mark::Congested;
         self.marks += u64::from(is_marked);

@@ -220,8 +220,7 @@ mod tests {
         }
     }
 
-    /// Errors come close to the bound: by rounding of the result, and by rounding of the ranks if the exponent is far too
-    /// large.
+    /// Errors come close to the bound: by rounding of the result, and by rounding of the ranks if the exponent is far too large.
     #[test]
     fn the_bound_is_close() {
         let reached = |blocks: &[Vec<f32>], spare, rounding| {

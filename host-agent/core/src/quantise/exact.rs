@@ -83,8 +83,7 @@ fn decode_one(bits: u32, place: &[u8]) -> f64 {
     let words = place.as_chunks::<WORD>().0;
     for (at, (digit, word)) in digits.iter_mut().zip(words).enumerate() {
         let sum = i64::from(i32::from_be_bytes(*word)) + carry;
-        // Round the carry to the nearest: everything below the first nonzero digit is then smaller than it, so nothing
-        // cancels.
+        // Round the carry to the nearest: everything below the first nonzero digit is then smaller than it, so nothing cancels.
         carry = if at + 1 < words.len() {
             (sum + (1 << (bits - 1))) >> bits
         } else {

@@ -1,17 +1,16 @@
 //! Summation by the ranks themselves while no switch answers.
 //!
-//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. A rank that receives
-//! nothing from the switch sends its values to the chunk's host by GIVE. The host answers by GIVEN as a switch answers by
-//! SUM, and sends the complete sum to all ranks. So each link carries 2 (n − 1) / n times the values in each direction, as in
-//! a ring.
+//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. A rank that receives nothing
+//! from the switch sends its values to the chunk's host by GIVE. The host answers by GIVEN as a switch answers by SUM, and sends
+//! the complete sum to all ranks. So each link carries 2 (n − 1) / n times the values in each direction, as in a ring.
 //!
 //! Why this is safe, also in the middle of an operation: to a rank, the host is a switch that has forgotten all cells
 //! (`docs/protocol.md`, "Ranks ask each other"). A contribution has the same bits wherever it is sent, so the complete sum is
 //! the same at the switch and at the host.
+//!
 //! Why this terminates: a chunk completes where all ranks have contributed. When a host answers that others are missing, the
 //! rank sends those others ASK with `AGAIN`, and they give their values to the host as well, whatever they know of the
 //! switch. While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
-//! While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 
 use wire::{Flags, Kind, Packet, Repr};
 

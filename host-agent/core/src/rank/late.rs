@@ -1,9 +1,8 @@
 //! Deadlines: after some time a chunk's sum is that of the present contributions, and late ranks receive that sum.
 //!
-//! A rank whose chunk waits for longer than the deadline probes the switch for the contributors. If they reach the quorum,
-//! the rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and adds
-//! nothing afterwards. It answers the values of a late rank with that sum. So all ranks take the same sum of the same
-//! contributors.
+//! A rank whose chunk waits for longer than the deadline probes the switch for the contributors. If they reach the quorum, the
+//! rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and adds nothing
+//! afterwards. It answers the values of a late rank with that sum. So all ranks take the same sum of the same contributors.
 //!
 //! A late rank may be further behind than the switch's memory. So every rank keeps the last sums of each slot, and no rank
 //! closes a chunk if a missing rank might then need a sum that is no longer kept.
@@ -323,8 +322,7 @@ impl Rank {
         Received::Early
     }
 
-    /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have
-    /// it.
+    /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.
     pub(super) fn takes(&self, slot: usize, repr: &Repr, everyone: WorkerSet) -> Option<bool> {
         let contributors = WorkerSet(repr.contributors);
         if contributors == everyone {
@@ -414,8 +412,7 @@ impl Rank {
         }
     }
 
-    /// Adds the late values of the previous operation of the same key to an operation's values. Returns whether there were
-    /// any.
+    /// Adds the late values of the previous operation of the same key to an operation's values. Returns whether there were any.
     pub(super) fn add_residual(&mut self, values: &mut Values, reduction: Reduction) -> bool {
         // They stay for the next operation if this rank gives nothing to this one.
         let key = reduction.key.filter(|_| reduction.share.gives());

@@ -32,8 +32,7 @@ pub struct Sums {
     pub partial: Vec<Partial>,
 }
 
-/// Reason why an operation has no sums: some rank's values include NaN or infinity. The rank continues with the next
-/// operation.
+/// Reason why an operation has no sums: some rank's values include NaN or infinity. The rank continues with the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
 pub struct NonFinite {

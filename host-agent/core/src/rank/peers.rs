@@ -150,8 +150,7 @@ impl Peers {
             .min()
     }
 
-    /// Repeats unanswered questions, and returns the first rank that has exceeded its time, with the chunk that it was asked
-    /// for.
+    /// Repeats unanswered questions, and returns the first rank that has exceeded its time, with the chunk that it was asked for.
     pub fn check(&mut self, now_ns: u64) -> Option<(WorkerId, ChunkId)> {
         for peer in 0..self.asked.len() {
             let Some(asked) = self.asked[peer] else {

@@ -10,8 +10,7 @@ use crate::state::Put;
 use wire::{Flags, HEADER_LEN, Packet};
 
 impl Rank {
-    /// Appends the fields that determine this rank's further behavior, without times and statistics (`state.rs` of this
-    /// crate).
+    /// Appends the fields that determine this rank's further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,

@@ -41,8 +41,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// Adds values of the same type and number, integers modulo their range. Returns `false`, and adds nothing, if they
-    /// differ.
+    /// Adds values of the same type and number, integers modulo their range. Returns `false`, and adds nothing, if they differ.
     pub fn add(&mut self, others: &Self) -> bool {
         if self.len() != others.len() {
             return false;

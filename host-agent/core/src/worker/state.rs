@@ -4,8 +4,7 @@ use super::{Event, Worker};
 use crate::state::Put;
 
 impl Worker {
-    /// Appends the fields that determine this worker's further behavior, without times and statistics (`state.rs` of this
-    /// crate).
+    /// Appends the fields that determine this worker's further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,

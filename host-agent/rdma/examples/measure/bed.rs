@@ -44,8 +44,7 @@ pub struct Bridge;
 
 impl Bridge {
     pub fn lay() -> Self {
-        // One processor receives all frames, so that the frames of a flow stay in order. Kernels before 6.3 lack this
-        // setting.
+        // One processor receives all frames, so that the frames of a flow stay in order. Kernels before 6.3 lack this setting.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mask = format!("{:x}", u32::MAX >> (32 - processors.min(32)));
         let _ = std::fs::write("/proc/sys/net/core/rps_default_mask", mask);

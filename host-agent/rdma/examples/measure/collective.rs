@@ -1,7 +1,6 @@
 //! `all_gather`, `all_to_all`: four ranks on a bridge with links of 200 Mbit/s, compared with the limit of the links.
 //!
-//! The bound is (N − 1)·m ÷ B: each rank's link receives the shards of all others. It excludes the headers, 1.4 % at MTU
-//! 4,096.
+//! The bound is (N − 1)·m ÷ B: each rank's link receives the shards of all others. It excludes the headers, 1.4 % at MTU 4,096.
 
 use std::time::{Duration, Instant};
 

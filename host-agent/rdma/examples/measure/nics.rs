@@ -1,8 +1,7 @@
 //! `nics`: two nodes of eight ranks that share 8, 4, 2 and 1 NICs of 50 Mbit/s: an all-gather, compared with the limit of the
 //! NICs.
 //!
-//! A node is a network namespace with this many interfaces. One thread executes its ranks, which reach each other through
-//! memory.
+//! A node is a network namespace with this many interfaces. One thread executes its ranks, which reach each other through memory.
 //! Each remote shard enters a node once, at the rank and NIC that `sharing::bind` chooses, and fans out inside.
 
 use std::time::{Duration, Instant};

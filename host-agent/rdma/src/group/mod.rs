@@ -207,8 +207,7 @@ impl<'p> Group<'p> {
         Self::meet_as(vec![provider], store, &[at], options)
     }
 
-    /// Joins as several ranks of one node, by the node's NICs, all executed by one thread. The rank in the options is
-    /// ignored.
+    /// Joins as several ranks of one node, by the node's NICs, all executed by one thread. The rank in the options is ignored.
     ///
     /// # Errors
     /// As [`Group::meet`].

@@ -1,5 +1,4 @@
-//! The common part of perftest's tests: two programs connect over TCP, exchange versions and keys, and connect their queue
-//! pairs.
+//! The common part of perftest's tests: two programs connect over TCP, exchange versions and keys, and connect their queue pairs.
 
 use std::time::Duration;
 

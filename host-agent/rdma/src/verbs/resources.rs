@@ -310,8 +310,7 @@ impl Drop for Resources {
             self.deregister(lkey);
         }
         let library = &self.device.library;
-        // SAFETY: each was created in `new` and is destroyed once, after everything created with it; all events are
-        // acknowledged.
+        // SAFETY: each was created in `new` and is destroyed once, after everything created with it; all events are acknowledged.
         unsafe {
             (library.destroy_cq)(self.cq.as_ptr());
             (library.destroy_comp_channel)(self.channel.as_ptr());

@@ -1,5 +1,4 @@
-//! Ranks in separate network namespaces on a bridge: collectives of all kinds, and the errors of ranks whose peer has
-//! departed.
+//! Ranks in separate network namespaces on a bridge: collectives of all kinds, and the errors of ranks whose peer has departed.
 
 use std::path::Path;
 use std::thread::JoinHandle;

@@ -116,8 +116,7 @@ impl Connection {
     }
 }
 
-/// UDP source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread
-/// connections.
+/// UDP source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread connections.
 fn source_port(one: Qpn, other: Qpn) -> u16 {
     let mixed = u64::from(one.bits()) * u64::from(other.bits());
     let folded = mixed ^ mixed >> 20 ^ mixed >> 40;

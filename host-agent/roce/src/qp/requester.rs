@@ -1,5 +1,4 @@
-//! The requester (IBA 9.7.2–9.7.3, 9.7.5.2): splits messages into packets, and retransmits packets until they are
-//! acknowledged.
+//! The requester (IBA 9.7.2–9.7.3, 9.7.5.2): splits messages into packets, and retransmits packets until they are acknowledged.
 //!
 //! ```text
 //!      una             next            sent                end

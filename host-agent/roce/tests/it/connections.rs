@@ -139,8 +139,7 @@ fn unreliable_connections_send_and_write() {
     );
 }
 
-/// Switches hash the source port to choose a path: each connection has one port, and different connections have different
-/// ones.
+/// Switches hash the source port to choose a path: each connection has one port, and different connections have different ones.
 #[test]
 fn source_ports_spread_connections() {
     let mut network = Network::new(1, 2);

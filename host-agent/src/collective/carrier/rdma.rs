@@ -221,8 +221,7 @@ struct Watches<'a> {
     taker: &'a mut dyn Takes,
     job: u16,
     everyone: u64,
-    /// Whether a switch has sent a SUM over UDP, as it does to a rank that is not registered. Ranks' copies are marked
-    /// `AGAIN`.
+    /// Whether a switch has sent a SUM over UDP, as it does to a rank that is not registered. Ranks' copies are marked `AGAIN`.
     is_forgotten: bool,
 }
 

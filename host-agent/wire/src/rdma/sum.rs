@@ -62,8 +62,7 @@ impl Target {
         })
     }
 
-    /// The WRITE that answers a registration with this PSN; its payload is [`Sum::answer_of`] with the bitmap of all
-    /// children.
+    /// The WRITE that answers a registration with this PSN; its payload is [`Sum::answer_of`] with the bitmap of all children.
     pub fn registered(&self, psn: u32) -> Write {
         Write {
             len: ANSWER_LEN as u32,

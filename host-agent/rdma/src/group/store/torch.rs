@@ -1,8 +1,6 @@
-//! Client of torch's `TCPStore` for servers of both protocol generations: the store that `torchrun` provides to its
-//! processes.
+//! Client of torch's `TCPStore` for servers of both protocol generations: the store that `torchrun` provides to its processes.
 //!
-//! A request is a byte followed by its content; numbers have 8 bytes in the machine's byte order, and texts follow their
-//! length.
+//! A request is a byte followed by its content; numbers have 8 bytes in the machine's byte order, and texts follow their length.
 //!
 //! | request | content | answer |
 //! |---|---|---|
