@@ -108,7 +108,6 @@ impl From<Errno> for DaemonError {
 /// since this thread takes the signals.
 ///
 /// The ranks end with the process, and the clients' connections close.
-/// With the process its ranks end; those who had connected see their connections end.
 pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);

@@ -1,7 +1,7 @@
 //! The operations of a rank: those that wait for capacity, and those in flight.
 //!
-//! The session's thread waits for none of it, so what is asked is answered at once. One thread waits for room, and gives operations
-//! to the rank in the order in which they came; another gives their sums back, which are done in the same order.
+//! The session's thread never waits for an operation, so it answers requests at once. One thread waits for room, and submits
+//! operations to the rank in the order of their requests; another thread returns their sums, which complete in the same order.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
-//! `write_cpu`: what a gigabyte of WRITEs of 1 MiB costs the processors of both ends, over veth, beside rings that only copy, and
-//! the kernel's TCP.
+//! `write_cpu`: processor time of both ends per gigabyte of WRITEs of 1 MiB over veth, compared with rings that only copy, and
+//! with the kernel's TCP.
 //!
-//! "Copies" sends as many bytes in frames of the same size: each payload is copied into the ring on one side and out of it on the
-//! other, and the receiver answers every 32nd frame, so that none is lost. All threads' time counts, and the kernel's for them.
+//! "copies" sends as many bytes in frames of the same size: one side copies each payload into the ring, the other side copies it
+//! out, and the receiver answers every 32nd frame, so that none is lost. The time of all threads counts, in user and kernel mode.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

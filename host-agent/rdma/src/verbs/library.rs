@@ -24,8 +24,8 @@ macro_rules! functions {
         impl Library {
             /// Opens the library of this name.
             ///
+            /// # Errors
             /// [`VerbsError::Library`], if the library is missing or lacks a function.
-            /// [`VerbsError::Library`]: it is not there, or lacks a function.
             pub fn open(name: &str) -> Result<Self, VerbsError> {
                 // SAFETY: libibverbs has no requirements for loading; the soname identifies it.
                 let opened = unsafe { libloading::Library::new(name) }.map_err(VerbsError::Library)?;
