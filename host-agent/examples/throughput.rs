@@ -43,14 +43,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Gives values to the switch, which gives back their sum
+    /// Sends values to the switch, which returns their sum
     Rank {
         #[command(flatten)]
         of: Of,
         #[arg(long)]
         rank: u16,
     },
-    /// Gives values to a server, which gives back their sum
+    /// Sends values to a server, which returns their sum
     Worker {
         #[command(flatten)]
         of: Of,
@@ -59,20 +59,20 @@ enum Role {
         #[arg(long, value_name = "MAC/IP")]
         server: Endpoint,
     },
-    /// Takes sums of the switch and answers them, or sums itself
+    /// Receives sums from the switch and answers them, or sums itself
     Server {
         #[command(flatten)]
         of: Of,
-        /// Whether the switch does not sum
+        /// Sum at the server, without the switch
         #[arg(long)]
         alone: bool,
-        /// A worker; repeat in the order of the ranks
+        /// Addresses of a worker; repeat in the order of the ranks
         #[arg(long = "worker", value_name = "MAC/IP", required = true)]
         workers: Vec<Endpoint>,
     },
 }
 
-/// What all members of a job are told alike.
+/// Settings that are equal at all members of a job.
 #[derive(Args)]
 struct Of {
     #[arg(long)]
@@ -81,7 +81,7 @@ struct Of {
     ranks: u16,
     #[arg(long)]
     window: u32,
-    /// What is summed at a time
+    /// Number of values per operation
     #[arg(long)]
     values: usize,
     #[arg(long)]

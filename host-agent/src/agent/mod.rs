@@ -32,22 +32,22 @@ use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
 use crate::train::reference_run;
 
-/// What an agent is.
+/// Role of an agent.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum AgentCommand {
     /// Train on a shard of the data, and send gradients.
     Worker(WorkerArgs),
     /// Keep the weights, apply summed gradients, answer with the new weights.
     Server(ServerArgs),
-    /// Do the same training in one process, without any network.
+    /// Run the same training in one process, without a network.
     Reference(ReferenceArgs),
-    /// Let processes without capabilities be ranks, through a Unix socket, until SIGTERM.
+    /// Serve ranks to processes without capabilities, over a Unix socket, until SIGTERM.
     Serve(ServeArgs),
-    /// Be a rank of a job whose values the switch sums: give values by a rule, and look whether the sums are right.
+    /// Take part as a rank in a job that the switch sums: submit generated values, and check the sums.
     AllReduce(AllReduceArgs),
-    /// Try and measure RDMA, in perftest's words: over RoCEv2 in user space, with any RDMA at the other end.
+    /// Test and measure RDMA with perftest's options: RoCEv2 in user space or a device, with any RDMA implementation as peer.
     RdmaPerf(RdmaPerfArgs),
-    /// Measure and check collectives over RDMA, in nccl-tests' words: this is one rank.
+    /// Measure and check collectives over RDMA with nccl-tests' options, as one rank.
     CollectivesPerf(CollectivesPerfArgs),
 }
 

@@ -40,7 +40,7 @@ impl DataType {
     }
 }
 
-/// How elements are combined.
+/// Reduction of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Op {
     Sum,

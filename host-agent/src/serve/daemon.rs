@@ -29,25 +29,25 @@ use crate::frames::{InterfaceFrames, Io};
 /// `weir-agent serve`
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ServeArgs {
-    /// The Unix socket that processes connect to (`WEIR_AGENT`).
+    /// Path of the Unix socket that processes connect to (`WEIR_AGENT`).
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
-    /// An interface whose ranks it serves, may be repeated; who names none is on the first.
+    /// An interface for ranks; may be repeated. A client that names no interface gets the first.
     #[arg(long = "iface", required = true, value_name = "NAME")]
     pub interfaces: Vec<String>,
-    /// How frames come and go: auto, rings or pnet.
+    /// Packet I/O: auto, rings or pnet.
     #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
     pub io: Io,
-    /// Who may connect: the socket's permissions.
+    /// Permissions of the socket, which decide who may connect.
     #[arg(long, default_value = "660", value_name = "OCTAL", value_parser = mode)]
     pub mode: u32,
-    /// Whose socket it is, such as root:training; without, that of who starts this.
+    /// Owner of the socket, such as root:training; without, the user and group of this process.
     #[arg(long, value_name = "USER[:GROUP]|:GROUP")]
     pub owner: Option<String>,
-    /// So many processes may be connected at a time.
+    /// Maximum number of connected processes.
     #[arg(long, default_value_t = 64, value_name = "NUMBER")]
     pub clients: usize,
-    /// So many MiB of values each of them may have under way.
+    /// Maximum size of the values that each of them may have in flight, in MiB.
     #[arg(long, default_value_t = 1_024, value_name = "MIB")]
     pub memory: u64,
 }

@@ -15,16 +15,16 @@ pub use model::{PARAMETERS, accuracy, gradient, initial_parameters};
 pub use reference::{Outcome, reference_run};
 pub use sgd::Sgd;
 
-/// What decides a run's outcome. Everything else, such as who sums and what the network loses, must not.
+/// Settings that determine a run's outcome. Nothing else may change it, such as which node sums, or which packets are lost.
 #[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Recipe {
     /// Seed of the initial weights and of the order of the samples.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many rounds are trained.
+    /// Number of training rounds.
     #[arg(long, default_value_t = 40)]
     pub rounds: u64,
-    /// Samples that each worker takes in a round.
+    /// Number of samples per worker and round.
     #[arg(long, default_value_t = 32)]
     pub batch: usize,
     /// Learning rate.
