@@ -1,5 +1,5 @@
 //! `cargo xtask model-check`: explores the configurations in `docs/model-checking.md`, and prints their rows.
-#![allow(clippy::disallowed_methods)] // The library is pure; how long it takes is measured here.
+#![allow(clippy::disallowed_methods)] // The library is pure; this program measures its running time.
 
 use std::process::ExitCode;
 

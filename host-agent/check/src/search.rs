@@ -248,8 +248,8 @@ impl<'m, M: Model> Run<'m, M> {
         Ok(Expanded::Fine)
     }
 
-    /// Whether a state makes no progress if everything in flight is lost and nothing afterwards; or, if all tasks are done,
-    /// whether a further one does not work.
+    /// Whether a state makes no progress if all frames in flight are lost and none afterwards; or, if all tasks are done,
+    /// whether a further task does not work.
     fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
         let machines = &self.parts.machines;
         let nodes: Vec<u32> = state.iter().map(|part| self.parts.machine(*part)).collect();

@@ -103,7 +103,7 @@ mod tests {
         };
         backlog.looked(late);
         assert_eq!(backlog.pause(), Some(LONGEST / 2));
-        // In time.
+        // Polled in time, before the queue was nearly empty.
         backlog.looked(look(now_ns + 300_000, 8));
         assert_eq!(backlog.pause(), Some(LONGEST / 2));
         for _ in 0..20 {

@@ -157,7 +157,7 @@ pub struct WorkerArgs {
     pub link: LinkArgs,
 }
 
-/// Who sums.
+/// The node that sums the updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ServerMode {
     /// A switch sums all updates.
@@ -263,7 +263,7 @@ impl TryFrom<String> for PartOf {
 /// A parameter server.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ServerArgs {
-    /// Who sums.
+    /// The node that sums the updates.
     #[arg(long)]
     pub mode: ServerMode,
     /// Addresses of a worker; repeat in the order of the ranks.

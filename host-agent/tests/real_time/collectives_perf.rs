@@ -144,7 +144,7 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
                 assert_eq!(report["out_of_bounds"], 0, "{report}");
                 assert_eq!(report["rank"], rank);
                 let rows = report["rows"].as_array().unwrap();
-                // By type and operation, by type and root, by operation and root; otherwise by size.
+                // One row per type and operation, per type and root, or per operation and root; otherwise one per size.
                 let expected = match (words[0], words.contains(&"all"), words.contains(&"-1")) {
                     ("barrier", ..) => 1,
                     ("all_reduce", true, _) => 10 * 4,

@@ -526,7 +526,7 @@ fn comparing_two_switches_finds_a_difference_and_nothing_else() {
         both.mismatches
     };
     assert_eq!(compare(Defect::None), []);
-    // In a frame; in a cell.
+    // The first defect shows in a frame, the second one in a cell.
     let frame = compare(Defect::OffByOne);
     assert!(frame[0].what.starts_with("frames"), "{}", frame[0]);
     let cell = compare(Defect::StaleValues);
