@@ -43,7 +43,7 @@ pub struct Opened {
 }
 
 /// Makes a provider announce its connections, if a run has asked for it. If the run does not reply, this prints a warning,
-/// makes no further announcement for [`PAUSE`], and lets the provider connect anyway.
+/// makes no further announcement for `PAUSE`, and lets the provider connect anyway.
 pub fn announce(provider: &mut dyn Provider) {
     let Some(socket) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
         return;
