@@ -1,9 +1,9 @@
-//! A member of a job that sums as fast as it goes, for `cargo xtask bench allreduce --row jobs_16`: a rank whose values the
+//! A member of a job that sums as fast as it can, for `cargo xtask bench allreduce --row jobs_16`: a rank whose values the
 //! switch sums, a worker of a parameter server, or that server.
 //!
-//! It says `ready`, is told on its standard input until when it goes on (nanoseconds of the machine's monotonic clock), looks at
-//! every value of every sum, and then prints one line of JSON: when each sum was there. All members send and receive the same
-//! way, through rings, so that who sums is all that differs.
+//! It prints `ready`, reads from its standard input the time of its end (nanoseconds of the machine's monotonic clock),
+//! checks every value of every sum, and finally prints one line of JSON with the time of each sum. All members send and
+//! receive in the same way, by rings, so that the place of the summation is the only difference.
 
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
@@ -24,15 +24,15 @@ use host_agent::frames::{
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::time::{ClockId, clock_gettime};
 
-/// Frames that are taken before what they brought about is sent, as a rank does.
+/// Maximum number of received frames that are processed before transmission, as in a rank.
 const BURST: usize = 64;
-/// One looks at the clock at least so often.
+/// Maximum interval between checks of the clock.
 const IDLE: Duration = Duration::from_millis(50);
-/// After the end others have gone: who still waits for a sum waits no longer than that.
+/// Maximum wait for a sum after the end, when other members have left.
 const GRACE_NS: u64 = 200_000_000;
-/// What a sum may be off, in parts of the largest.
+/// Allowed error of a sum, relative to the largest one.
 const OFF: f32 = 1e-6;
-/// Values are whole numbers below this.
+/// Values are integers from a range of this size.
 const GRAINS: usize = 251;
 
 #[derive(Parser)]
@@ -43,14 +43,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Gives values to the switch, which gives back their sum
+    /// Sends values to the switch, which returns their sum
     Rank {
         #[command(flatten)]
         of: Of,
         #[arg(long)]
         rank: u16,
     },
-    /// Gives values to a server, which gives back their sum
+    /// Sends values to a server, which returns their sum
     Worker {
         #[command(flatten)]
         of: Of,
@@ -59,20 +59,20 @@ enum Role {
         #[arg(long, value_name = "MAC/IP")]
         server: Endpoint,
     },
-    /// Takes sums of the switch and answers them, or sums itself
+    /// Receives sums from the switch and answers them, or sums itself
     Server {
         #[command(flatten)]
         of: Of,
-        /// Whether the switch does not sum
+        /// Sum at the server, without the switch
         #[arg(long)]
         alone: bool,
-        /// A worker; repeat in the order of the ranks
+        /// Addresses of a worker; repeat in the order of the ranks
         #[arg(long = "worker", value_name = "MAC/IP", required = true)]
         workers: Vec<Endpoint>,
     },
 }
 
-/// What all members of a job are told alike.
+/// Settings that are equal at all members of a job.
 #[derive(Args)]
 struct Of {
     #[arg(long)]
@@ -81,7 +81,7 @@ struct Of {
     ranks: u16,
     #[arg(long)]
     window: u32,
-    /// What is summed at a time
+    /// Number of values per operation
     #[arg(long)]
     values: usize,
     #[arg(long)]
@@ -117,7 +117,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Says that frames can be received, and gives the end, by [`now_ns`].
+/// Reports that frames can be received, and returns the time of the end, on the clock of [`now_ns`].
 fn until() -> Result<u64> {
     println!("ready");
     io::stdout().flush()?;
@@ -131,7 +131,7 @@ fn now_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| Duration::from(now).as_nanos() as u64)
 }
 
-/// What a rank gives: rank r has r + 1 times the same.
+/// The values of a rank: rank r contributes r + 1 times the same values.
 fn given(values: usize, times: usize) -> Vec<f32> {
     let grain = |index: usize| (index % GRAINS) as f32 - (GRAINS / 2) as f32;
     (0..values)
@@ -139,7 +139,7 @@ fn given(values: usize, times: usize) -> Vec<f32> {
         .collect()
 }
 
-/// The sums of all ranks, as they have to be.
+/// The correct sums over all ranks.
 struct Right(Vec<f32>);
 
 impl Right {
@@ -154,7 +154,7 @@ impl Right {
             .iter()
             .fold(0.0, |most: f32, sum| most.max(sum.abs()));
         for (index, (is, should)) in sums.zip(&self.0).enumerate() {
-            // A sum that is no number is not near anything.
+            // A sum that is NaN is not near anything.
             let is_near = (is - should).abs() <= OFF * largest;
             ensure!(is_near, "sum {index} is {is} and not {should}");
         }
@@ -187,7 +187,7 @@ fn rank_of(of: &Of, rank: u16) -> Result<serde_json::Value> {
                 };
                 right.holds(sums.into_iter())?;
             }
-            // The others have gone.
+            // The other members have left.
             Err(_) if now_ns() >= until_ns => break,
             Err(error) => return Err(error.into()),
         }
@@ -195,7 +195,7 @@ fn rank_of(of: &Of, rank: u16) -> Result<serde_json::Value> {
     Ok(said(&sums_ns))
 }
 
-/// Frames, and the time as the state machines want it.
+/// Transmission and reception of frames, with the time for the state machines.
 struct Line {
     me: Endpoint,
     frames: InterfaceFrames,
@@ -211,14 +211,14 @@ impl Line {
         })
     }
 
-    /// `passed` is what of queues is passed on to the receiver.
+    /// Sends a frame; `passed` is the congestion mark for the receiver.
     fn send(&mut self, to: Endpoint, passed: Mark, payload: &[u8]) -> Result<()> {
         build(&mut self.frame, self.me, to, payload);
         pass_mark(&mut self.frame, passed);
         Ok(self.frames.send(&self.frame)?)
     }
 
-    /// Sends what was kept, and gives what has come, up to a burst. Waits for it until `due_ns`.
+    /// Sends queued frames, and passes received ones to `take`, up to a burst. Waits for them until `due_ns`.
     fn turn(&mut self, due_ns: Option<u64>, mut take: impl FnMut(u64, Mark, &[u8])) -> Result<()> {
         self.frames.flush()?;
         let me = self.me;

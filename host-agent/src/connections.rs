@@ -1,5 +1,5 @@
-//! Tells who runs a scenario with which sequence numbers RDMA connections begin, before they do: so its switches can count from
-//! there. Where nobody asks, nothing happens.
+//! Announces the initial PSNs of RDMA connections to the run of a scenario before they are used, so that its switches can
+//! count from there. Without such a run, nothing happens.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -13,37 +13,37 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
 use rdma::{Provider, provider};
 use serde::{Deserialize, Serialize};
 
-/// Names the socket of who wants to know.
+/// Environment variable with the path of the run's Unix socket.
 pub const VARIABLE: &str = "WEIR_CONNECTIONS";
-/// The answer of who knows it now.
+/// Reply of the run once it knows the connection.
 pub const ACCEPTED: &str = "ok";
-/// Until then it is answered: a run looks every few milliseconds.
+/// Maximum wait for the reply: a run polls every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Who has not answered is left alone for so long.
+/// Time without announcements after the run has not replied.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Between two looks whether somebody takes calls.
+/// Interval of attempts to connect to the run.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A connection, as one end sees it: a line of JSON.
+/// A connection, as one end sees it; sent as a line of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opened {
-    /// This end.
+    /// Address of this end.
     pub local: Ipv4Addr,
-    /// The other.
+    /// Address of the peer.
     pub peer: Ipv4Addr,
-    /// The queue pair here.
+    /// Queue pair of this end.
     pub qp: u32,
-    /// The queue pair there.
+    /// Queue pair of the peer.
     pub peer_qp: u32,
-    /// The sequence number of the first packet from here.
+    /// PSN of the first packet from this end.
     pub psn: u32,
-    /// The same from there.
+    /// PSN of the first packet from the peer.
     pub peer_psn: u32,
 }
 
-/// Has a provider tell of its connections, if somebody wants to know. Who does not answer is told of on the standard error, is not
-/// asked again for a while, and keeps nobody from connecting.
+/// Makes a provider announce its connections, if a run has asked for it. If the run does not reply, this prints a warning,
+/// makes no further announcement for `PAUSE`, and lets the provider connect anyway.
 pub fn announce(provider: &mut dyn Provider) {
     let Some(socket) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
         return;
@@ -89,7 +89,7 @@ fn tell(path: &Path, opened: &Opened) -> io::Result<()> {
     }
 }
 
-/// Calls who listens there. The system would wait without end while too many wait to be taken.
+/// Connects to the run's socket. A blocking connect would wait without limit while the listener's queue is full.
 fn call(path: &Path) -> io::Result<UnixStream> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -127,7 +127,7 @@ mod tests {
         peer_psn: 6,
     };
 
-    /// What `tell` says to who answers so, and what it was told.
+    /// Result of `tell` with a listener that gives this reply, and the text that the listener received.
     fn told(answer: &'static str) -> (io::Result<()>, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

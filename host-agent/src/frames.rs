@@ -43,13 +43,13 @@ impl fmt::Display for Mac {
     }
 }
 
-/// Why a text is no address.
+/// Reason why a text is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Not six pairs of hexadecimal digits.
+    /// The text does not consist of six pairs of hexadecimal digits.
     #[error("`{0}` is no Ethernet address, such as 02:00:00:00:00:01")]
     Mac(String),
-    /// Not MAC/IP.
+    /// The text does not have the form MAC/IP.
     #[error("`{0}` is no Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1")]
     Endpoint(String),
 }
@@ -86,17 +86,17 @@ impl FromStr for Mac {
     }
 }
 
-/// Where an agent is.
+/// Addresses of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Mac,
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub ip: Ipv4Addr,
 }
 
 impl Endpoint {
-    /// Where an interface of this network namespace is.
+    /// Addresses of an interface in this network namespace.
     pub fn of(interface: &str) -> io::Result<Endpoint> {
         let wrong = |kind, what: String| io::Error::new(kind, what);
         let mut all = datalink::interfaces();
@@ -148,8 +148,8 @@ impl FromStr for Endpoint {
     }
 }
 
-/// Whom a frame for all workers of a job is addressed to: a multicast group of its own (239.87.69.x, "WE"), and the
-/// Ethernet group that RFC 1112 maps it to. Nobody's kernel answers a group that nobody has joined.
+/// Destination of frames for all workers of a job: the job's multicast group (239.87.69.x, "WE"), and the Ethernet group that
+/// RFC 1112 maps it to. No kernel joins this group, so no kernel answers it.
 pub fn group(job: u16) -> Endpoint {
     let low = (job & 0xff) as u8;
     Endpoint {
@@ -158,13 +158,13 @@ pub fn group(job: u16) -> Endpoint {
     }
 }
 
-/// Whom a frame is addressed to that the switches are to sum, for all workers of the job: what comes of it goes to the
-/// [`group`]. Another Ethernet address, so that switches which do not sum know up from down.
+/// Destination of frames that the switches sum for all workers of the job; the sum goes to the [`group`]. It has another
+/// Ethernet address, so that switches which do not sum can forward it upwards.
 pub fn sum(job: u16) -> Endpoint {
     beside_group(job, 0x02)
 }
 
-/// Whom a frame of `me` is addressed to that asks the switches that sum: what comes of it goes back to `me`.
+/// Destination of frames from `me` that the summing switches answer; the answer returns to `me`.
 pub fn asking(job: u16, me: Endpoint) -> Endpoint {
     Endpoint {
         ip: me.ip,
@@ -172,7 +172,7 @@ pub fn asking(job: u16, me: Endpoint) -> Endpoint {
     }
 }
 
-/// The group's address with another first byte.
+/// The group's addresses with another first byte of the Ethernet address.
 fn beside_group(job: u16, first: u8) -> Endpoint {
     let Endpoint { mac, ip } = group(job);
     let [_, rest @ ..] = mac.0;
@@ -183,7 +183,7 @@ fn beside_group(job: u16, first: u8) -> Endpoint {
     }
 }
 
-/// Puts the headers in front of an aggregation frame. `frame`'s former content is dropped.
+/// Builds a frame from the headers and an aggregation frame. The former content of `frame` is dropped.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.clear();
     frame.resize(HEADERS_LEN, 0);
@@ -210,11 +210,11 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
         udp.set_source(wire::UDP_PORT);
         udp.set_destination(wire::UDP_PORT);
         udp.set_length((ip_len - IPV4_LEN) as u16);
-        // The checksum stays 0, "none" (RFC 768): a switch changes the payload.
+        // The UDP checksum stays 0, "none" (RFC 768): a switch changes the payload.
     }
 }
 
-/// Gives a frame that was [built](build) the mark of what it answers: who is answered is told by the IP header.
+/// Sets the congestion mark of a frame from [`build`], in its IP header: the mark of the contribution that it answers.
 pub fn pass_mark(frame: &mut [u8], mark: Mark) {
     if mark == Mark::None {
         return;
@@ -228,7 +228,7 @@ pub fn pass_mark(frame: &mut [u8], mark: Mark) {
     }
 }
 
-/// What queues on the way have made of a frame that [`open`] takes.
+/// Congestion mark of a frame that [`open`] accepts.
 pub fn mark(frame: &[u8]) -> Mark {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new);
     match ip.is_some_and(|ip| ip.get_ecn() == ECN_CONGESTED) {
@@ -237,15 +237,14 @@ pub fn mark(frame: &[u8]) -> Mark {
     }
 }
 
-/// Who has sent a frame that [`open`] takes, as its IP header says; a switch that sums leaves there who sent what it made the sum
-/// of.
+/// Sender of a frame that [`open`] accepts, by its IP header; in a SUM, a switch leaves the sender of the UPDATE that
+/// completed it.
 pub fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new)?;
     Some(ip.get_source())
 }
 
-/// The aggregation frame in a frame that is addressed to `me` or to a group; `None` for everything else and for
-/// whatever is broken.
+/// The aggregation frame in a frame that is addressed to `me` or to a group; `None` for all other and for invalid frames.
 pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     let ethernet = EthernetPacket::new(frame)?;
     let to = ethernet.get_destination();
@@ -282,8 +281,8 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     Some(&bytes[UDP_LEN..udp_len])
 }
 
-/// The IPv4 header at the beginning of a packet, if it is whole and right and has no options. A frame of ours has none, and the
-/// switches read none that has: what they guard, a frame with options would pass by.
+/// The IPv4 header at the beginning of a packet, if it is complete, valid and without options. Our frames have no options,
+/// and switches do not parse frames with options, which would bypass their guard.
 fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
     const VERSION_AND_LEN: u8 = 0x45;
     let ip = Ipv4Packet::new(bytes)?;
@@ -295,7 +294,7 @@ fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
     is_right.then_some(ip)
 }
 
-/// The Internet checksum (RFC 1071) of all words: 0 over what holds its right checksum.
+/// The Internet checksum (RFC 1071) of all words: 0 if the data includes a correct checksum.
 fn internet_checksum(bytes: &[u8]) -> u16 {
     const NO_WORD: usize = usize::MAX;
     util::checksum(bytes, NO_WORD)
@@ -305,8 +304,8 @@ fn mac_addr(mac: Mac) -> MacAddr {
     mac.0.into()
 }
 
-/// A host that says that nobody there takes aggregation frames: the ICMP message "port unreachable" (RFC 792) about one of
-/// ours. Nobody says so of another: what comes of a third is none.
+/// The host that reports that none of its processes receives aggregation frames: an ICMP message "port unreachable" (RFC 792)
+/// about one of our frames. A host can report this only about itself; other reports give `None`.
 pub fn refused(frame: &[u8], me: Endpoint) -> Option<Ipv4Addr> {
     const PORT_UNREACHABLE: [u8; 2] = [3, 3];
     /// Type, code, checksum, and four bytes that are not used.
@@ -322,7 +321,7 @@ pub fn refused(frame: &[u8], me: Endpoint) -> Option<Ipv4Addr> {
     if !is_ours || !icmp.starts_with(&PORT_UNREACHABLE) || internet_checksum(icmp) != 0 {
         return None;
     }
-    // What is quoted of the packet may end after eight bytes of UDP.
+    // The quoted packet may end after eight bytes of UDP.
     let about = icmp.get(ICMP_LEN..)?;
     let udp = about.get(IPV4_LEN..)?;
     let about = Ipv4Packet::new(about)?;
@@ -407,8 +406,8 @@ mod tests {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let opened = open(&bad, endpoint(2));
-            // Free to change: the group bit of the destination, the sender, the source port; and a shorter length gives
-            // a shorter payload.
+            // These may change: the group bit of the destination, the source address, the source port; and a shorter length
+            // gives a shorter payload.
             let (byte, group_bit) = (bit / 8, bit == 0);
             let harmless = group_bit
                 || [6..12, 34..36, 38..40]
@@ -424,7 +423,7 @@ mod tests {
         for end in 0..good.len() {
             assert_eq!(open(&good[..end], endpoint(2)), None, "{end}");
         }
-        // A header length beyond the packet, and one below the minimum, with right checksums.
+        // A header length beyond the packet, and one below the minimum, with correct checksums.
         for first in [0x4f, 0x44] {
             let mut bad = good.clone();
             bad[14] = first;
@@ -433,7 +432,7 @@ mod tests {
         }
     }
 
-    /// Gives an IPv4 header that ends there its checksum.
+    /// Sets the checksum of an IPv4 header that ends at `end`.
     fn sign(frame: &mut [u8], end: usize) {
         frame[24..26].fill(0);
         let sum = internet_checksum(&frame[14..end]);
@@ -443,7 +442,7 @@ mod tests {
     #[test]
     fn a_frame_with_options_is_nobodys() {
         let mut frame = frame(b"payload");
-        // Two that do nothing, and the end.
+        // Two options without effect, and the end of the list.
         frame.splice(34..34, [1, 1, 1, 0]);
         frame[14] = 0x46;
         let len = (frame.len() - ETHERNET_LEN) as u16;
@@ -453,7 +452,7 @@ mod tests {
         assert_eq!(open(&frame, endpoint(2)), None);
     }
 
-    /// What `from` sends to host 1 about a frame that host 1 has sent to `about`.
+    /// The message from `from` to host 1 about a frame from host 1 to `about`.
     fn unreachable(from: u8, about: u8) -> Vec<u8> {
         let mut quoted = Vec::new();
         build(&mut quoted, endpoint(1), endpoint(about), b"payload");
@@ -484,7 +483,7 @@ mod tests {
         for end in 0..good.len() {
             assert_eq!(refused(&good[..end], endpoint(1)), None, "{end}");
         }
-        // Neither of the headers, nor of the message, a bit is another unseen but for who has sent the frame on Ethernet.
+        // No bit of the headers or of the message may change unnoticed, except for the Ethernet source address.
         for bit in (0..good.len() * 8).filter(|bit| !(6..12).contains(&(bit / 8))) {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);

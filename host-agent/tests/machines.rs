@@ -1,7 +1,8 @@
-//! `weir-agent rdma-perf --way verbs` where there is a device: in a virtual machine with Debian's kernel and rxe, against Debian's
-//! programs in another, and against RDMA in user space here. Skipped by name without QEMU, the machines' image or tap interfaces.
+//! `weir-agent rdma-perf --way verbs` with a device: in a virtual machine with Debian's kernel and rxe, against Debian's
+//! programs in another machine, and against RDMA in user space on this host. Skipped by name without QEMU, the machines'
+//! image or tap interfaces.
 //!
-//! A program of its own: machines boot here, in real time.
+//! A separate test binary, since the machines boot in real time.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -19,7 +20,7 @@ const MESSAGES: u64 = 100;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_weir-agent");
 
-/// With our program, and what it needs of this machine.
+/// The machine image, with our program and the libraries that it needs.
 fn image(test: &str) -> Option<Image> {
     let image = machines::for_test(test)?;
     let agent = [("usr/bin/weir-agent", Path::new(AGENT))];
@@ -32,31 +33,31 @@ fn image(test: &str) -> Option<Image> {
 
 fn options(name: &str, address: Ipv4Addr) -> MachineOptions {
     MachineOptions {
-        // The program is in it, beside the system.
+        // The program is in the machine's memory, beside the system.
         memory_mib: 512,
         ..MachineOptions::new(name, &format!("tap-{name}"), address)
     }
 }
 
-/// Who plays one end.
+/// Program at one end of a test.
 #[derive(Clone, Copy)]
 enum End<'m> {
     /// Our program in a machine, by verbs.
     Verbs(&'m Machine),
-    /// Debian's.
+    /// Debian's program in a machine.
     Debian(&'m Machine),
-    /// Our program here, by rings.
+    /// Our program on this host, by rings.
     Rings,
 }
 
-/// A program that runs.
+/// A running program.
 enum Running<'m> {
     There(Job<'m>),
     Here(Child),
 }
 
 impl Running<'_> {
-    /// What it has printed, when it has succeeded.
+    /// Waits for success, and returns the output.
     fn finish(self) -> String {
         match self {
             Self::There(job) => job.succeed(LIMIT).unwrap_or_else(|error| panic!("{error}")),
@@ -86,7 +87,7 @@ impl<'m> End<'m> {
         }
     }
 
-    /// As server, or as client of another.
+    /// Starts the program as server, or as client of the server at this address.
     fn start(self, test: &str, server: Option<Ipv4Addr>) -> Running<'m> {
         let server = server.map_or(String::new(), |address| format!(" {address}"));
         let ours = format!("rdma-perf {test} -n {MESSAGES} --json{server}");
@@ -103,7 +104,7 @@ impl<'m> End<'m> {
                 let line = format!("{program} -n {MESSAGES}{server}");
                 match &*server {
                     "" => line,
-                    // It does not wait for a server.
+                    // The client does not wait for a server, so retry it.
                     _ => format!("until {line}; do usleep 100000; done"),
                 }
             }
@@ -124,13 +125,13 @@ impl<'m> End<'m> {
         }
     }
 
-    /// Whether what it has printed says that all went well.
+    /// Asserts that the output reports success.
     fn check(self, test: &str, is_client: bool, printed: &str) {
         let what = format!("{} {test}: {printed}", self.name());
         if let Self::Debian(_) = self {
             let expected = match test {
                 "pingpong" => format!("{MESSAGES} iters in"),
-                // Who is read from has measured nothing.
+                // The side whose memory is read has measured nothing.
                 "read-lat" if !is_client => "local address".to_owned(),
                 test if test.ends_with("-lat") => "t_typical".to_owned(),
                 _ => "BW average".to_owned(),
@@ -153,10 +154,10 @@ impl<'m> End<'m> {
             assert!(typical.is_none_or(|typical| typical > 0.0), "{what}");
             return;
         }
-        // Who is written to, or read from, hears of it: the device has done it.
+        // The side whose memory is written or read gets the results by a message: its device did the work.
         if is_client || test != "send" {
             assert_eq!(told["iterations"], MESSAGES, "{what}");
-            // A client of perftest's that could not calibrate its clock reports 0.
+            // A client of perftest reports 0 if it could not calibrate its clock.
             let average = told["average_mib_per_s"].as_f64();
             assert!(
                 average > Some(0.0) || average == Some(0.0) && !is_client,
@@ -164,7 +165,7 @@ impl<'m> End<'m> {
             );
         }
         let counters = told["counters"].as_object().expect(&what);
-        // A device counts for all together.
+        // A device counts for all queue pairs together.
         assert_eq!(
             counters.is_empty(),
             matches!(self, Self::Verbs(_)),
@@ -221,7 +222,7 @@ fn a_device_serves_and_asks_others_and_user_space() {
     }
 }
 
-/// What our program says when it is refused, in a line.
+/// Our program's error in one line.
 fn refused(machine: &Machine, line: &str) -> String {
     let Output { status, stderr, .. } = machine.run(line).unwrap();
     assert_eq!(status, 2, "{line}: {stderr}");
@@ -275,7 +276,7 @@ fn what_a_device_lacks_is_named() {
         &as_user(64),
         "cannot pin 1048576 bytes: RLIMIT_MEMLOCK is 65536",
     );
-    // Two regions, and what the device's queues take.
+    // Two regions, and the memory of the device's queues.
     lacks(&as_user(65_536), "no client in 1s");
     machine
         .succeed("chmod 600 /dev/infiniband/uverbs0")

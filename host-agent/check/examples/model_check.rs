@@ -1,5 +1,5 @@
-//! `cargo xtask model-check`: explores what `docs/model-checking.md` lists, and prints its rows.
-#![allow(clippy::disallowed_methods)] // The library is pure; how long it takes is measured here.
+//! `cargo xtask model-check`: explores the configurations in `docs/model-checking.md`, and prints their rows.
+#![allow(clippy::disallowed_methods)] // The library is pure; this program measures its running time.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all is as it should be.
+/// Explores the named configurations, or all; returns whether all results are as expected.
 fn run(names: &[String]) -> Result<bool, String> {
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     let mut right = true;
@@ -46,7 +46,7 @@ fn run(names: &[String]) -> Result<bool, String> {
     Ok(right)
 }
 
-/// Prints a row; returns whether nothing was wrong, and all was seen.
+/// Explores a configuration and prints its row; returns whether the search was complete and found no error.
 fn explore(name: &str, bounds: &Bounds) -> Result<bool, String> {
     forget_peak();
     let started = cpu_seconds();
@@ -80,7 +80,7 @@ fn explore(name: &str, bounds: &Bounds) -> Result<bool, String> {
     Ok(report.found.is_none() && report.complete)
 }
 
-/// Prints what is found of the prototype, and of ours without each rule; returns whether something is of each.
+/// Explores the prototype, and our protocol without each rule; prints the errors, and returns whether each has one.
 fn without_rules() -> Result<bool, String> {
     let prototype = prototype()
         .into_iter()
@@ -107,10 +107,10 @@ fn without_rules() -> Result<bool, String> {
     Ok(all)
 }
 
-/// What the processor has spent on this program: the machine may have others.
+/// Processor time of this process in seconds, independent of other load.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The program's name may hold spaces; after it, the 12th and 13th are hundredths of seconds (proc(5)).
+    // The process's name may contain spaces; after it, the 12th and 13th fields are hundredths of seconds (proc(5)).
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2);
     ticks
@@ -119,7 +119,7 @@ fn cpu_seconds() -> f64 {
         / 100.0
 }
 
-/// The most memory from now on counts.
+/// Resets the peak memory of this process.
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

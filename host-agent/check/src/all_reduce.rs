@@ -1,4 +1,4 @@
-//! An all-reduce: ranks, and the switch between them.
+//! Model of an all-reduce: ranks, and the switches between them.
 
 mod bounds;
 mod judge;
@@ -22,15 +22,15 @@ pub use bounds::{Bounds, BoundsError, Deadline, Operation};
 pub enum Node {
     /// A rank.
     Rank(Box<Member>),
-    /// The switch, or the topmost.
+    /// The switch, or the topmost one of a tree.
     Switch(Switch),
-    /// One below it.
+    /// A rack's switch, below the topmost one.
     Rack(Rack),
-    /// Somebody who is no member; whether it has spoken.
+    /// A node that is not a member of the job; whether it has sent its frames.
     Stranger(bool),
 }
 
-/// A rank and what it was told.
+/// A rank, with its progress in the model.
 #[derive(Debug, Clone)]
 pub struct Member {
     id: u8,
@@ -39,7 +39,7 @@ pub struct Member {
     done: usize,
     failed: bool,
     crashed: bool,
-    /// If chunks may be closed: by operation and chunk, whose values are in the sums that it took.
+    /// If chunks may be closed: contributors of the sums that it took, by operation and chunk.
     taken: Vec<Vec<u64>>,
 }
 
@@ -47,21 +47,21 @@ pub struct Member {
 #[derive(Debug)]
 pub struct AllReduce {
     bounds: Bounds,
-    /// The ranks' window is the switch's, but without [`Rule::Window`].
+    /// The job with the ranks' window, which differs from the switch's only without [`Rule::Window`].
     job: Job,
     lateness: Option<Lateness>,
     switch: Switch,
     racks: Vec<Rack>,
-    /// By operation, the first sums that any rank had, bit by bit.
+    /// The bits of the first sums that any rank had, by operation.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
 }
 
 const NOW_NS: u64 = 0;
-/// All deadlines are past, but nobody is taken for gone who does not answer.
+/// A time at which all timers are due, but silent ranks are not declared dead yet.
 const LATE_NS: u64 = 1 << 40;
 const DEAD_AFTER_NS: u64 = u64::MAX;
 
-/// Nobody's patience ends, and nobody is early.
+/// Settings without a limit on timeouts, and without early retransmission.
 pub(crate) const PATIENT: Retransmission = Retransmission {
     floor_ns: 1,
     granularity_ns: 0,
@@ -70,7 +70,7 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
     max_timeouts: u32::MAX,
     max_closing_timeouts: 1,
     fast_threshold: 0,
-    // How often a rank was told is left out of its state: here it asks each time.
+    // The state leaves out the number of answers, so a rank asks after each one.
     ask_after: 1,
 };
 
@@ -81,8 +81,8 @@ impl AllReduce {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
             window,
-            // One for each rank, which alone gives a value there: a sum says whose values it has. In front of them an operation's
-            // first chunk has the word that is no value, and others have a zero.
+            // One word per rank, in which only that rank contributes a value, so that a sum shows its contributors. Before them,
+            // the first chunk of an operation has the digest, and other chunks have a zero.
             values_per_packet: u16::from(bounds.ranks) + 1,
             values_per_round: 0,
             first_chunk: bounds.first_chunk,
@@ -116,7 +116,7 @@ impl AllReduce {
         })
     }
 
-    /// An operation; beyond those that are wanted, one that uses every cell.
+    /// The operation with this index; beyond the configured ones, an operation that uses every cell.
     fn operation(&self, at: usize) -> Operation {
         let all_cells = || Operation::Integers(self.job.cells() as u8);
         self.bounds
@@ -126,7 +126,7 @@ impl AllReduce {
             .unwrap_or_else(all_cells)
     }
 
-    /// Sends what a rank has to send. Whom it asks of those who `may` have a sum, and whom later, is left to time: all are asked.
+    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
     fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ impl AllReduce {
                 Event::Failed(error) => {
                     member.failed = true;
                     let what = format!("rank {}: {error}", member.id);
-                    // All are given the same: the sum of what says so is wrong.
+                    // All ranks have the same operations, so the sum that shows a difference is wrong.
                     out.wrong(match error {
                         RankError::Differs { .. } => Wrong::Sum(what),
                         _ => Wrong::Unexpected(what),
@@ -180,7 +180,7 @@ impl AllReduce {
         }
     }
 
-    /// Those whom a rank may ask after a frame: who is missing, if the frame says so.
+    /// Ranks that a rank may ask after a frame: the missing ranks, if the frame lists them.
     fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
         let others = self.others(rank);
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
@@ -190,8 +190,8 @@ impl AllReduce {
             .job
             .everyone()
             .without(WorkerSet(packet.contributors()));
-        // What a switch of a tree says is about its children, a host tells itself as well, and of a chunk that its cell is past
-        // any may have the sum.
+        // A switch of a tree reports its children, a host also reports to itself, and if a cell is past the chunk, any rank
+        // may have the sum.
         match self.is_tree() || self.bounds.hosts || packet.scale() != 0 {
             true => others,
             false => WorkerSet(missing.0 & others.0),
@@ -211,7 +211,7 @@ impl AllReduce {
         self.bounds.ranks / self.bounds.racks
     }
 
-    /// The node that a rank sends its updates to: the switch, or behind it that of the rack.
+    /// The node that a rank sends its updates to: the switch, or in a tree that of its rack.
     fn switch_of(&self, rank: u8) -> u8 {
         match self.is_tree() {
             true => self.bounds.ranks + 1 + rank / self.in_rack(),
@@ -248,7 +248,7 @@ impl AllReduce {
         })
     }
 
-    /// What a stranger says in the first rank's name.
+    /// Frames of a stranger in the name of the first rank.
     fn forged(&self) -> Vec<Vec<u8>> {
         let job = self.switch.job();
         let first = job.first_chunk();
@@ -304,7 +304,7 @@ impl Model for AllReduce {
             Operation::Floats(_, exponents) => exponents.iter().all(|e| *e == exponents[0]),
             Operation::NotFinite => false,
         };
-        // Which rank is a chunk's host follows from its number.
+        // The host of a chunk follows from the chunk's number.
         let is_special = self.bounds.stranger || self.bounds.hosts;
         match self.bounds.operations.iter().all(is_alike) && !is_special {
             true => usize::from(self.bounds.ranks),
@@ -312,7 +312,7 @@ impl Model for AllReduce {
         }
     }
 
-    /// Ranks of a rack may change places, and racks may.
+    /// Ranks of a rack are interchangeable, and so are racks.
     fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
         let first = self.bounds.ranks + 1;
         let is_alike = self.interchangeable() > 0;
@@ -363,7 +363,7 @@ impl Model for AllReduce {
                 for contributors in member.taken.iter().flatten() {
                     out.extend(contributors.to_le_bytes());
                 }
-                // One that has crashed is like any other.
+                // All crashed ranks have the same state.
                 if !member.crashed {
                     member.machine.state(out);
                 }
@@ -422,12 +422,12 @@ impl Model for AllReduce {
                 self.pump(member, WorkerSet::EMPTY, out);
             }
             (Node::Rank(member), Act::Timer) => {
-                // In a tree a rank that is not the first of its rack helps others only when it has waited for longer; and who is
-                // not the first of those who are there closes a chunk only then.
+                // In a tree, a rank that is not the first of its rack sends again only after a longer wait; with deadlines, a
+                // contributor that is not the first closes a chunk only then.
                 let helps = self.is_tree() || self.lateness.is_some();
                 for _ in 0..if helps { 2 } else { 1 } {
                     member.machine.handle_timeout(LATE_NS);
-                    // A host tells itself who is missing.
+                    // A host also reports missing ranks to itself.
                     let may = match self.bounds.hosts {
                         true => self.others(member.id),
                         false => WorkerSet::EMPTY,
@@ -458,7 +458,7 @@ impl Model for AllReduce {
                 match self.bounds.without {
                     // As if a rank had kept it.
                     Some(Rule::Kept) => packet.set_flags(packet.flags() | Flags::KEPT),
-                    // As if who asks had not given its values to a host.
+                    // As if the asking rank had not given its values to a host.
                     Some(Rule::Asked) if packet.kind() == Kind::Ask => {
                         packet.set_flags(packet.flags().with(Flags::AGAIN, false));
                     }
@@ -505,9 +505,9 @@ impl Model for AllReduce {
         let packet = Packet::new_unchecked(&frame.bytes[..]);
         let (kind, is_probe) = (packet.kind(), packet.flags().contains(Flags::PROBE));
         if kind == Kind::Sum {
-            // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
+            // A receiver ignores the path of a SUM, and whether the switch or a rank that kept it has sent it.
             frame.addressed = Destination::All;
-            // But what a host has summed the switch has not.
+            // Except that a host's sum is not the switch's.
             let is_kept = packet.flags().contains(Flags::KEPT);
             if frame.from < self.bounds.ranks && !self.bounds.hosts && !is_kept {
                 frame.from = self.bounds.ranks;
@@ -516,7 +516,7 @@ impl Model for AllReduce {
         let write = |frame: &mut Frame, transmission, again, worker| {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
-            // What answers a probe says by it whether the chunk is complete, and who has asked.
+            // In the answer to a probe, it shows whether the chunk is complete, and which rank has asked.
             let is_answer = matches!(kind, Kind::Sum | Kind::Given);
             if kind != Kind::Ask && (!is_answer || !is_probe) {
                 packet.set_flags(packet.flags().with(Flags::AGAIN, again));
@@ -536,19 +536,19 @@ impl Model for AllReduce {
         variants.to_vec()
     }
 
-    /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait and ask others.
-    /// Who is asked says that it is here, which changes nothing, and gives what the switch has sent to all.
+    /// Whether a frame is idle. A switch's report of an incomplete chunk makes a rank repeat what it has sent, or wait and
+    /// ask others. An asked rank replies that it is alive, which changes nothing, or sends what the switch has sent to all.
     fn is_idle(&self, frame: &Frame) -> bool {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return false;
         };
         let flags = packet.flags();
-        // What a switch tells may make a rank close the chunk, and what a rank has kept only a rank gives.
+        // With deadlines, a switch's report may make a rank close the chunk, and only ranks send kept sums.
         if self.lateness.is_some() {
             return false;
         }
         match packet.kind() {
-            // One that has given its values to a host makes others do so.
+            // A rank that has given its values to a host makes others do so.
             Kind::Ask => !flags.contains(Flags::AGAIN),
             Kind::Here => true,
             Kind::Sum | Kind::Given => {
@@ -558,7 +558,7 @@ impl Model for AllReduce {
         }
     }
 
-    /// All ranks that have the sums of an operation have those of the same contributors.
+    /// All ranks with the sums of an operation have those of the same contributors.
     fn disagree(&self, nodes: &[&Node]) -> Option<Wrong> {
         let members = nodes.iter().filter_map(|node| match node {
             Node::Rank(member) => Some(member),

@@ -1,4 +1,4 @@
-//! What is explored, by name: the rows of `docs/model-checking.md`.
+//! Named configurations that are explored: the rows of `docs/model-checking.md`.
 
 use aggregation::job::{ChunkId, JobError};
 use aggregation::server::Mode;
@@ -10,37 +10,37 @@ use crate::prototype::Prototype;
 use crate::search::{Report, Search, explore};
 use crate::slots::Rule;
 
-/// A model with its bounds.
+/// Bounds of a model.
 #[derive(Debug, Clone)]
 pub enum Bounds {
     /// Ranks and a switch.
     AllReduce(all_reduce::Bounds),
     /// Workers, a server, and a switch or none.
     ParameterServer(parameter_server::Bounds),
-    /// What this project replaces.
+    /// The prototype that this project replaces.
     Prototype(Prototype),
 }
 
-/// A row.
+/// A named configuration.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// Its name.
+    /// Name of the configuration.
     pub name: &'static str,
-    /// In words.
+    /// Description.
     pub what: &'static str,
-    /// Whether it is for `cargo xtask model-check` alone.
+    /// Whether only `cargo xtask model-check` explores it, because of its size.
     pub is_large: bool,
-    /// What it is.
+    /// Bounds of the model.
     pub bounds: Bounds,
 }
 
-/// Why a configuration was not explored.
+/// Reason why a configuration was not explored.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// Its bounds are no job.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Or no job with deadlines.
+    /// The bounds are invalid.
     #[error(transparent)]
     Bounds(#[from] all_reduce::BoundsError),
     /// The model cannot be explored.
@@ -49,7 +49,7 @@ pub enum CheckError {
 }
 
 impl Bounds {
-    /// Explores it.
+    /// Explores the model.
     pub fn explore(&self, search: Search) -> Result<Report, CheckError> {
         Ok(match self {
             Self::AllReduce(bounds) => explore(&AllReduce::new(bounds.clone())?, search)?,
@@ -60,7 +60,7 @@ impl Bounds {
         })
     }
 
-    /// The same without a rule.
+    /// Removes a rule.
     #[must_use]
     pub fn without(mut self, rule: Rule) -> Self {
         match &mut self {
@@ -71,7 +71,7 @@ impl Bounds {
         self
     }
 
-    /// The same with ranks that do not ask each other.
+    /// Ranks do not ask each other.
     #[must_use]
     fn alone(mut self) -> Self {
         if let Self::AllReduce(bounds) = &mut self {
@@ -80,7 +80,7 @@ impl Bounds {
         self
     }
 
-    /// The same with a switch that may forget everything once. A job begins at 0 then: to zeroed registers, that is new.
+    /// The switch may forget everything once. The job begins at 0 then, which is newer than zeroed registers.
     #[must_use]
     fn restarted(mut self) -> Self {
         match &mut self {
@@ -97,7 +97,7 @@ impl Bounds {
         self
     }
 
-    /// The same with chunks that may be closed when so many are there.
+    /// Chunks may be closed with this quorum.
     #[must_use]
     fn until(mut self, quorum: u8, keeps: u32) -> Self {
         if let Self::AllReduce(bounds) = &mut self {
@@ -106,7 +106,7 @@ impl Bounds {
         self
     }
 
-    /// The same with ranks that may crash.
+    /// Nodes of the job may crash.
     #[must_use]
     fn crashed(mut self) -> Self {
         match &mut self {
@@ -149,7 +149,7 @@ fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
-/// Ranks that sum while no switch does.
+/// Ranks that sum themselves while no switch answers.
 fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
         hosts: true,
@@ -157,7 +157,7 @@ fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
-/// One rank is cut off from the switch. The first chunk's host is another one, and a third hears the switch.
+/// One rank is cut off from the switch. The first chunk's host is another rank, and a third one receives the switch.
 fn cut() -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
         hosts: true,
@@ -166,7 +166,7 @@ fn cut() -> Bounds {
     })
 }
 
-/// Somebody by another port speaks for the first rank.
+/// A stranger at another port sends frames in the name of the first rank.
 fn stranger() -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
         stranger: true,
@@ -174,7 +174,7 @@ fn stranger() -> Bounds {
     })
 }
 
-/// All rows in which nothing may be wrong.
+/// The configurations in which no error may be found.
 pub fn configurations() -> Vec<Configuration> {
     let floats = Operation::Floats;
     let small = |name, what, bounds| Configuration {
@@ -397,14 +397,15 @@ pub fn configurations() -> Vec<Configuration> {
     ]
 }
 
-/// Each rule, and where its absence shows. Ranks do not ask each other: what stops them would be mended by that.
+/// Each rule, with a configuration in which its removal shows. In most, ranks do not ask each other, which would repair the
+/// effect.
 pub fn rules() -> Vec<(Rule, Bounds)> {
     let short = || ranks(2, 1, integers(1, 3));
     let bounds = |rule| match rule {
         Rule::Scale => ranks(2, 1, vec![Operation::Floats(1, vec![0, 9])]),
         Rule::Flag => ranks(2, 1, vec![Operation::NotFinite]),
         Rule::Port => stranger(),
-        // Without values an answer to a probe is the sum, and the racks want other exponents.
+        // Without values, the answer to a probe is the sum, and the racks want different exponents.
         Rule::Up => tree(1, vec![Operation::Floats(2, vec![0, 0, 9, 9])]),
         Rule::Peers => short().restarted(),
         Rule::Closed => short().until(1, 2),
@@ -418,7 +419,7 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         .map(|rule| {
             let bounds = bounds(rule).without(rule);
             match rule {
-                // Who is late has to ask others, and who gives its values to a host.
+                // Here, late ranks and ranks that give values to a host must ask others.
                 Rule::Closed | Rule::Opened | Rule::Forgotten | Rule::Kept | Rule::Asked => {
                     (rule, bounds)
                 }
@@ -428,7 +429,7 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         .to_vec()
 }
 
-/// What is wrong with the prototype: its name, where it shows, and what to look for.
+/// The errors of the prototype: name, configuration, and search.
 pub fn prototype() -> [(&'static str, Bounds, Search); 3] {
     let bounds = Bounds::Prototype(Prototype {
         workers: 2,

@@ -1,19 +1,19 @@
-//! Explores all that can happen to aggregation's state machines on a network that loses, repeats and reorders, within bounds:
-//! `docs/model-checking.md` says what is left out, what is proved, and what not.
+//! Model checker of aggregation's state machines: explores all behaviors on a network that loses, duplicates and reorders,
+//! within bounds. `docs/model-checking.md` describes the abstractions, and what is proved.
 //!
-//! A [`Model`] says what its nodes are, what they may do, and what becomes of frames: [`all_reduce`], [`parameter_server`], and
-//! [`prototype`], in which something must be found. [`slots`] is their switch, as it runs or without a [`slots::Rule`].
-//! [`configurations`] has what is explored, by name.
+//! A [`Model`] defines its nodes, their actions and their reactions to frames: [`all_reduce`], [`parameter_server`], and
+//! [`prototype`], in which errors must be found. [`slots`] is their switch, complete or without one [`slots::Rule`].
+//! [`configurations`] has the named models that are explored.
 //!
-//! The search stands on layers. Each knows only the one below:
+//! The search consists of layers, each of which uses only the one before it in this list:
 //!
-//! - `machines`: states of single nodes, and what each event makes of them. Only here do the machines run.
-//! - `settle`: whether a state goes on if nothing is lost any more.
-//! - `parts`: a node's state with all that it has sent. The network is what all parts have sent.
-//! - `symmetry`: states of the whole as numbers, the same for all that differ in who is who.
-//! - `search`: breadth first, and what was seen. `trace`: the steps to what was found, in words.
+//! - `machines`: states of single nodes, and the result of each event in them. Only this layer runs the state machines.
+//! - `settle`: whether a state makes progress if no further frame is lost.
+//! - `parts`: a node's state together with all frames that it has sent. The network is the union of the frames of all parts.
+//! - `symmetry`: global states as numbers, equal for states that differ only by a permutation of interchangeable nodes.
+//! - `search`: breadth-first search over global states. `trace`: the steps to an error, in words.
 //!
-//! Nothing of this keeps time or runs in threads; the example `model_check` measures it, for `cargo xtask model-check`.
+//! The library uses no clock and no threads; the example `model_check` measures it, for `cargo xtask model-check`.
 
 pub mod all_reduce;
 pub mod configurations;

@@ -1,4 +1,4 @@
-//! All states of single nodes, and what each event makes of them: the code that is checked runs once for each, and never again.
+//! States of single nodes, and the result of each event in them: the checked code runs once for each pair, and never again.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -53,7 +53,7 @@ impl FrameSet {
     }
 }
 
-/// Something that happens to a node: the number of a frame, or above those an act.
+/// An event at a node: the number of a frame, or above all frames an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(pub u16);
 
@@ -68,40 +68,40 @@ impl Event {
     }
 }
 
-/// What an event makes of a node.
+/// Result of an event at a node.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub to: u32,
-    /// Each with the number of the message that it is a copy of.
+    /// Sent frames, each with the number of the message that it is a copy of.
     pub sent: Vec<(u8, u16)>,
     pub wrong: Option<Wrong>,
 }
 
-/// Why a model cannot be explored.
+/// Reason why a model cannot be explored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// More frames that differ than [`MAX_FRAMES`].
+    /// The model has more than [`MAX_FRAMES`] distinct frames.
     #[error("more than {MAX_FRAMES} frames that differ")]
     Frames,
-    /// More nodes than fit a state.
+    /// The model has more than [`MAX_NODES`] nodes.
     #[error("more than {MAX_NODES} nodes")]
     Nodes,
-    /// More states of single nodes than fit the number of a state.
+    /// There are more states of single nodes than the number of a global state can encode.
     #[error("too many states of single nodes for 128 bits in all")]
     Parts,
-    /// A field is read that the model says nobody reads.
+    /// A node reads a field that the model declares unread.
     #[error("somebody tells this frame from one that should mean the same: {0}")]
     Mask(String),
-    /// Nodes of equal states do not do the same.
+    /// Nodes with equal states behave differently.
     #[error("a state does not say all that decides what a node does")]
     State,
-    /// Nodes are not interchangeable that the model says are.
+    /// Nodes that the model declares interchangeable are not.
     #[error("the nodes are not interchangeable")]
     Symmetry,
-    /// A node passes on a frame as another's that was not sent.
+    /// A node passes on a frame of another node that was not sent.
     #[error("a node passes on what nobody has sent")]
     Borrowed,
-    /// A node that works came back to where it had been, so that getting further means nothing.
+    /// A node in progress returned to an earlier state, so that progress has no meaning.
     #[error("a node that works came back to where it had been")]
     Circle,
 }
@@ -110,13 +110,13 @@ struct Machine<N> {
     node: N,
     at: u8,
     acts: Vec<Act>,
-    /// The first step that led here; none at the beginning.
+    /// The first step that led here; `None` for an initial state.
     origin: Option<(u32, Event)>,
 }
 
 struct Known {
     frame: Frame,
-    /// The first step that sent it, and how many it sent to the same node before.
+    /// The first step that sent the frame, and how many frames it had sent to the same node before.
     origin: (u32, Event, usize),
 }
 
@@ -126,15 +126,15 @@ pub struct Machines<'m, M: Model> {
     by_state: HashMap<(u8, Vec<u8>), u32, FixedState>,
     frames: Vec<Known>,
     by_frame: HashMap<Frame, u16, FixedState>,
-    /// By node, the frames to it.
+    /// The frames to each node.
     to: Vec<FrameSet>,
     steps: Vec<Step>,
     by_event: HashMap<(u32, Event), u32, FixedState>,
-    /// The states at the beginning.
+    /// The initial states.
     pub first: Vec<u32>,
-    /// How often all timers had to fire at most before somebody got further.
+    /// Maximum number of times that all timers had to fire before a node made progress.
     pub periods: u32,
-    /// Whether nodes of equal states are compared in what they do.
+    /// Whether the behavior of nodes with equal states is compared.
     pub compares: bool,
 }
 
@@ -197,19 +197,19 @@ impl<'m, M: Model> Machines<'m, M> {
         self.frames[usize::from(frame)].origin
     }
 
-    /// The frames on their way to a node, if they were sent.
+    /// All known frames to a node, whether or not they were sent.
     pub fn to(&self, node: usize) -> &FrameSet {
         &self.to[node]
     }
 
-    /// All steps made so far: from where, by what, to where.
+    /// All transitions so far, as states before and after.
     pub fn edges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.by_event
             .iter()
             .map(|((from, _), step)| (*from, self.steps[*step as usize].to))
     }
 
-    /// What an event makes of a node, and its number.
+    /// The result of an event at a node.
     pub fn step(&mut self, machine: u32, event: Event) -> Result<&Step, Broken> {
         if let Some(step) = self.by_event.get(&(machine, event)) {
             return Ok(&self.steps[*step as usize]);
@@ -264,7 +264,7 @@ impl<'m, M: Model> Machines<'m, M> {
         (node, out)
     }
 
-    /// Delivers the frame with other values where nobody is to read: nothing may come of it.
+    /// Delivers variants of the frame that differ only in unread fields: the result must be the same.
     fn try_variants(
         &self,
         machine: u32,
@@ -282,7 +282,7 @@ impl<'m, M: Model> Machines<'m, M> {
         Ok(())
     }
 
-    /// A node in a known state must do what the first one in that state did, whatever happens next.
+    /// A node in a known state must behave as the first one in that state did, for every next event.
     fn compare(&self, known: u32, double: &M::Node) -> Result<(), Broken> {
         let acts = self.acts(known).iter().map(|act| Event::act(*act));
         let frames = self.to[usize::from(self.at(known))].iter().map(Event);

@@ -1,40 +1,40 @@
-//! What is explored: machines that send each other frames.
+//! The interface of a model: state machines that send each other frames.
 
 use std::fmt;
 
 use aggregation::Destination;
 
-/// Of so many frames that differ, and no more, a model may be made.
+/// Maximum number of distinct frames of a model.
 pub const MAX_FRAMES: usize = 1024;
-/// Of so many nodes, and no more.
+/// Maximum number of nodes of a model.
 pub const MAX_NODES: usize = 16;
 
-/// A frame under way.
+/// A frame in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Which node sent it, and so by which port it comes.
+    /// The sending node, which determines the input port.
     pub from: u8,
-    /// Which node it is on its way to.
+    /// The receiving node.
     pub to: u8,
-    /// Whom it is addressed to.
+    /// The addressee in the frame.
     pub addressed: Destination,
-    /// From the aggregation header on.
+    /// The frame from the aggregation header on.
     pub bytes: Vec<u8>,
 }
 
-/// What a node may do by itself.
+/// An action of a node without a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Act {
-    /// It is given what it has to do next.
+    /// The node gets its next task.
     Submit,
-    /// All its timers fire.
+    /// All timers of the node fire.
     Timer,
-    /// It does nothing any more.
+    /// The node stops forever.
     Crash,
-    /// It forgets everything.
+    /// The node forgets everything.
     Restart,
-    /// It is given one thing more than the model wants: does everything still work?
+    /// The node gets a task beyond the model's, to check that everything still works.
     More,
 }
 
@@ -48,16 +48,16 @@ impl Act {
     ];
 }
 
-/// What must not be.
+/// An error in a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// Somebody took a sum that is none.
+    /// A node accepted a wrong sum.
     Sum(String),
-    /// Somebody called a frame malformed that one of ours sent, or gave up without a reason.
+    /// A node called a valid frame malformed, or gave up without a reason.
     Unexpected(String),
-    /// Somebody waits for ever.
+    /// A node waits forever.
     Stuck,
-    /// All is done, but what comes next does not work.
+    /// All tasks are done, but a further one does not work.
     Leaked,
 }
 
@@ -73,32 +73,32 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// How far a node is.
+/// Progress of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It only serves others.
+    /// The node only serves others.
     Serves,
-    /// It has work to get.
+    /// The node has tasks to get.
     Wants,
-    /// It has work to do.
+    /// The node has a task in progress.
     Works,
-    /// Its work is done.
+    /// The node has finished its tasks.
     Done,
-    /// It has crashed, or was told to forget: nobody's progress is promised.
+    /// The node has crashed or was reset: no progress is guaranteed.
     Broken,
 }
 
-/// What a node does at a step, besides changing.
+/// Output of a node in a step.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Each frame with the number of the message that it is a copy of.
+    /// Sent frames, each with the number of the message that it is a copy of.
     pub(crate) frames: Vec<(u8, Frame)>,
     pub(crate) messages: u8,
     pub(crate) wrong: Option<Wrong>,
 }
 
 impl Outbox {
-    /// Sends one message to these nodes.
+    /// Sends one message to each of these nodes.
     pub fn send(
         &mut self,
         from: u8,
@@ -120,78 +120,79 @@ impl Outbox {
         }));
     }
 
-    /// Says what is wrong; the first counts.
+    /// Reports an error; the first one counts.
     pub fn wrong(&mut self, wrong: Wrong) {
         self.wrong.get_or_insert(wrong);
     }
 }
 
-/// Machines, and what connects them. All of it is deterministic: the checker makes the choices.
+/// State machines and their network. All functions are deterministic: the checker makes the choices.
 pub trait Model {
-    /// One of the machines.
+    /// A node of the model.
     type Node: Clone;
 
-    /// Those at the beginning. A frame's `from` and `to` are indices of this list.
+    /// The initial nodes. A frame's `from` and `to` are indices of this list.
     fn nodes(&self) -> Vec<Self::Node>;
 
-    /// The first so many of the nodes are interchangeable: what one can do, each can.
+    /// Number of nodes, from the first on, that are interchangeable.
     fn interchangeable(&self) -> usize;
 
-    /// Where each node goes, in all the ways in which nodes may change places; the first is the identity.
+    /// All permutations of interchangeable nodes, as the new index of each node; the first one is the identity.
     fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
         orders_of_first(self.interchangeable() as u8, nodes)
     }
 
-    /// Appends all of a node that decides what it does.
+    /// Appends all fields of a node that determine its behavior.
     fn state(&self, node: &Self::Node, out: &mut Vec<u8>);
 
-    /// How far it is.
+    /// Progress of the node.
     fn status(&self, node: &Self::Node) -> Status;
 
-    /// What it may do by itself now.
+    /// Acts that the node may perform now.
     fn acts(&self, node: &Self::Node) -> Vec<Act>;
 
-    /// It does so.
+    /// Performs an act.
     fn act(&self, node: &mut Self::Node, act: Act, out: &mut Outbox);
 
-    /// It gets a frame.
+    /// Delivers a frame.
     fn deliver(&self, node: &mut Self::Node, frame: &Frame, out: &mut Outbox);
 
-    /// A frame that its sender passes on as another has sent it to the same node may be given `from` of that one: it has to be
-    /// under way already then, and the checker makes sure of it. Takes from a frame what nobody reads, and gives other frames that nobody may tell from it: the checker tries.
+    /// Reduces a frame to its meaning: clears the fields that no node reads, and returns variants of the frame that no node
+    /// may distinguish from it, which the checker tries. If a node passes on a frame that another node has sent to the same
+    /// receiver, `from` may become that node: the frame must already be in flight, which the checker verifies.
     fn mask(&self, frame: &mut Frame) -> Vec<Frame>;
 
-    /// Whether the frame is presumed to change nothing at whom it reaches. The checker makes sure; a wrong guess costs time.
+    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies this; a wrong assumption costs time.
     fn is_idle(&self, frame: &Frame) -> bool {
         let _ = frame;
         false
     }
 
-    /// What is wrong with all nodes together.
+    /// An error that concerns all nodes together.
     fn disagree(&self, nodes: &[&Self::Node]) -> Option<Wrong> {
         let _ = nodes;
         None
     }
 
-    /// Whether those who are done can be given more.
+    /// Whether finished nodes can get further tasks.
     fn has_more(&self) -> bool {
         true
     }
 
-    /// All are done: whether those who serve are as well, or will be.
+    /// Whether the serving nodes are finished, too, or will be; called when all others are.
     fn ends(&self, nodes: &[&Self::Node]) -> bool {
         let _ = nodes;
         true
     }
 
-    /// A node's name.
+    /// Name of a node.
     fn name(&self, node: u8) -> String;
 
-    /// A node in a few words: what of it changed.
+    /// Short description of a node's variable state.
     fn describe(&self, node: &Self::Node) -> String;
 }
 
-/// All orders of so many, the first as they are.
+/// All permutations of `of` elements, the identity first.
 pub(crate) fn permutations(of: u8) -> Vec<Vec<u8>> {
     let mut orders = vec![Vec::new()];
     for _ in 0..of {
@@ -204,7 +205,7 @@ pub(crate) fn permutations(of: u8) -> Vec<Vec<u8>> {
     orders
 }
 
-/// The same of the first nodes, where the others stay.
+/// All permutations of the first nodes, with the others fixed.
 pub(crate) fn orders_of_first(interchangeable: u8, nodes: u8) -> Vec<Vec<u8>> {
     let orders = permutations(interchangeable).into_iter();
     let whole = orders.map(|order| order.into_iter().chain(interchangeable..nodes).collect());

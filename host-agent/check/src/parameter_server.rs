@@ -1,4 +1,4 @@
-//! A training with a parameter server: workers, the server, and a switch that sums or one that only forwards.
+//! Model of a training with a parameter server: workers, the server, and a switch that sums or only forwards.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::quantise::{Exponent, quantise};
@@ -11,33 +11,33 @@ use crate::all_reduce::PATIENT;
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
 use crate::slots::{Rule, Switch};
 
-/// What is explored.
+/// Bounds of the model.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// Who sums.
+    /// Whether the switch or the server sums.
     pub mode: Mode,
-    /// How many workers.
+    /// Number of workers.
     pub workers: u8,
-    /// How many slots.
+    /// Number of slots.
     pub window: u32,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// How many chunks of values a round has.
+    /// Number of chunks with values per round.
     pub chunks: u8,
-    /// For each worker the exponent of its values; they are interchangeable if all are alike.
+    /// Exponent of each worker's values; workers are interchangeable if all are equal.
     pub exponents: Vec<i8>,
-    /// The number of the first chunk.
+    /// Number of the first chunk.
     pub first_chunk: ChunkId,
-    /// How often the switch may forget everything.
+    /// Number of times that the switch may forget everything.
     pub restarts: u8,
     /// Whether workers may crash.
     pub crashes: bool,
-    /// Slots of the switch written anew, without this rule; none for those that run.
+    /// A rule that the switch's slots lack; `None` for the real slots.
     pub without: Option<Rule>,
 }
 
 impl Bounds {
-    /// Workers with equal exponents, and the slots that run.
+    /// Workers with equal exponents, and the real slots.
     pub fn new(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Self {
         Self {
             mode,
@@ -46,7 +46,7 @@ impl Bounds {
             rounds,
             chunks,
             exponents: vec![0; usize::from(workers)],
-            // Chunk 0 comes in the middle.
+            // Chunk 0 is in the middle of the job.
             first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
             restarts: 0,
             crashes: false,
@@ -75,7 +75,7 @@ enum Phase {
     Crashed,
 }
 
-/// A worker and what it was told.
+/// A worker, with its progress in the model.
 #[derive(Debug, Clone)]
 pub struct Member {
     id: u8,
@@ -84,17 +84,17 @@ pub struct Member {
     rounds: u64,
 }
 
-/// The server and what it has applied.
+/// The server, with its progress in the model.
 #[derive(Debug, Clone)]
 pub struct Serving {
     machine: Server<Judge>,
     left: bool,
 }
 
-/// Holds what is applied against what is right.
+/// Compares applied sums with the correct ones.
 #[derive(Debug, Clone)]
 struct Judge {
-    /// By round and chunk.
+    /// The correct sums by round and chunk.
     right: Vec<Vec<i32>>,
     chunks: u8,
     wrong: Option<String>,
@@ -115,18 +115,18 @@ impl Apply for Judge {
     }
 }
 
-/// A training as a model.
+/// The model of a training.
 #[derive(Debug)]
 pub struct ParameterServer {
     bounds: Bounds,
-    /// The workers' window is the switch's, but without [`Rule::Window`].
+    /// The job with the workers' window, which differs from the switch's only without [`Rule::Window`].
     job: Job,
     switch: Switch,
     right: Vec<Vec<i32>>,
 }
 
 const NOW_NS: u64 = 0;
-/// All deadlines are past.
+/// A time at which all timers are due.
 const LATE_NS: u64 = u64::MAX;
 
 impl ParameterServer {
@@ -136,7 +136,7 @@ impl ParameterServer {
             job: JobId(7),
             workers: u16::from(bounds.workers),
             window,
-            // One for each worker, which alone gives a value there: a sum says whose values it has.
+            // One word per worker, in which only that worker contributes a value, so that a sum shows its contributors.
             values_per_packet: u16::from(bounds.workers),
             values_per_round: usize::from(bounds.chunks) * usize::from(bounds.workers),
             first_chunk: bounds.first_chunk,
@@ -157,7 +157,8 @@ impl ParameterServer {
         Ok(model)
     }
 
-    /// The values of a worker in a round: between one and two times its power of two, so that no sum of several is one of them.
+    /// A worker's values for a round: between one and two times its power of two, so that no sum of several values equals one
+    /// of them.
     fn values(&self, round: u64, worker: u8) -> Vec<f32> {
         let places = (0..self.bounds.chunks)
             .flat_map(|chunk| (0..self.bounds.workers).map(move |place| (chunk, place)));
@@ -173,7 +174,7 @@ impl ParameterServer {
         places.map(value).collect()
     }
 
-    /// The sums of a round, by chunk.
+    /// The correct sums of a round, by chunk.
     fn right_of(&self, round: u64) -> Vec<Vec<i32>> {
         let workers = self.bounds.workers;
         let values: Vec<Vec<f32>> = (0..workers)
@@ -205,7 +206,7 @@ impl ParameterServer {
     fn pump_worker(&self, member: &mut Member, out: &mut Outbox) {
         let mut bytes = Vec::new();
         while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
-            // The switch, or the server behind it.
+            // To the switch, or to the server behind it.
             out.send(member.id, [self.bounds.workers], to, &bytes);
         }
         while let Some(event) = member.machine.poll_event() {
@@ -246,7 +247,7 @@ impl ParameterServer {
             out.wrong(Wrong::Sum(wrong.clone()));
         }
         match serving.machine.poll_event() {
-            // It leaves: what comes now finds nobody.
+            // The server leaves, and ignores later frames.
             Some(server::Event::Finished) => serving.left = true,
             Some(server::Event::Failed(error)) => {
                 out.wrong(Wrong::Unexpected(format!("the server: {error}")));
@@ -295,7 +296,7 @@ impl Model for ParameterServer {
         match node {
             Node::Worker(member) => {
                 out.extend([member.phase as u8, member.rounds as u8]);
-                // One that has left or crashed does nothing any more.
+                // A worker that has left or crashed does nothing.
                 if !matches!(member.phase, Phase::Crashed | Phase::Closed) {
                     member.machine.state(out);
                 }
@@ -328,7 +329,7 @@ impl Model for ParameterServer {
             Node::Worker(member) => {
                 let mut acts = match member.phase {
                     Phase::Idle => vec![Act::Submit],
-                    // In closing, it leaves. What it would send before was sent.
+                    // A closing worker may leave at a timeout; it has already sent its frames.
                     Phase::Running | Phase::Closing => vec![Act::Timer],
                     Phase::Closed | Phase::Crashed => return Vec::new(),
                 };
@@ -414,7 +415,7 @@ impl Model for ParameterServer {
         let write = |frame: &mut Frame, transmission, again, worker| {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
-            // A sum that was asked for again says by whom, and that it was.
+            // A repeated sum shows that it is one, and which worker has requested it.
             let is_first_sum = packet.kind() == Kind::Sum && !packet.flags().contains(Flags::AGAIN);
             if packet.kind() != Kind::Sum {
                 packet.set_flags(packet.flags().with(Flags::AGAIN, again));
@@ -436,12 +437,12 @@ impl Model for ParameterServer {
         variants.to_vec()
     }
 
-    /// After the last round there is none.
+    /// There is no task after the last round.
     fn has_more(&self) -> bool {
         false
     }
 
-    /// The server leaves, at the latest when it has waited for long enough.
+    /// The server leaves, at the latest after its timeout.
     fn ends(&self, nodes: &[&Node]) -> bool {
         nodes.iter().all(|node| match node {
             Node::Server(serving) if !serving.left => {

@@ -1,5 +1,5 @@
-//! Parts: a node's state and all that it has sent so far. A state of the whole is one part a node, and the network is what all
-//! of them have sent.
+//! Parts: a node's state with all frames that it has sent so far. A global state has one part per node, and the network is
+//! the union of the parts' frames.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
@@ -7,26 +7,26 @@ use hashbrown::{HashMap, HashSet};
 use crate::machines::{Broken, Event, FrameSet, Machines};
 use crate::model::{Frame, MAX_NODES, Model};
 
-/// What an event makes of a part.
+/// Result of an event at a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     pub to: u32,
-    /// Whether something is wrong with it; the step of the machine says what.
+    /// Whether the event reveals an error, which the machine's step describes.
     pub wrong: bool,
 }
 
 struct Part {
     machine: u32,
     sent: FrameSet,
-    /// Frames of which is known what they make of it; of them those that make something of it; of those, those that change nothing
-    /// but what was sent, and those with which something is wrong.
+    /// Frames with a known result for this part; of these, the frames that change the part; of these, the frames that only
+    /// add sent frames, and the frames that reveal an error.
     known: FrameSet,
     moves: FrameSet,
     grows: FrameSet,
     wrong: FrameSet,
-    /// What it passes on of another's, as a rank does with a sum that it has kept.
+    /// Frames that it passes on for other nodes, as a rank does with a kept sum.
     borrowed: FrameSet,
-    /// What moves make of it, and acts; ascending.
+    /// Results of acts and of frames that change the part, ascending.
     next: Vec<(Event, Next)>,
 }
 
@@ -34,16 +34,16 @@ pub struct Parts<'m, M: Model> {
     pub machines: Machines<'m, M>,
     parts: Vec<Part>,
     by_content: HashMap<(u32, FrameSet), u32, FixedState>,
-    /// By node.
+    /// Parts by node.
     at: Vec<Vec<u32>>,
-    /// Frames that were sent and are not kept, as no part is changed by them; made sure of for every part.
+    /// Frames that were sent and are not recorded, since they change no part; this is verified for every part.
     dropped: FrameSet,
     unsure: Vec<(u32, u16)>,
-    /// Frames that were presumed to be idle, and are not.
+    /// Frames that were assumed to be idle, and are not.
     pub matters: HashSet<Frame, FixedState>,
-    /// Whether one of them was found by now: then some states are missing.
+    /// Whether such a frame was found in this run, so that some states are missing.
     pub is_incomplete: bool,
-    /// The parts at the beginning.
+    /// The initial parts.
     pub first: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl<'m, M: Model> Parts<'m, M> {
         &self.parts[part as usize].sent
     }
 
-    /// The part of this content.
+    /// The part with this content.
     pub fn intern(&mut self, machine: u32, sent: FrameSet) -> u32 {
         let next = self.parts.len() as u32;
         let part = *self.by_content.entry((machine, sent)).or_insert(next);
@@ -104,7 +104,7 @@ impl<'m, M: Model> Parts<'m, M> {
         part
     }
 
-    /// What an event makes of a part.
+    /// The result of an event at a part.
     pub fn next(&mut self, part: u32, event: Event) -> Result<Next, Broken> {
         let here = &self.parts[part as usize];
         let is_frame = event.as_act().is_none();
@@ -169,7 +169,7 @@ impl<'m, M: Model> Parts<'m, M> {
         false
     }
 
-    /// Makes sure that what is not kept changes nothing.
+    /// Verifies that frames which are not recorded change nothing.
     pub fn make_sure(&mut self) -> Result<(), Broken> {
         while let Some((part, frame)) = self.unsure.pop() {
             if self.next(part, Event(frame))?.to != part {
@@ -180,7 +180,7 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(())
     }
 
-    /// Whether what the nodes of a state pass on of others is under way already: then it is nothing new.
+    /// Whether all frames that the nodes of a state pass on for others are already in flight, so that they are nothing new.
     pub fn owes_nothing(&self, state: &[u32]) -> bool {
         let mut sent = FrameSet::default();
         let mut borrowed = FrameSet::default();
@@ -191,14 +191,14 @@ impl<'m, M: Model> Parts<'m, M> {
         borrowed.without(&sent) == FrameSet::default()
     }
 
-    /// The frames on their way to a node.
+    /// The frames in flight to a node.
     fn under_way(&self, state: &[u32], node: usize) -> FrameSet {
         let mut sent = FrameSet::default();
         state.iter().for_each(|part| sent.add(self.sent(*part)));
         sent.within(self.machines.to(node))
     }
 
-    /// Finds out what these frames make of a part.
+    /// Computes the results of these frames for a part.
     fn know(&mut self, part: u32, frames: FrameSet) -> Result<(), Broken> {
         let unknown = frames.without(&self.parts[part as usize].known);
         for frame in unknown.iter() {
@@ -207,7 +207,7 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(())
     }
 
-    /// All events at a node that make something of it.
+    /// All events at a node that change it.
     pub fn events(&mut self, state: &[u32], node: usize) -> Result<Vec<Event>, Broken> {
         let part = state[node];
         let frames = self.under_way(state, node);
@@ -218,15 +218,16 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(frames.chain(acts.map(|act| Event::act(*act))).collect())
     }
 
-    /// After a step at a node, or at the beginning: does all that changes no node and only adds to what is under way. What is sent
-    /// can be lost as well, so nothing that was possible before is impossible after. Tells the event at which something is wrong.
+    /// After a step at a node, or at the beginning: performs all events that change no node's state and only add frames in
+    /// flight. Sent frames may be lost, so everything that was possible before remains possible. Returns an event that
+    /// reveals an error.
     pub fn saturate(
         &mut self,
         state: &mut [u32],
         step: Option<(usize, u32)>,
         mut log: impl FnMut(usize, Event),
     ) -> Result<Option<(usize, Event)>, Broken> {
-        // What is to be looked at: all at the node that has changed, what is new at the others.
+        // Frames to process: all at the changed node, and new ones at the others.
         let mut look = [FrameSet::default(); MAX_NODES];
         let mut acts = [step.is_none(); MAX_NODES];
         for (node, look) in look.iter_mut().enumerate().take(state.len()) {
@@ -275,12 +276,12 @@ impl<'m, M: Model> Parts<'m, M> {
             for (to, look) in look.iter_mut().enumerate().take(state.len()) {
                 look.add(&new.within(self.machines.to(to)));
             }
-            // What was of no interest to the part before may be to this one.
+            // Frames without effect on the previous part may affect this one.
             look[node] = self.under_way(state, node);
         }
     }
 
-    /// An act that changes nothing but what was sent.
+    /// An act that only adds sent frames.
     fn growing_act(&mut self, part: u32) -> Result<Option<Event>, Broken> {
         for at in 0..self.machines.acts(self.machine(part)).len() {
             let event = Event::act(self.machines.acts(self.machine(part))[at]);

@@ -1,5 +1,5 @@
-//! The search held against a plain one: frames are under way one by one, are sent and duplicated so often and no more, and any
-//! may be lost; no step is left out, and nobody is interchangeable.
+//! A plain search to compare with: each frame is in flight individually, may be sent and duplicated a limited number of
+//! times, and may be lost; no step is skipped, and no nodes are interchangeable.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::search::{Run, Search, explore};
 use aggregation::job::ChunkId;
 use aggregation::server::Mode;
 
-/// The same model, whose nodes are not interchangeable, and of whose frames none is presumed to be idle if so said.
+/// The same model without interchangeable nodes and, if the flag is set, without frames that are assumed to be idle.
 struct Plain<'m, M>(&'m M, bool);
 
 impl<M: Model> Model for Plain<'_, M> {
@@ -78,14 +78,14 @@ fn bytes<M: Model>(machines: &Machines<'_, M>, nodes: &[u32]) -> Vec<Vec<u8>> {
     nodes.iter().map(state).collect()
 }
 
-/// A frame's copies under way, and how often it was sent and duplicated.
+/// For each frame: copies in flight, times sent, times duplicated.
 type Network = BTreeMap<u16, [u8; 3]>;
 
-/// No more are looked at plainly: there are very many.
+/// Maximum number of states of the plain search.
 const MAX_STATES: usize = 60_000;
 
-/// What can happen when a frame is sent twice at most and duplicated once at most: what is near to the beginning, and what is far
-/// from it by turns.
+/// The states reachable if each frame is sent at most twice and duplicated at most once; explores states near the beginning
+/// and far from it alternately.
 fn plainly<M: Model>(model: &M) -> States {
     let mut machines = Machines::new(model);
     let first = (machines.first.clone(), Network::new());
@@ -151,7 +151,7 @@ fn after<M: Model>(
     (nodes, network)
 }
 
-/// The same by the search.
+/// The states that the checker's search finds.
 fn searched<M: Model>(model: &M) -> States {
     let mut run = Run::new(model, Search::ALL, Default::default()).expect("a sound model");
     let report = run.explore().expect("a sound model");
@@ -166,8 +166,8 @@ fn searched<M: Model>(model: &M) -> States {
         .collect()
 }
 
-/// Nothing that a plain search sees is missing, and there is hardly anything that it does not see: that takes more repeats than it
-/// allows, or more states.
+/// The checker's search misses no state of the plain search, and finds few others, which need more repetitions or more states
+/// than the plain one allows.
 fn none_is_missing<M: Model>(model: &M) {
     let (plain, searched) = (plainly(model), searched(&Plain(model, false)));
     assert!(plain.is_subset(&searched));
@@ -217,7 +217,7 @@ fn a_server_plainly() {
     }
 }
 
-/// Of states that differ in who is who, one is kept and none is forgotten.
+/// One of the states that differ by a permutation of nodes is kept, and none is lost.
 #[test]
 fn who_is_who_makes_no_difference() {
     let operations = vec![Operation::Integers(2); 2];

@@ -1,24 +1,25 @@
-//! The protocol of the prototype that this project replaces: sums are complete when a counter says so, and nobody asks again.
+//! Model of the prototype's protocol, which this project replaces: a counter decides when sums are complete, and nothing is
+//! retransmitted.
 //!
-//! A fragment's slot is its number modulo the slots. The first to come makes it the slot's owner, the others are added and
-//! counted, the last one goes on to the server with the sum. Slots are freed by an acknowledgement that no sender sends; owner 0
-//! means free. The frames are ours, as far as they say the same.
+//! A fragment's slot is its number modulo the number of slots. The first fragment to arrive owns the slot, the others are
+//! added and counted, and the last one goes to the server with the sum. An acknowledgement, which no sender sends, would free
+//! the slot; owner 0 means free. The frames are ours, as far as their content is the same.
 
 use aggregation::Destination;
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
 
-/// What is explored.
+/// Bounds of the model.
 #[derive(Debug, Clone)]
 pub struct Prototype {
-    /// How many workers.
+    /// Number of workers.
     pub workers: u8,
-    /// How many slots.
+    /// Number of slots.
     pub slots: u32,
-    /// How many fragments each worker sends, all at once.
+    /// Number of fragments that each worker sends, all at once.
     pub fragments: u32,
-    /// The number of the first of them.
+    /// Number of the first fragment.
     pub first: u32,
 }
 
@@ -27,11 +28,11 @@ pub struct Prototype {
 pub enum Node {
     /// A worker.
     Worker {
-        /// Its number.
+        /// Number of the worker.
         id: u8,
         /// Whether it has sent its fragments.
         has_sent: bool,
-        /// Which of them are answered.
+        /// For each fragment, whether it was answered.
         answered: Vec<bool>,
     },
     /// The switch.
@@ -209,7 +210,7 @@ impl Model for Prototype {
         false
     }
 
-    /// No slot is held by a fragment that everybody has the sum of.
+    /// No slot may be held by a fragment whose sum all workers have.
     fn ends(&self, nodes: &[&Node]) -> bool {
         nodes.iter().all(|node| match node {
             Node::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),

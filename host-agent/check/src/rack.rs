@@ -1,4 +1,4 @@
-//! A switch of a tree that is not the topmost.
+//! A switch of a tree below the topmost one.
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, WorkerId};
@@ -7,34 +7,34 @@ use wire::{Flags, Kind, Packet};
 
 use crate::model::Frame;
 
-/// It sums its ranks, and gives what is complete to the switch above.
+/// A rack's switch: sums its ranks, and sends complete chunks to the switch above.
 #[derive(Debug, Clone)]
 pub struct Rack {
-    /// By which the switch above knows it.
+    /// Its number at the switch above.
     pub number: u8,
-    /// How often it has forgotten everything.
+    /// Number of restarts so far.
     pub restarts: u8,
     children: u8,
-    /// The same job, whose cells are zero at the beginning.
+    /// The same job with initially zeroed cells.
     zeroed: Job,
     slots: SlotTable,
-    /// It answers a probe of what is complete here by itself: a rule is removed.
+    /// Whether it answers probes of complete chunks itself, which violates a rule.
     answers_itself: bool,
 }
 
-/// What becomes of a frame.
+/// Treatment of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// It goes on to the switch above.
+    /// The frame goes to the switch above.
     Up(Vec<u8>),
-    /// It goes back to who sent it.
+    /// The frame returns to its sender.
     Back(Vec<u8>),
-    /// It ends here.
+    /// The frame is dropped.
     Absorbed,
 }
 
 impl Rack {
-    /// With cells that are older than the job.
+    /// A switch whose cells are older than the job.
     pub fn new(
         config: JobConfig,
         number: u8,
@@ -55,19 +55,19 @@ impl Rack {
         })
     }
 
-    /// It has forgotten everything, and goes on: all its registers are zero.
+    /// Restarts the switch: all registers are zero.
     pub fn restart(&mut self) {
         self.restarts += 1;
         self.slots = SlotTable::of(self.zeroed, self.children);
     }
 
-    /// Appends all that decides what it does.
+    /// Appends all fields that determine its behavior.
     pub fn state(&self, out: &mut Vec<u8>) {
         out.push(self.restarts);
         self.slots.state(out);
     }
 
-    /// Takes a frame of one of its ranks in, which it knows by this number.
+    /// Processes a frame of the rank with this number.
     pub fn take(&mut self, frame: &Frame, child: u8) -> Taken {
         let mut bytes = frame.bytes.clone();
         let Ok(mut packet) = Packet::new_checked(&mut bytes[..]) else {
@@ -83,7 +83,7 @@ impl Rack {
         if !stays && self.slots.make_update(outcome, above, &mut packet) {
             return Taken::Up(bytes);
         }
-        // Sums are the topmost switch's.
+        // Only the topmost switch makes sums.
         let is_asked = matches!(outcome, Outcome::Probed(_) | Outcome::ProbedStale(_));
         match is_asked && self.slots.make_sum(outcome, &mut packet) {
             true => Taken::Back(bytes),
@@ -91,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// The cells that somebody has contributed to.
+    /// Description of the cells with contributors.
     pub fn describe(&self) -> String {
         let cells = self
             .slots

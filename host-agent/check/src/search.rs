@@ -1,4 +1,4 @@
-//! The search: all states, breadth first, so that what is found is found by the fewest steps.
+//! Breadth-first search over all states, so that an error is found by the fewest steps.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
@@ -10,23 +10,23 @@ use crate::parts::Parts;
 use crate::symmetry::Symmetry;
 use crate::trace::{self, Trace};
 
-/// What is looked for, and how long.
+/// Goals and limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// No more states than these are kept.
+    /// Maximum number of states.
     pub max_states: usize,
-    /// Whether a sum that is none, or what is not expected, ends the search. Otherwise what follows it is not explored.
+    /// Whether a wrong sum or an unexpected event ends the search. Otherwise its successors are not explored.
     pub wrong: bool,
-    /// Whether a state from which nothing goes on ends it. Otherwise it is passed over.
+    /// Whether a state without progress ends the search. Otherwise it is ignored.
     pub stuck: bool,
-    /// Whether a state in which all is done, but after which nothing works, ends it. Otherwise it is passed over.
+    /// Whether a state in which all tasks are done, but a further one does not work, ends the search. Otherwise it is ignored.
     pub leaks: bool,
-    /// Whether nodes that are taken for one, as their states are equal, are compared in all that they can do next. It takes long.
+    /// Whether nodes with equal states are compared in their further behavior, which takes long.
     pub compares: bool,
 }
 
 impl Search {
-    /// For all that must not be.
+    /// A search for all errors.
     pub const ALL: Self = Self {
         max_states: 1 << 28,
         wrong: true,
@@ -36,42 +36,41 @@ impl Search {
     };
 }
 
-/// What was found, and by which steps.
+/// An error, and the steps that lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What must not be.
+    /// The error.
     pub wrong: Wrong,
-    /// The steps that lead there; none of them can be left out.
+    /// The steps, none of which can be left out.
     pub trace: Trace,
 }
 
-/// What a search has seen.
+/// Result of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// States that differ.
+    /// Number of distinct states.
     pub states: usize,
-    /// Steps between them, those back to themselves not counted.
+    /// Number of transitions between different states.
     pub transitions: u64,
-    /// The most steps that a state is away from the beginning.
+    /// Maximum distance of a state from the beginning, in steps.
     pub depth: usize,
-    /// States of single nodes.
+    /// Number of states of single nodes.
     pub machines: usize,
-    /// The same with what they have sent.
+    /// Number of parts: states of single nodes with their sent frames.
     pub parts: usize,
-    /// Frames that differ in what somebody reads.
+    /// Number of frames that differ in fields which some node reads.
     pub frames: usize,
-    /// States in which all is done.
+    /// Number of states in which all tasks are done.
     pub ended: usize,
-    /// States in which a node has crashed or was restarted, so that no progress is promised; and those of them in which there
-    /// is none.
+    /// Number of states in which a node has crashed or was restarted, so that no progress is guaranteed.
     pub broken: usize,
-    /// See there.
+    /// Number of those states that make no progress.
     pub broken_and_stuck: usize,
-    /// How often all timers had to fire at most, nothing being lost, before somebody got further.
+    /// Maximum number of times that all timers had to fire, without losses, before a node made progress.
     pub periods: u32,
-    /// Whether all states were seen.
+    /// Whether all states were explored.
     pub complete: bool,
-    /// What must not be.
+    /// The error that was found.
     pub found: Option<Found>,
 }
 
@@ -81,7 +80,7 @@ pub fn explore<M: Model>(model: &M, search: Search) -> Result<Report, Broken> {
     loop {
         let mut run = Run::new(model, search, matters)?;
         let report = run.explore()?;
-        // What was presumed to change nothing does: what was explored was too small.
+        // A frame that was assumed to have no effect has one, so some states are missing: explore again.
         if run.parts.is_incomplete {
             matters = run.parts.matters;
             continue;
@@ -101,10 +100,10 @@ pub(crate) struct Run<'m, M: Model> {
     report: Report,
 }
 
-/// What comes of a state.
+/// Result of the expansion of a state.
 pub(crate) enum Expanded {
     Fine,
-    /// This event is wrong, or one that saturates what follows.
+    /// This event reveals an error, possibly during the saturation of the successor.
     Wrong(usize, Event),
 }
 
@@ -192,7 +191,7 @@ impl<'m, M: Model> Run<'m, M> {
         Ok(report.clone())
     }
 
-    /// All that were seen.
+    /// All explored states.
     #[cfg(test)]
     pub fn all_states(&self) -> Vec<Vec<u32>> {
         let mut state = vec![0; self.parts.machines.nodes()];
@@ -218,7 +217,7 @@ impl<'m, M: Model> Run<'m, M> {
             .insert_unique(hash, new, |other| hasher.hash_one(states[*other as usize]));
     }
 
-    /// Gives all that can follow a state at once.
+    /// Passes all direct successors of a state to `next`.
     pub fn expand(
         &mut self,
         state: &[u32],
@@ -249,8 +248,8 @@ impl<'m, M: Model> Run<'m, M> {
         Ok(Expanded::Fine)
     }
 
-    /// Whether nothing goes on from here if all that is under way is lost, and nothing after that; or, where all is done, whether
-    /// what comes next does not work.
+    /// Whether a state makes no progress if all frames in flight are lost and none afterwards; or, if all tasks are done,
+    /// whether a further task does not work.
     fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
         let machines = &self.parts.machines;
         let nodes: Vec<u32> = state.iter().map(|part| self.parts.machine(*part)).collect();
@@ -283,7 +282,7 @@ impl<'m, M: Model> Run<'m, M> {
         path
     }
 
-    /// What nodes pass on of others was under way in every state, whenever they do it.
+    /// Verifies that frames which nodes pass on for others were already in flight in every state.
     fn all_is_sent(&self) -> Result<(), Broken> {
         let mut state = vec![0; self.parts.machines.nodes()];
         for key in &self.states {
@@ -295,7 +294,7 @@ impl<'m, M: Model> Run<'m, M> {
         Ok(())
     }
 
-    /// No node that works comes back to where it was: so each step of progress is one for ever, and they end.
+    /// Verifies that no node in progress returns to an earlier state: so each step of progress is permanent, and progress ends.
     fn no_way_back(&mut self) -> Result<(), Broken> {
         let machines = &self.parts.machines;
         let len = machines.len();

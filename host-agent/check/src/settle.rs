@@ -1,14 +1,14 @@
-//! Whether a state goes on: all that is under way is lost, and from then on nothing.
+//! Progress of a state: all frames in flight are lost, and none afterwards.
 
 use std::collections::VecDeque;
 
 use crate::machines::{Broken, Event, Machines};
 use crate::model::{Act, Model, Status, Wrong};
 
-/// So many times all timers fire before one gives up hope.
+/// Number of times that all timers fire before a state counts as stuck.
 const ROUNDS: u32 = 8;
 
-/// In which order what can happen does. One that goes on in each is not stuck, whoever is faster.
+/// Order of events. A state that makes progress in each order is not stuck, for any relative speeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     FirstFirst,
@@ -16,8 +16,8 @@ enum Order {
 }
 
 impl<M: Model> Machines<'_, M> {
-    /// What is wrong with a state of the nodes, if anything is: they disagree; some have work to do and none gets any further; or all have done
-    /// it, and one thing more cannot be done.
+    /// The error in a state of the nodes, if there is one: they disagree; some have tasks in progress and none makes
+    /// progress; or all are done, and a further task does not work.
     pub fn stuck(&mut self, nodes: &[u32]) -> Result<Option<Wrong>, Broken> {
         let model = self.model;
         let all: Vec<&M::Node> = nodes.iter().map(|node| self.node(*node)).collect();
@@ -29,7 +29,7 @@ impl<M: Model> Machines<'_, M> {
             .map(|node| model.status(self.node(*node)))
             .collect();
         let has = |status| statuses.contains(&status);
-        // Somebody will be given more to do, which is progress; or nobody is left who could wait.
+        // A node will get a further task, which is progress; or no node is left that could wait.
         if has(Status::Wants) {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl<M: Model> Machines<'_, M> {
         Ok(None)
     }
 
-    /// How often all timers have to fire before somebody is further, or all are done.
+    /// Number of times that all timers must fire before a node makes progress, or all are done.
     fn goes_on(&mut self, start: &[u32], more: bool, order: Order) -> Result<Option<u32>, Broken> {
         let mut nodes = start.to_vec();
         let mut under_way = VecDeque::new();

@@ -1,4 +1,4 @@
-//! The switch: the slots that run, or slots written anew with one rule removed.
+//! The switch of the models: with the real slots, or with an independent implementation that lacks one rule.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError};
 use aggregation::slot::SlotTable;
@@ -6,67 +6,68 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::model::Frame;
 
-/// A rule of `docs/protocol.md` that is not kept. A checker that finds nothing wrong then is worth nothing.
+/// A rule of `docs/protocol.md` that is removed. A checker that finds no error then is useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// None: the same code must be right, or the others prove nothing.
+    /// None: the same code must be correct, or the others prove nothing.
     None,
-    /// 1: an older chunk is stale. Without, it takes the cell over.
+    /// 1: an older chunk is stale. Without this rule, it takes the cell over.
     Stale,
-    /// 2: a newer chunk takes the cell over. Without, it is dropped.
+    /// 2: a newer chunk takes the cell over. Without this rule, it is dropped.
     TakeOver,
-    /// 2: values are the packet's. Without, they are added to what is left.
+    /// 2: the values become those of the packet. Without this rule, they are added to the previous ones.
     Overwrite,
-    /// 2: the bitmap is the worker's bit. Without, the bit is added to what is left.
+    /// 2: the bitmap becomes the worker's bit. Without this rule, the bit is added to the previous ones.
     FreshBitmap,
-    /// 2: a cell that nobody has contributed to is taken over. Without, the first after a probe is added to what is left.
+    /// 2: a cell without contributors is taken over. Without this rule, the first values after a probe are added to the
+    /// previous ones.
     Nobody,
-    /// 3: who has contributed is told from who has not by a bit. Without, arrivals are counted.
+    /// 3: a bit per worker records its contribution. Without this rule, arrivals are counted.
     Bitmap,
-    /// 3: the scale is maximised. Without, the last one counts.
+    /// 3: the scale becomes the maximum. Without this rule, it becomes the last one.
     Scale,
-    /// 3: the flag is ORed. Without, the last one counts.
+    /// 3: the flag is ORed. Without this rule, it becomes the last one.
     Flag,
-    /// 4: nothing changes. Without, the values are added once more.
+    /// 4: nothing changes. Without this rule, the values are added again.
     Nothing,
-    /// After 4, a full bitmap makes the sum once more. Without, the frame is dropped.
+    /// After 4, a full bitmap sends the sum again. Without this rule, the frame is dropped.
     Again,
-    /// The bitmap must be full. Without, what there is goes on as a sum after every contribution.
+    /// A sum needs a full bitmap. Without this rule, each contribution sends the present values as a sum.
     Full,
-    /// A slot has two versions. Without, it has one.
+    /// A slot has two versions. Without this rule, it has one.
     Versions,
-    /// A worker sends a chunk only when it has the result of the one a window before. Without, of the one two windows before.
+    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before suffice.
     Window,
-    /// Nobody speaks for another port's worker.
+    /// A worker may only use its own port. Without this rule, any port.
     Port,
-    /// A probe adds nothing. Without, it sets the bit.
+    /// A probe adds nothing. Without this rule, it sets the bit.
     Probe,
-    /// A probe is answered whoever is missing. Without, only if nobody is.
+    /// A probe is always answered. Without this rule, only if the chunk is complete.
     Told,
-    /// Who waits for too long asks again. Without, nobody repeats anything.
+    /// A node that waits for too long asks again. Without this rule, nothing is repeated.
     Repeat,
-    /// Before a job's first frame, its cells get an owner that is older. Without, they have what another job left.
+    /// Before a job's first frame, its cells get an older owner. Without this rule, they keep what another job left.
     Admission,
-    /// A rack's switch gives a probe of what is complete there to the switch above. Without, it answers.
+    /// A rack's switch sends a probe of a complete chunk to the switch above. Without this rule, it answers itself.
     Up,
-    /// Ranks that wait for others ask them. Without, they ask the switch alone.
+    /// Ranks that wait for other ranks ask them. Without this rule, they only ask the switch.
     Peers,
-    /// To what is closed nothing is added. Without, a late frame is.
+    /// Nothing is added to a closed chunk. Without this rule, late values are.
     Closed,
-    /// Where a cell was forgotten, a frame that an earlier switch may have counted counts no more. Without, it does.
+    /// In a forgotten cell, a frame that may have been counted before does not count. Without this rule, it does.
     Opened,
-    /// A chunk may not be closed where its cell was forgotten. Without, it may.
+    /// A chunk may not be closed in a forgotten cell. Without this rule, it may.
     Forgotten,
-    /// Who sends values again that do not count where they may have been closed takes a partial sum from ranks alone. Without,
-    /// from the switch as well.
+    /// A rank that sends values again without the timed flag takes a partial sum only from ranks. Without this rule, from the
+    /// switch, too.
     Kept,
-    /// Who is asked by one that has given its values to a host gives them to it, too. Without, only who hears nothing of the
-    /// switch does.
+    /// A rank that is asked by a rank which has given its values to a host gives its own to the host, too. Without this rule,
+    /// only ranks without contact to the switch do.
     Asked,
 }
 
 impl Rule {
-    /// All that can be removed.
+    /// All rules that can be removed.
     pub const ALL: [Self; 25] = [
         Self::Stale,
         Self::TakeOver,
@@ -118,19 +119,19 @@ enum Slots {
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
-    /// The same job, whose cells are zero at the beginning.
+    /// The same job with initially zeroed cells.
     zeroed: Job,
     slots: Slots,
-    /// How many it sums: workers, or switches below it.
+    /// Number of children: workers, or switches below.
     children: u8,
     /// Whether chunks may be closed.
     has_deadlines: bool,
-    /// How often it has forgotten everything.
+    /// Number of restarts so far.
     pub restarts: u8,
 }
 
 impl Switch {
-    /// With the slots that run, or without a rule.
+    /// A switch with the real slots, or without a rule.
     pub fn new(
         config: JobConfig,
         without: Option<Rule>,
@@ -175,12 +176,12 @@ impl Switch {
         })
     }
 
-    /// The job that it sums.
+    /// The job that the switch sums.
     pub fn job(&self) -> &Job {
         &self.job
     }
 
-    /// It has forgotten everything, and goes on: all its registers are zero.
+    /// Restarts the switch: all registers are zero.
     pub fn restart(&mut self) {
         self.restarts += 1;
         match &mut self.slots {
@@ -206,7 +207,7 @@ impl Switch {
         }
     }
 
-    /// Appends all that decides what it does.
+    /// Appends all fields that determine its behavior.
     pub fn state(&self, out: &mut Vec<u8>) {
         out.push(self.restarts);
         match &self.slots {
@@ -226,7 +227,7 @@ impl Switch {
         }
     }
 
-    /// The cells that somebody has contributed to.
+    /// Description of the cells with contributors.
     pub fn describe(&self) -> String {
         let cell = |owner: ChunkId, contributors: u64, values: &[i32]| {
             let ranks = (0..64).filter(|rank| contributors & 1 << rank != 0);
@@ -250,7 +251,7 @@ impl Switch {
         cells.join(", ")
     }
 
-    /// What goes on of a frame: a sum, if there is one, and whether it is for the sender alone.
+    /// Processes a frame of the child with this number. Returns the sum to send, if any, and whether it is for the sender alone.
     pub fn take(&mut self, frame: &Frame, child: u8) -> Option<(Vec<u8>, bool)> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
         let forges = packet.worker() != u16::from(child) && !self.is_without(Rule::Port);
@@ -292,8 +293,8 @@ fn index(job: &Job, without: Rule, chunk: ChunkId) -> usize {
     }
 }
 
-/// The rules of deadlines around those of a slot, but for one. Returns the header of the sum that goes on, and whether it is for
-/// the sender alone.
+/// The rules of deadlines and slots, except for the removed one. Returns the header of the sum to send, if any, and whether
+/// it is for the sender alone.
 fn update<T: AsRef<[u8]>>(
     job: &Job,
     without: Rule,
@@ -340,7 +341,7 @@ fn update<T: AsRef<[u8]>>(
         && repr.flags.contains(Flags::CLOSE)
         && (!is_forgotten || without == Rule::Forgotten && owns);
     if is_forgotten && !is_probe && !counts && !closes {
-        // An update of nobody: it may take the cell over, as a probe does.
+        // The frame contributes nothing, but may take the cell over, as a probe does.
         if chunk.distance_from(cell.owner) > 0 {
             cell.owner = chunk;
             cell.contributors = 0;
@@ -366,7 +367,7 @@ fn update<T: AsRef<[u8]>>(
     sum.map(|sum| (told(cell, sum), false))
 }
 
-/// A slot's rules, but for one. Returns the header of the sum that goes on.
+/// The rules of a slot, except for the removed one. Returns the header of the sum to send, if any.
 fn count<T: AsRef<[u8]>>(
     job: &Job,
     without: Rule,
@@ -377,7 +378,7 @@ fn count<T: AsRef<[u8]>>(
     let chunk = ChunkId(repr.chunk);
     let is_ours = repr.job == job.id().0
         && repr.worker < job.workers()
-        // Ranks whose window is twice ours name other slots.
+        // Ranks with a window twice as large as the switch's use other slots.
         && (without == Rule::Window || repr.slot == job.slot(chunk).0);
     if !is_ours {
         return None;
@@ -387,7 +388,7 @@ fn count<T: AsRef<[u8]>>(
     let is_probe = repr.flags.contains(Flags::PROBE);
     let cell = &mut cells[index(job, without, chunk)];
     if chunk.is_older_than(cell.owner) && without != Rule::Stale {
-        // By how much.
+        // The answer contains the difference.
         return is_probe.then(|| Repr {
             kind: Kind::Sum,
             flags: repr.flags & (Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE),
@@ -416,7 +417,7 @@ fn count<T: AsRef<[u8]>>(
             .with(Flags::AGAIN, again),
         contributors: match without {
             Rule::Full if !is_probe => everyone,
-            // Who counts does not know who.
+            // With a counter instead of a bitmap, the contributors are unknown.
             Rule::Bitmap if is_full(cell) => everyone,
             _ => cell.contributors,
         },
@@ -450,7 +451,7 @@ fn count<T: AsRef<[u8]>>(
         cell.arrivals = 0;
         cell.flags = flags;
         cell.next_scale = repr.next_scale;
-        // A frame without values leaves them as they are.
+        // A frame without values leaves the values unchanged.
         if repr.count > 0 && without != Rule::Overwrite {
             cell.values.fill(0);
         }

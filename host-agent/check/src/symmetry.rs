@@ -1,7 +1,7 @@
-//! Nodes that are interchangeable: of states that differ in who is who, one is explored.
+//! Symmetry of interchangeable nodes: of all states that differ by a permutation, one is explored.
 //!
-//! What a part becomes when its nodes change places is found by what led to it: the same events at the same steps, at the nodes
-//! that have changed places. So nothing has to be known of what a state or a frame contains.
+//! The image of a part under a permutation is found by its history: the same events in the same order, at the permuted nodes.
+//! So the content of states and frames need not be interpreted.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -13,7 +13,7 @@ use crate::parts::Parts;
 const UNKNOWN: u32 = u32::MAX;
 
 struct Permutation {
-    /// Where each node goes.
+    /// New index of each node.
     to: Vec<u8>,
     parts: Vec<u32>,
     machines: HashMap<u32, u32, FixedState>,
@@ -21,13 +21,13 @@ struct Permutation {
 }
 
 pub struct Symmetry {
-    /// All but the identity.
+    /// All permutations except the identity.
     permutations: Vec<Permutation>,
     bits: u32,
 }
 
 impl Symmetry {
-    /// Of so many nodes, which may change places in these orders.
+    /// Symmetry of `nodes` nodes with these permutations.
     pub fn new(nodes: usize, orders: Vec<Vec<u8>>) -> Result<Self, Broken> {
         if nodes > MAX_NODES {
             return Err(Broken::Nodes);
@@ -44,7 +44,7 @@ impl Symmetry {
         })
     }
 
-    /// A state as a number.
+    /// Encodes a state as a number.
     fn key(&self, parts: impl Iterator<Item = u32>) -> Result<u128, Broken> {
         let mut key = 0;
         for part in parts {
@@ -56,7 +56,7 @@ impl Symmetry {
         Ok(key)
     }
 
-    /// The state of a number.
+    /// Decodes a state from its number.
     pub fn state(&self, key: u128, state: &mut [u32]) {
         let mask = (1 << self.bits) - 1;
         for (at, part) in state.iter_mut().rev().enumerate() {
@@ -64,7 +64,7 @@ impl Symmetry {
         }
     }
 
-    /// The least number of all states that this one is but for who is who.
+    /// The smallest number of all permutations of this state.
     pub fn canonical<M: Model>(
         &mut self,
         parts: &mut Parts<'_, M>,
@@ -94,7 +94,7 @@ impl Symmetry {
         self.key(image.iter().copied().take(state.len()))
     }
 
-    /// How many states are this one but for who is who.
+    /// Number of distinct permutations of this state.
     #[cfg(test)]
     pub fn orbit<M: Model>(
         &mut self,
@@ -108,7 +108,8 @@ impl Symmetry {
         Ok(orbit.len())
     }
 
-    /// Goes back by the inverse what was permuted: if nodes are interchangeable, one comes back to where one was.
+    /// Verifies that permutations are invertible: if nodes are interchangeable, a permutation and its inverse lead back to
+    /// the same part.
     pub fn verify<M: Model>(&mut self, parts: &mut Parts<'_, M>) -> Result<(), Broken> {
         for at in 0..self.permutations.len() {
             let to = self.permutations[at].to.clone();

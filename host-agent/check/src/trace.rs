@@ -1,4 +1,4 @@
-//! The steps that lead to what was found, as few as suffice, in words.
+//! Traces: the fewest steps that lead to an error, in words.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::machines::{Broken, Event, FrameSet, Machines};
 use crate::model::{Act, Frame, Model, Wrong};
 use crate::search::{Expanded, Found, Run};
 
-/// Steps in words.
+/// The steps of a trace, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace(pub Vec<String>);
 
@@ -21,11 +21,11 @@ impl fmt::Display for Trace {
 
 type Happening = (usize, Event);
 
-/// What is wrong at the end of a path of states.
+/// The error at the end of a path of states, with its trace.
 pub(crate) fn find<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Found, Broken> {
     let happenings = concrete(run, path)?;
     let machines = &mut run.parts.machines;
-    // What is found must be found again.
+    // The error must be reproducible.
     let wrong = replay(machines, &happenings)?.ok_or(Broken::Symmetry)?;
     let happenings = shorten(machines, happenings, &wrong)?;
     let lines = words(machines, &happenings)?;
@@ -35,8 +35,7 @@ pub(crate) fn find<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Foun
     })
 }
 
-/// The states of a path are each the least of those that are the same but for who is who; here are events that lead through one
-/// of each.
+/// Each state of a path is the representative of its permutations; this returns events that lead through one permutation of each.
 fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happening>, Broken> {
     let mut happenings = Vec::new();
     let mut state = run.parts.first.clone();
@@ -84,8 +83,8 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
     Ok(happenings)
 }
 
-/// What is wrong at the end of these events, if anything is. Nothing is where a frame is delivered that nobody has sent, or a node
-/// does what it cannot.
+/// The error at the end of these events, if there is one. Events that are not possible, such as the delivery of a frame that
+/// was not sent, give none.
 fn replay<M: Model>(
     machines: &mut Machines<'_, M>,
     happenings: &[Happening],
@@ -110,7 +109,7 @@ fn replay<M: Model>(
     machines.stuck(&nodes)
 }
 
-/// Leaves out one event after the other, as long as the same is wrong at the end.
+/// Removes one event after another, as long as the same error remains at the end.
 fn shorten<M: Model>(
     machines: &mut Machines<'_, M>,
     mut happenings: Vec<Happening>,
@@ -183,7 +182,7 @@ fn words<M: Model>(
     Ok(lines)
 }
 
-/// A frame in words.
+/// Description of a frame.
 fn frame_words(frame: &Frame) -> String {
     let Ok(packet) = wire::Packet::new_checked(&frame.bytes[..]) else {
         return format!("{:02x?}", frame.bytes);

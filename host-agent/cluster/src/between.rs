@@ -1,4 +1,4 @@
-//! Links between the switches of a tree that take time: each rack has one to the topmost switch, and one from it.
+//! Links with a delay between the switches of a tree: one from each rack to the topmost switch, and one back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,29 +10,29 @@ use rand_chacha::ChaCha8Rng;
 use crate::Faults;
 use crate::network::{Link, NetworkCounters, Rate};
 
-/// Where a frame between switches is going.
+/// Destination of a frame between switches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
-    /// Up, whoever it is addressed to; what it is about was sent by a rank.
+    /// Up to the topmost switch, whatever the frame's address; it originates from a rank.
     ToTop {
-        /// Which.
+        /// The originating rank.
         from: WorkerId,
-        /// Whom its frame was addressed to.
+        /// Destination of the rank's frame.
         to: Destination,
     },
-    /// Down, to ranks of one rack.
+    /// Down to ranks of one rack.
     ToRanks(Vec<WorkerId>),
 }
 
-/// A frame: when it arrives, its number among all that were sent, where it is going, its bytes.
+/// A frame in flight: time of arrival, sequence number of transmission, destination, bytes.
 type UnderWay = (u64, u64, Hop, Vec<u8>);
 
-/// The links, and what is on them.
+/// The links between switches, with the frames on them.
 #[derive(Debug, Clone)]
 pub struct Between {
-    /// By rack: up, and down.
+    /// Links by rack: up, down.
     links: Vec<[Link; 2]>,
-    /// By arrival, and of one time in the order in which they were sent.
+    /// Frames by time of arrival, then by order of transmission.
     under_way: BinaryHeap<Reverse<UnderWay>>,
     sent: u64,
     counters: NetworkCounters,
@@ -49,7 +49,7 @@ impl Between {
         }
     }
 
-    /// Gives a frame to a rack's link.
+    /// Sends a frame over a rack's link.
     pub fn send(&mut self, now_ns: u64, rack: u16, hop: Hop, frame: &[u8], rng: &mut ChaCha8Rng) {
         let way = usize::from(matches!(hop, Hop::ToRanks(_)));
         let link = &mut self.links[usize::from(rack)][way];
@@ -61,7 +61,7 @@ impl Between {
         }
     }
 
-    /// When the next frame arrives.
+    /// Time at which the next frame arrives.
     pub fn next_ns(&self) -> Option<u64> {
         self.under_way.peek().map(|Reverse((at_ns, ..))| *at_ns)
     }

@@ -1,25 +1,25 @@
-//! What a run is made of.
+//! Configuration of a run.
 
 use crate::{Node, Rate};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::{Mode, Part, PartsError};
 
-/// What a link does to frames, per direction.
+/// Faults of a link, per direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
-    /// The share of frames lost.
+    /// Share of frames that are lost.
     pub loss: f64,
-    /// The share of frames that arrive twice, each copy with its own delay.
+    /// Share of frames that arrive twice, each copy with its own delay.
     pub duplicate: f64,
-    /// The share of frames held for up to `reorder_ns`.
+    /// Share of frames that are delayed by up to `reorder_ns`.
     pub reorder: f64,
-    /// The longest that a frame is held.
+    /// Maximum additional delay.
     pub reorder_ns: u64,
 }
 
 impl Faults {
-    /// A network that behaves.
+    /// A network without faults.
     pub const NONE: Self = Self {
         loss: 0.0,
         duplicate: 0.0,
@@ -28,74 +28,74 @@ impl Faults {
     };
 }
 
-/// A node that stops for ever, without a word.
+/// A node that stops forever, without notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
-    /// Who.
+    /// The node.
     pub node: Node,
-    /// When.
+    /// Time of its death.
     pub at_ns: u64,
 }
 
-/// Other parts from a time on: switches first, then the server, then each worker when it hears of it.
+/// A change of the parts: first for the switches, then for the server, then for each worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
-    /// When switches are told.
+    /// Time at which the switches receive the new plan.
     pub at_ns: u64,
-    /// So long after, the server.
+    /// Time until the server receives it, counted from the switches.
     pub server_after_ns: u64,
-    /// With numbers that none had before.
+    /// The new parts, with job numbers that were not used before.
     pub parts: Vec<Part>,
-    /// So long after the server at most, each worker.
+    /// Maximum time until each worker receives it, counted from the server.
     pub told_within_ns: u64,
 }
 
-/// Why there is no such run.
+/// Reason why a configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The job.
+    /// The job's settings are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Its parts.
+    /// The division into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
 }
 
-/// A run.
+/// Configuration of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Everything random follows from it.
+    /// Seed of every random decision.
     pub seed: u64,
     /// The job.
     pub job: JobConfig,
-    /// Who sums.
+    /// Whether a switch or the server sums.
     pub mode: Mode,
-    /// Parts of the job that a switch each sums for the server; in `mode` [`Mode::Switch`].
+    /// Parts of the job, each summed by a switch for the server; needs [`Mode::Switch`].
     pub parts: Vec<Part>,
-    /// Rounds, after which the job is closed.
+    /// Number of rounds, after which the job is closed.
     pub rounds: u64,
     /// Timeouts of workers and server.
     pub retransmission: Retransmission,
-    /// A link's delay without faults, each way.
+    /// Delay of a link without faults, in each direction.
     pub delay_ns: u64,
-    /// What each link carries, each way; `None` for what is sent.
+    /// Rate of each link in each direction; `None` for unlimited.
     pub rate: Option<Rate>,
-    /// Whether workers take no note of queues.
+    /// Whether workers ignore congestion signals.
     pub fixed_window: bool,
-    /// A worker computes for up to so long before each round.
+    /// Maximum time that a worker computes before each round.
     pub compute_ns: u64,
-    /// What every link does, unless `links` says otherwise.
+    /// Faults of every link without an entry in `links`.
     pub faults: Faults,
-    /// What single nodes' links do, both ways.
+    /// Faults of single nodes' links, in both directions.
     pub links: Vec<(Node, Faults)>,
-    /// Who dies.
+    /// The nodes that die.
     pub deaths: Vec<Death>,
-    /// What becomes of the parts meanwhile, in ascending order of time.
+    /// Changes of the parts, in ascending order of time.
     pub replans: Vec<Replan>,
 }
 
 impl Config {
-    /// A small job on a network that behaves, with timeouts that fit its delays.
+    /// A small job on a network without faults, with timeouts that fit its delays.
     pub fn new(seed: u64, workers: u16, mode: Mode) -> Self {
         Self {
             seed,
@@ -130,37 +130,36 @@ impl Config {
         }
     }
 
-    /// The job, checked.
+    /// The validated job.
     pub fn checked_job(&self) -> Result<Job, JobError> {
         Job::under_one_switch(self.job)
     }
 
-    /// The part that a worker's values are summed in, and its number there.
+    /// The part that sums a worker's values, and the worker's number in it.
     pub(super) fn part_of(&self, rank: WorkerId) -> Option<(JobId, WorkerId)> {
         place(&self.parts, rank)
     }
 
-    /// What a node's links do.
+    /// Faults of a node's links.
     pub(super) fn faults_of(&self, node: Node) -> Faults {
         let own = self.links.iter().find(|(of, _)| *of == node);
         own.map_or(self.faults, |(_, faults)| *faults)
     }
 
-    /// When the last node dies.
+    /// Time of the last death.
     pub fn last_death_ns(&self) -> Option<u64> {
         self.deaths.iter().map(|death| death.at_ns).max()
     }
 
-    /// How long after a death the last survivor has given up: a slot that the dead had fed twice ahead of a survivor
-    /// takes that survivor two chunks' patience, and the third chunk never completes. Where the window follows the queues, a chunk
-    /// that has timed out waits for its turn, behind others that wait for the same.
+    /// Time after a death by which the last survivor has given up. If the dead node had contributed twice to a slot ahead of
+    /// a survivor, that survivor exhausts two chunks' timeouts, and the third chunk never completes. With a congestion
+    /// window, a chunk that has timed out also waits behind others in the same state.
     pub fn mourning_ns(&self) -> u64 {
         let turns = if self.fixed_window { 1 } else { 2 };
         3 * turns * (self.retransmission.patience_ns() + self.faults.reorder_ns) + self.compute_ns
     }
 
-    /// A run that is still going then has hung: each chunk of each round has had all its timeouts, one
-    /// after the other.
+    /// Time after which a run counts as hung: each chunk of each round has had all its timeouts, one after another.
     pub fn deadline_ns(&self) -> u64 {
         let chunks = self
             .job

@@ -1,11 +1,11 @@
-//! Runs whose every choice follows from their seed.
+//! Randomized runs that follow from their seed.
 
 use aggregation::WorkerId;
 use aggregation::job::{ChunkId, JobConfig};
 
 use crate::{Config, Death, Faults, Node};
 
-/// A small mixing function (splitmix64's finaliser): inputs and choices that follow from a seed.
+/// Mixing function (splitmix64's finalizer) for inputs and choices that follow from a seed.
 pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
     let mut x =
         seed ^ a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.wrapping_mul(0xD1B5_4A32_D192_ED03);
@@ -14,17 +14,17 @@ pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number below `options`; `salt` tells those that draw from each other, `what` their choices.
+/// A number below `options`; `salt` separates the callers, `what` the choices of one caller.
 pub fn pick(seed: u64, salt: u64, what: u64, options: u64) -> u64 {
     mix(seed, what, salt) % options
 }
 
-/// What [`chaotic`] draws.
+/// Salt of [`chaotic`].
 const CHAOS: u64 = 0xC0FFEE;
-/// What [`deadly`] draws.
+/// Salt of [`deadly`].
 const DEATH: u64 = 0xDEAD;
 
-/// The same job, with rounds, a first chunk and timing of its own, over a network that misbehaves.
+/// The same job with random rounds, first chunk and timing, over a network with random faults.
 pub fn chaotic(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, CHAOS, what, options);
     config.rounds = 1 + pick(1, 3);
@@ -49,7 +49,7 @@ pub fn chaotic(mut config: Config) -> Config {
     config
 }
 
-/// The same run, and one node stops for ever.
+/// The same run, in which one random node stops forever.
 pub fn deadly(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, DEATH, what, options);
     config.retransmission.max_timeouts = 12;
@@ -62,7 +62,7 @@ pub fn deadly(mut config: Config) -> Config {
     config
 }
 
-/// A worker's values of a round, of many magnitudes.
+/// A worker's values for a round, of many magnitudes.
 pub fn inputs(config: &Config) -> impl Fn(u64, WorkerId) -> Vec<f32> + Copy + use<> {
     let seed = config.seed;
     let JobConfig {
@@ -74,7 +74,7 @@ pub fn inputs(config: &Config) -> impl Fn(u64, WorkerId) -> Vec<f32> + Copy + us
         let value = |index: usize| {
             let block = (index / usize::from(values_per_packet)) as u64;
             let magnitude = mix(seed, block, round);
-            // Workers want different exponents; a block may be zero for one, or for all.
+            // Workers need different exponents; a block may be zero for one worker, or for all.
             let own = mix(magnitude, u64::from(worker.0), 1) % 9;
             if magnitude.is_multiple_of(7) || own == 8 {
                 return 0.0;

@@ -1,4 +1,4 @@
-//! How long an all-reduce takes beside what no such sum is faster than: a rank's own values over its own link.
+//! Time of an all-reduce relative to its lower bound: the transmission of a rank's own values over its link.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -11,18 +11,18 @@ const BITS_PER_S: u64 = 10_000_000_000;
 const DELAY_NS: u64 = 5_000;
 const VALUES: usize = 256;
 
-/// Ranks in racks below one switch. All links are alike, those between switches, too.
+/// Ranks in racks below one switch. All links are equal, also those between switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u16,
-    /// How many of them share a switch.
+    /// Number of ranks per rack, which share a switch.
     pub rack: u16,
-    /// What each gives, in chunks of 256 values.
+    /// Values per rank, in chunks of 256 values.
     pub chunks: usize,
 }
 
-/// How long the sum takes, in times that a rank's values take over a link without any header; `None` if some rank has no sum.
+/// Time of the sum, divided by the time of a rank's values on a link without headers; `None` if some rank has no sum.
 pub fn time_by_bound(size: Size) -> Result<Option<f64>, ConfigError> {
     let job = JobConfig {
         job: JobId(7),

@@ -1,12 +1,11 @@
-//! A cluster in virtual time: workers, a server, any switch, and a network that misbehaves by seed.
+//! A cluster in virtual time: workers, a server, any switch, and a network with seeded faults.
 //!
-//! Everything that happens follows from a [`Config`] and its seed, so a failing run is replayed by its
-//! number. The switch is whatever implements [`SwitchModel`]: [`SlotSwitch`] runs the reference slots,
-//! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet. [`drawn`]
-//! makes configurations and inputs from a seed.
+//! Every event follows from a [`Config`] and its seed, so a failing run can be replayed. The switch is any implementation of
+//! [`SwitchModel`]: [`SlotSwitch`] runs the reference slots, [`Forwarder`] aggregates nothing, and [`Compare`] runs two
+//! switches and compares them after every packet. [`drawn`] generates configurations and inputs from a seed.
 //!
-//! For tests and figures alone, but for [`simulation`]: a network of any shape and how long rounds take there, for which
-//! `weir simulate` asks.
+//! Used for tests and figures only, except for [`simulation`], which predicts round times in a network of any shape for `weir
+//! simulate`.
 
 mod between;
 mod config;
@@ -32,7 +31,7 @@ pub use switch::{CellState, Compare, Forwarder, PartSwitches, SlotSwitch, Switch
 
 use aggregation::job::WorkerId;
 
-/// An end of the network; the switch is between them.
+/// An endpoint of the network; the switch is between the endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
     /// The parameter server.

@@ -1,4 +1,4 @@
-//! Links that lose, duplicate and reorder.
+//! Links that lose, duplicate and reorder frames.
 
 use aggregation::Mark;
 use rand_chacha::ChaCha8Rng;
@@ -6,27 +6,27 @@ use rand_chacha::rand_core::RngCore;
 
 use crate::Faults;
 
-/// What the network did to frames.
+/// Counters of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetworkCounters {
-    /// Frames given to a link.
+    /// Frames sent over a link.
     pub sent: u64,
     /// Frames lost.
     pub dropped: u64,
-    /// Frames for which a link's queue, or a policer, had no room.
+    /// Frames dropped by a link's queue or a policer that was full.
     pub overflowed: u64,
-    /// Frames that a queue or a policer has marked.
+    /// Frames marked by a queue or a policer.
     pub marked: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
-    /// Frames that arrived before one sent earlier on the same link.
+    /// Frames that overtook an earlier frame on the same link.
     pub reordered: u64,
     /// Frames that arrived at a dead node.
     pub at_the_dead: u64,
 }
 
 impl NetworkCounters {
-    /// Adds another run's counters.
+    /// Adds the counters of another run.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.dropped += other.dropped;
@@ -38,14 +38,14 @@ impl NetworkCounters {
     }
 }
 
-/// What a link carries in a second, and what may wait for it.
+/// Rate of a link, and the limits of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Of whole frames: from the Ethernet header to the last value.
+    /// Rate for whole frames, from the Ethernet header to the last value.
     pub bits_per_s: u64,
-    /// A frame that finds more than this waiting is lost.
+    /// Queue length in bytes above which an arriving frame is lost.
     pub queue_bytes: u64,
-    /// One that finds more than this waiting is marked; `None`: none is.
+    /// Queue length in bytes above which an arriving frame is marked; `None`: no frame is marked.
     pub mark_bytes: Option<u64>,
 }
 
@@ -55,18 +55,18 @@ impl Rate {
     }
 }
 
-/// What all frames of a job together may be at a switch: a meter of two buckets (RFC 2698) before the sum.
+/// Limit of a switch on all frames of a job together: a meter with two buckets (RFC 2698) before the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
-    /// Of whole frames.
+    /// Rate for whole frames.
     pub bytes_per_s: u64,
-    /// What may come at once. What is more is lost.
+    /// Maximum burst in bytes; the excess is lost.
     pub burst_bytes: u64,
-    /// What may come at once unmarked; `None`: none is marked.
+    /// Maximum unmarked burst in bytes; `None`: no frame is marked.
     pub unmarked_bytes: Option<u64>,
 }
 
-/// A policer's buckets, in billionths of bytes.
+/// Fill levels of a policer's buckets, in billionths of bytes.
 #[derive(Debug, Clone)]
 pub struct Buckets {
     policer: Policer,
@@ -88,7 +88,7 @@ impl Buckets {
         [policer.burst_bytes, unmarked].map(|bytes| u128::from(bytes) * 1_000_000_000)
     }
 
-    /// What becomes of a frame; `None`: it is lost.
+    /// The mark of a frame that passes; `None` if it is lost.
     pub fn take(&mut self, now_ns: u64, bytes: u64) -> Option<Mark> {
         let passed_ns = now_ns - self.filled_ns;
         self.filled_ns = now_ns;
@@ -110,7 +110,7 @@ impl Buckets {
     }
 }
 
-/// Ethernet, IPv4 and UDP: what stands in front of the aggregation header.
+/// Length of the headers before the aggregation header: Ethernet, IPv4 and UDP.
 pub const HEADERS: u64 = 14 + 20 + 8;
 
 /// One direction of one link.
@@ -119,13 +119,13 @@ pub struct Link {
     faults: Faults,
     delay_ns: u64,
     rate: Option<Rate>,
-    /// What may leave at once, as the time that it takes at the rate.
+    /// Burst, as its transmission time at the rate.
     burst_ns: u64,
-    /// When all that was sent would have left without that.
+    /// Time at which all frames so far would have left without the burst.
     free_ns: u64,
-    /// When the last frame leaves.
+    /// Time at which the last frame leaves.
     left_ns: u64,
-    /// The latest arrival so far.
+    /// Latest arrival so far.
     latest_ns: u64,
 }
 
@@ -146,15 +146,15 @@ impl Link {
         Self { rate, ..self }
     }
 
-    /// What is sent passes a bucket of so many bytes, full at first, as with a token bucket filter: after a pause so much leaves at
-    /// once. After [`with_rate`](Self::with_rate).
+    /// Adds a token bucket of this size, full at first: after a pause, a burst of this size leaves at once. Call it after
+    /// [`with_rate`](Self::with_rate).
     pub fn with_burst(self, bytes: u64) -> Self {
         let burst_ns = self.rate.map_or(0, |rate| rate.takes_ns(bytes));
         Self { burst_ns, ..self }
     }
 
-    /// When the copies of a frame arrive, whose aggregation header and values are so long: none, one or two; and whether the link's
-    /// queue has marked it.
+    /// Sends a frame with `length` bytes of aggregation header and values. Returns the arrival times of its copies (none, one
+    /// or two), and whether the link's queue has marked it.
     pub fn send(
         &mut self,
         now_ns: u64,
@@ -179,13 +179,13 @@ impl Link {
         ([Some(first), copy], mark)
     }
 
-    /// How long what waits will wait yet, seen from now.
+    /// Time that the queued frames still need, from now on.
     fn backlog_ns(&self, now_ns: u64) -> u64 {
         self.free_ns
             .saturating_sub(now_ns.saturating_add(self.burst_ns))
     }
 
-    /// What a frame finds that enters the queue now.
+    /// The mark for a frame that enters the queue now.
     fn mark(&self, now_ns: u64) -> Mark {
         let marking = |rate: Rate| Some((rate, rate.mark_bytes?));
         match self.rate.and_then(marking) {
@@ -196,9 +196,9 @@ impl Link {
         }
     }
 
-    /// When a frame's last bit has left, if there was room for it.
+    /// Time at which a frame's last bit has left; `None` if the queue was full.
     ///
-    /// A bucket is a rate that is ahead of time by what fits it (RFC 2698's buckets seen as ITU-T I.371's virtual schedule).
+    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual schedule).
     pub fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now_ns);
@@ -212,7 +212,7 @@ impl Link {
         Some(self.left_ns)
     }
 
-    /// When what leaves then is there, or nothing if it is lost.
+    /// Time at which a frame that left at `left_ns` arrives; `None` if it is lost.
     pub fn arrives(
         &mut self,
         left_ns: u64,
@@ -244,12 +244,12 @@ impl Link {
     }
 }
 
-/// True with probability `p`; draws nothing where nothing can happen.
+/// True with probability `p`; draws nothing if `p` is 0.
 pub fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
     p > 0.0 && f64::from(rng.next_u32()) < p * 2f64.powi(32)
 }
 
-/// A number up to and including `max`.
+/// A random number up to and including `max`.
 pub fn below(rng: &mut ChaCha8Rng, max: u64) -> u64 {
     if max == 0 {
         0

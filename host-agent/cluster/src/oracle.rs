@@ -1,4 +1,4 @@
-//! Whether a run came to a right end, judged by arithmetic that shares nothing with the protocol's code.
+//! Judges the outcome of a run, with arithmetic that is independent of the protocol's code.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use crate::{Config, Report, ServerEnd, WorkerEnd};
 use aggregation::job::WorkerId;
 use aggregation::worker::WorkerError;
 
-/// What must not happen.
+/// A violation of the protocol's guarantees.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Violation {
     /// A worker completed a round with other values than the sums.
     WrongSum {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
         /// The round.
         round: usize,
-        /// The first value that is wrong.
+        /// Index of the first wrong value.
         index: usize,
-        /// What it must be.
+        /// The correct value.
         expected: i32,
-        /// What it is.
+        /// The worker's value.
         got: i32,
     },
     /// A worker finished without all its rounds.
@@ -28,13 +28,13 @@ pub enum Violation {
     WorkerHung(WorkerId),
     /// The server was still waiting at the end.
     ServerHung,
-    /// Nobody died, and still a worker gave up.
+    /// A worker gave up, although no node died.
     NeedlessFailure(WorkerId, WorkerError),
-    /// Nobody died, and still the server gave up.
+    /// The server gave up, although no node died.
     NeedlessServerFailure(ServerEnd),
-    /// A worker gave up before or after the stated number of timeouts.
+    /// A worker gave up before or after the configured number of timeouts.
     Timeouts(WorkerId, WorkerError),
-    /// A worker gave up later than the stated number of timeouts can last.
+    /// A worker gave up later than the configured number of timeouts can last.
     Late(WorkerId, u64),
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The sums of one round, value by value, from every worker's input: exponents by doubling, rounding by
-/// the standard library, a plain sum of 64-bit integers.
+/// The sums of one round, value by value, from every worker's input: exponents by doubling, rounding by the standard library,
+/// and a plain sum of 64-bit integers.
 pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     let limit = (i64::from(i32::MAX) / inputs.len() as i64) as f64;
     let length = inputs.first().map_or(0, Vec::len);
@@ -70,7 +70,7 @@ pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     sums
 }
 
-/// Checks a run whose server answers each sum with itself ([`answer_with_sums`](super::answer_with_sums)).
+/// Checks a run whose server answers each sum with the sum itself ([`answer_with_sums`](super::answer_with_sums)).
 pub fn check(
     config: &Config,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,

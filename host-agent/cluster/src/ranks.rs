@@ -1,4 +1,4 @@
-//! An all-reduce in virtual time: ranks, any switch, and a network that misbehaves by seed.
+//! An all-reduce in virtual time: ranks, any switch, and a network with seeded faults.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,53 +19,54 @@ use crate::{Faults, NetworkCounters};
 pub use crate::recovery::Recovery;
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
 
-/// A run.
+/// Configuration of a run.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Everything random follows from it.
+    /// Seed of every random decision.
     pub seed: u64,
     /// The job.
     pub job: JobConfig,
-    /// Timeouts.
+    /// Timeouts of the ranks.
     pub retransmission: Retransmission,
-    /// A link's delay without faults, each way.
+    /// Delay of a link without faults, in each direction.
     pub delay_ns: u64,
-    /// What each rank's link carries, each way; `None` for what is sent.
+    /// Rate of each rank's link in each direction; `None` for unlimited.
     pub rate: Option<Rate>,
-    /// What the switch takes of all ranks together; `None` for what comes.
+    /// Limit of the switch on all ranks together; `None` for unlimited.
     pub policer: Option<Policer>,
-    /// Whether ranks take no note of queues.
+    /// Whether ranks ignore congestion signals.
     pub fixed_window: bool,
-    /// A rank submits each operation up to so much later than the one before.
+    /// Maximum time between the submissions of a rank's consecutive operations.
     pub pause_ns: u64,
-    /// What every link does.
+    /// Faults of every link.
     pub faults: Faults,
-    /// Where ranks stand, if there is a tree of switches.
+    /// Division of the ranks into racks, in a tree of switches.
     pub racks: Option<Racks>,
-    /// After how long a rank that does not answer others is gone; `None` if they do not ask.
+    /// Time without a reply after which a rank is declared dead; `None` if ranks do not ask each other.
     pub dead_after_ns: Option<u64>,
-    /// What ranks do between operations, if they wait for each one's sums: [`pause_ns`](Self::pause_ns) does not count then.
+    /// Work of ranks between operations, if they wait for the sums of each; replaces [`pause_ns`](Self::pause_ns).
     pub steps: Option<Steps>,
-    /// When sums are made of fewer than all.
+    /// Deadline and quorum of partial sums.
     pub deadline: Option<Deadline>,
-    /// When they sum themselves.
+    /// When ranks sum themselves.
     pub fallback: Option<Fallback>,
-    /// Ranks that die, and when.
+    /// Ranks that die, with the time.
     pub deaths: Vec<(WorkerId, u64)>,
-    /// When it is noted what is under way, ascending: [`Report::recoveries`] says how long that took.
+    /// Times at which the chunks in flight are recorded, ascending; [`Report::recoveries`] has the durations until they
+    /// completed.
     pub watched_ns: Vec<u64>,
-    /// What ranks do with all their operations.
+    /// Reduction of all operations.
     pub reduction: Reduction,
-    /// What a rank does in an operation; `reduction` does not say it.
+    /// Role of a rank in an operation; replaces the share in `reduction`.
     pub share: fn(usize, WorkerId) -> Share,
-    /// One that asks for averages where the others do not, or the other way round.
+    /// A rank that requests averages if the others do not, or the other way around.
     pub averages_at: Option<WorkerId>,
-    /// No run lasts longer.
+    /// Maximum duration of a run.
     pub deadline_ns: u64,
 }
 
 impl Config {
-    /// Ranks that are given operations now and then, over a network with these faults, with timeouts that fit its delays.
+    /// Ranks that submit operations now and then, over a network with these faults, with timeouts that fit its delays.
     pub fn new(seed: u64, job: JobConfig, faults: Faults) -> Self {
         const MS: u64 = 1_000_000;
         Self {
@@ -102,27 +103,27 @@ impl Config {
     }
 }
 
-/// A rank computes, gives its values, waits for the sums, and so on.
+/// Work of a rank that computes, contributes its values, waits for the sums, and repeats.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
-    /// It computes for so long.
+    /// Time of each computation.
     pub compute_ns: u64,
-    /// Now and then for longer, by up to so much.
+    /// Maximum additional time of an occasional stall.
     pub stall_ns: u64,
-    /// How often that is.
+    /// Probability of a stall.
     pub stalls: f64,
 }
 
-/// When sums are made of fewer than all.
+/// Deadline and quorum of partial sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
-    /// After so long.
+    /// Time after which a chunk may be closed.
     pub after_ns: u64,
-    /// If so many are there.
+    /// Minimum number of contributors.
     pub quorum: u16,
-    /// What becomes of the rest.
+    /// Treatment of late values.
     pub carry: Carry,
-    /// So many sums of each slot are kept, if not as many as usual.
+    /// Number of sums kept per slot; `None` for the default.
     pub keeps: Option<u32>,
 }
 
@@ -134,12 +135,12 @@ impl Deadline {
     }
 }
 
-/// Why nothing was run.
+/// Reason why a configuration is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigError {
-    /// It is no job.
+    /// The job's settings are invalid.
     Job(JobError),
-    /// It cannot have such a deadline.
+    /// The deadline is invalid for this job.
     Lateness(LatenessError),
 }
 
@@ -155,37 +156,37 @@ impl From<LatenessError> for ConfigError {
     }
 }
 
-/// What became of a rank.
+/// End of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RankEnd {
-    /// All its operations are done.
+    /// All its operations have finished.
     Done,
-    /// It gave up.
+    /// The rank gave up.
     Failed(RankError),
-    /// It died.
+    /// The rank died.
     Died,
-    /// It was still waiting when the run was over.
+    /// The rank was still waiting at the end of the run.
     Hung,
 }
 
-/// A run that is over.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// By rank, how it ended.
+    /// End of each rank.
     pub ends: Vec<RankEnd>,
-    /// By rank and operation, what came of it.
+    /// Outcome of each operation, by rank.
     pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
-    /// By rank and key, what came too late and joined no operation.
+    /// Late values that joined no operation, by rank and key.
     pub residuals: Vec<Vec<(u64, Values)>>,
-    /// By rank.
+    /// Counters by rank.
     pub counters: Vec<RankCounters>,
-    /// What the network did.
+    /// Counters of the network.
     pub network: NetworkCounters,
-    /// When the last rank ended.
+    /// Time at which the last rank ended.
     pub ended_ns: u64,
-    /// When the first rank gave up.
+    /// Time at which the first rank gave up.
     pub named_ns: Option<u64>,
-    /// Of each time that was watched, and came before the end.
+    /// Recovery after each watched time before the end.
     pub recoveries: Vec<Recovery>,
 }
 
@@ -201,7 +202,7 @@ enum Happens {
     AtRank(WorkerId, Mark, Vec<u8>),
     Wake(WorkerId),
     Death(WorkerId),
-    /// A frame that is between switches arrives.
+    /// A frame between switches arrives.
     BetweenSwitches,
     Watch,
 }
@@ -230,11 +231,11 @@ struct Run<'a, S> {
     network: NetworkCounters,
     named_ns: Option<u64>,
     recoveries: Vec<Recovery>,
-    /// When the switches are to be looked at, if that is planned.
+    /// Time of the next scheduled poll of the switches.
     switches_ns: Option<u64>,
 }
 
-/// Runs ranks to their end. `inputs` gives a rank's values of an operation.
+/// Runs the ranks to their end. `inputs` returns a rank's values for an operation.
 pub fn run<S: RankSwitch>(
     config: &Config,
     switch: &mut S,
@@ -395,7 +396,7 @@ impl<S: RankSwitch> Run<'_, S> {
                     share: (config.share)(given, rank),
                     ..reduction
                 };
-                // One that has failed takes nothing.
+                // A failed rank accepts nothing.
                 let _ = member.machine.submit_as(inputs(given, rank), reduction);
                 if given + 1 < self.operations && self.config.steps.is_none() {
                     self.plan_submission(rank);
@@ -429,7 +430,7 @@ impl<S: RankSwitch> Run<'_, S> {
         }
     }
 
-    /// What the switch sends has the mark of the frame that it is made of, as it has its headers.
+    /// Processes a frame at the switch. The frames that it causes have its headers, and so its mark.
     fn at_switch(&mut self, from: WorkerId, to: Destination, mark: Mark, frame: &[u8]) {
         let now_ns = self.now_ns;
         let bytes = frame.len() as u64 + HEADERS;
@@ -447,7 +448,7 @@ impl<S: RankSwitch> Run<'_, S> {
         self.send_down(mark.max(passed), out);
     }
 
-    /// Sends what switches have given to the ranks' links, and plans to look at those between switches, which do not mark.
+    /// Sends the switches' frames over the ranks' links, and schedules a poll of the links between switches, which do not mark.
     fn send_down(&mut self, mark: Mark, out: Vec<(WorkerId, Vec<u8>)>) {
         let now_ns = self.now_ns;
         for (to, frame) in out {
@@ -467,7 +468,7 @@ impl<S: RankSwitch> Run<'_, S> {
         }
     }
 
-    /// Sends what a rank has to send, and takes what it has to say.
+    /// Sends a rank's frames, and processes its events.
     fn pump(&mut self, rank: WorkerId) {
         let now_ns = self.now_ns;
         let operations = self.operations;

@@ -1,4 +1,4 @@
-//! A switch between ranks that speak RoCEv2 with it (`docs/protocol.md`, "By RDMA"), around any switch that sums.
+//! A switch for ranks that use RoCEv2 (`docs/protocol.md`, "By RDMA"), around any summing switch.
 
 use std::convert::Infallible;
 
@@ -17,33 +17,33 @@ use crate::ranks::RankSwitch;
 const PKEY: u16 = 0xFFFF;
 const SOURCE_PORT: u16 = 0xC000;
 
-/// A frame at a rank's link.
+/// A frame on a rank's link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Frame {
-    /// Of RoCEv2, from Ethernet on.
+    /// A RoCEv2 frame, from the Ethernet header on.
     Roce(Vec<u8>),
-    /// An aggregation frame by UDP, without the headers in front.
+    /// An aggregation frame over UDP, without the headers in front.
     Udp(Vec<u8>),
 }
 
-/// What became of frames.
+/// Counters of the switch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RdmaCounters {
-    /// UPDATEs that were WRITEs.
+    /// UPDATEs received as WRITEs.
     pub updates: u64,
-    /// SUMs that were sent as WRITEs, and those that were sent by UDP.
+    /// SUMs sent as WRITEs.
     pub sums: u64,
-    /// See there.
+    /// SUMs sent over UDP.
     pub by_udp: u64,
-    /// Registrations that were taken, and those that were known already.
+    /// Registrations accepted.
     pub registered: u64,
-    /// See there.
+    /// Registrations received again.
     pub registered_again: u64,
-    /// Frames that were dropped: broken, of another port's rank, or of no form that is known.
+    /// Frames dropped: invalid, of another port's rank, or of an unknown form.
     pub dropped: u64,
 }
 
-/// A rank, as the switch was told of it.
+/// Registration of a rank.
 #[derive(Debug, Clone, Copy)]
 struct Registered {
     target: Target,
@@ -51,7 +51,7 @@ struct Registered {
     next: Psn,
 }
 
-/// A rank's link.
+/// Link of a rank.
 #[derive(Debug, Clone, Copy)]
 struct Port {
     address: Address,
@@ -59,27 +59,27 @@ struct Port {
     registered: Option<Registered>,
 }
 
-/// See the module.
+/// A switch that translates between RoCEv2 and the frames of `inner`.
 #[derive(Debug, Clone)]
 pub struct RdmaSwitch<S> {
-    /// Sums.
+    /// The summing switch.
     pub inner: S,
     job: u16,
     window: u32,
     address: Address,
     ports: Vec<Port>,
-    /// What became of frames.
+    /// Counters of the switch.
     pub counters: RdmaCounters,
-    /// Says that it sums for those, whoever they are.
+    /// Bitmap that answers to registrations announce, instead of the correct one.
     pub claims: Option<WorkerSet>,
-    /// Answers no registration.
+    /// Whether registrations get no answer.
     pub is_deaf: bool,
-    /// A queue behind it marks all that it sends.
+    /// Whether a queue behind the switch marks all its frames.
     pub marks: bool,
 }
 
 impl<S: RankSwitch> RdmaSwitch<S> {
-    /// Of a job with this number and window; ranks by number: where they are, and where they stand among switches.
+    /// A switch for a job with this number and window; the ranks' addresses and positions among switches, by rank.
     pub fn new(inner: S, job: u16, window: u32, ranks: Vec<(Address, Place)>) -> Self {
         let low = job as u8;
         let ports = ranks.into_iter().map(|(address, place)| Port {
@@ -103,25 +103,25 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         }
     }
 
-    /// Its own addresses.
+    /// Ethernet and IPv4 address of the switch.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Where SUMs of a rank go, and the PSN of the next.
+    /// Destination of a rank's SUMs, and the PSN of the next.
     pub fn registered(&self, rank: WorkerId) -> Option<(Target, Psn)> {
         let registered = self.ports.get(usize::from(rank.0))?.registered?;
         Some((registered.target, registered.next))
     }
 
-    /// Forgets who has registered, as a switch that restarts.
+    /// Forgets all registrations, as a restart would.
     pub fn forget(&mut self) {
         for port in &mut self.ports {
             port.registered = None;
         }
     }
 
-    /// Takes an aggregation frame by UDP in from a port.
+    /// Processes an aggregation frame over UDP from a port.
     pub fn handle_udp(
         &mut self,
         now_ns: u64,
@@ -137,14 +137,14 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         for (to, payload) in sums {
             let frame = match is_update {
                 true => self.carry(to, payload),
-                // What ranks say to each other stays what it is.
+                // Frames between ranks keep their form.
                 false => Frame::Udp(payload),
             };
             out.push((to, frame));
         }
     }
 
-    /// Takes a frame of RoCEv2 in from a port.
+    /// Processes a RoCEv2 frame from a port.
     pub fn handle_roce(
         &mut self,
         now_ns: u64,
@@ -167,7 +167,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         let packet = Packet::parse(frame).ok()?;
         let header = packet.header();
         let port = self.ports.get(usize::from(from.0))?;
-        // Nobody speaks for another port's rank.
+        // A rank may only use its own port.
         let own = switch_qpn(self.job, port.place.child.0);
         let is_ours = packet.route().to == self.address && header.destination.bits() == own;
         let Opcode::Data {
@@ -239,7 +239,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         self.write(from, &write, &answer)
     }
 
-    /// A SUM for a rank: a WRITE, if it has registered.
+    /// A SUM for a rank: as a WRITE if the rank has registered, otherwise over UDP.
     fn carry(&mut self, to: WorkerId, payload: Vec<u8>) -> Frame {
         let port = self.ports.get(usize::from(to.0));
         let registered = port.and_then(|port| port.registered);
@@ -266,7 +266,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         }
     }
 
-    /// The frame of a WRITE, with the next PSN.
+    /// Builds the frame of a WRITE, with the next PSN.
     fn write(&mut self, to: WorkerId, write: &Write, bytes: &[u8]) -> Option<Frame> {
         let port = self.ports.get_mut(usize::from(to.0))?;
         let registered = port.registered.as_mut()?;
@@ -311,7 +311,7 @@ pub fn roce_frame(route: &Route, write: &Write, psn: Psn, bytes: &[u8]) -> Vec<u
     frame
 }
 
-/// Header and values.
+/// The UDP form of a frame: header and values.
 fn udp_form(header: &Repr, values: &[u8]) -> Vec<u8> {
     let mut payload = vec![0; HEADER_LEN];
     header.emit(&mut wire::Packet::new_unchecked(&mut payload[..]));

@@ -1,20 +1,20 @@
-//! How long ranks take to go on after something has happened: a switch that has forgotten all, for instance.
+//! Time that ranks take to recover from an event, such as the restart of a switch.
 
 use aggregation::rank::Rank;
 
-/// What was under way at a stated time, and when all of it had its sums.
+/// The chunks in flight at a watched time, and the time until all of them had their sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
-    /// That time.
+    /// The watched time.
     pub at_ns: u64,
-    /// The longest retransmission timeout that a rank had then.
+    /// The longest retransmission timeout of a rank at that time.
     pub timeout_ns: u64,
-    /// How much later every rank had all sums of what it had sent before; `None` if that never was.
+    /// Time until every rank had all sums of chunks that it had sent before; `None` if that never happened.
     pub took_ns: Option<u64>,
 }
 
 impl Recovery {
-    /// It is that time.
+    /// Begins at the watched time.
     pub fn begin<'r>(at_ns: u64, ranks: impl Iterator<Item = &'r Rank>) -> Self {
         Self {
             at_ns,
@@ -23,7 +23,7 @@ impl Recovery {
         }
     }
 
-    /// Something has happened since. A rank that has all that it had sent before may wait for what it has sent after.
+    /// Checks the ranks after an event. A rank that has the sums of all earlier chunks may still wait for later ones.
     pub fn look<'r>(&mut self, now_ns: u64, mut ranks: impl Iterator<Item = &'r Rank>) {
         let has_gone_on = |rank: &Rank| {
             rank.oldest_since_ns()
@@ -34,7 +34,7 @@ impl Recovery {
         }
     }
 
-    /// The same in timeouts of that moment.
+    /// The recovery time in timeouts of that moment.
     pub fn in_timeouts(&self) -> Option<f64> {
         Some(self.took_ns? as f64 / self.timeout_ns as f64)
     }

@@ -1,73 +1,73 @@
-//! What a run came to.
+//! Results of a run.
 
 use crate::NetworkCounters;
 use aggregation::job::WorkerId;
 use aggregation::server::{ServerCounters, ServerError};
 use aggregation::worker::{WorkerCounters, WorkerError};
 
-/// How a worker ended.
+/// End of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// All rounds are done and the job is closed.
+    /// All rounds are finished and the job is closed.
     Finished,
-    /// It died.
+    /// The worker died.
     Died,
-    /// It gave up, and said why.
+    /// The worker gave up with this error.
     Failed(WorkerError),
-    /// It was still waiting when the run was cut off. Never acceptable.
+    /// The worker was still waiting when the run was cut off, which is never acceptable.
     Hung,
 }
 
-/// How the server ended.
+/// End of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEnd {
     /// All rounds are applied.
     Finished,
-    /// It died.
+    /// The server died.
     Died,
-    /// It gave up, and said why.
+    /// The server gave up with this error.
     Failed(ServerError),
-    /// It was still waiting when the run was cut off. Never acceptable.
+    /// The server was still waiting when the run was cut off, which is never acceptable.
     Hung,
 }
 
-/// A worker's part of a run.
+/// Result of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerReport {
-    /// Who.
+    /// Rank of the worker.
     pub rank: WorkerId,
-    /// The answers of each round that it completed.
+    /// Answers of each completed round.
     pub rounds: Vec<Vec<u32>>,
-    /// How it ended.
+    /// How the worker ended.
     pub end: WorkerEnd,
-    /// When it ended.
+    /// Time at which the worker ended.
     pub ended_ns: u64,
-    /// What it counted.
+    /// Counters of the worker.
     pub counters: WorkerCounters,
 }
 
-/// The server's part of a run.
+/// Result of the server.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
-    /// How it ended.
+    /// How the server ended.
     pub end: ServerEnd,
-    /// When it ended.
+    /// Time at which the server ended.
     pub ended_ns: u64,
-    /// What it counted.
+    /// Counters of the server.
     pub counters: ServerCounters,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// By rank.
+    /// Results of the workers, by rank.
     pub workers: Vec<WorkerReport>,
-    /// The server.
+    /// Result of the server.
     pub server: ServerReport,
-    /// What the network did.
+    /// Counters of the network.
     pub network: NetworkCounters,
-    /// Who died before the run was over.
+    /// Number of nodes that died before the end of the run.
     pub deaths: u64,
-    /// When the run was over.
+    /// Time of the end of the run.
     pub ended_ns: u64,
 }

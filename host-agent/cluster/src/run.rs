@@ -1,4 +1,4 @@
-//! The event loop.
+//! The event loop of a run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,14 +17,14 @@ use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark};
 
-/// The answer that [`check`](super::check) expects: each sum as it is.
+/// The answer that [`check`](super::check) expects: each sum unchanged.
 pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {
     for (word, sum) in answer.iter_mut().zip(chunk.sums) {
         *word = *sum as u32;
     }
 }
 
-/// Runs a cluster to its end. `inputs` gives a worker's values of a round.
+/// Runs a cluster to its end. `inputs` returns a worker's values for a round.
 pub fn run<S: SwitchModel, A: Apply>(
     config: &Config,
     switch: &mut S,
@@ -47,24 +47,24 @@ enum Event {
         frame: Vec<u8>,
     },
     Wake(Node),
-    /// A worker has computed its values.
+    /// A worker has finished its computation.
     Computed(WorkerId),
     Death(Node),
-    /// The switches are told of other parts: an index of the configuration's.
+    /// The switches receive the new plan with this index.
     Replan(usize),
-    /// The server is.
+    /// The server receives the new plan with this index.
     ReplanServer(usize),
-    /// A worker is told of them, and of the first chunk that they sum.
+    /// A worker receives the new plan with this index, and the first chunk that it sums.
     Move(WorkerId, usize, u32),
 }
 
-/// Ordered by time, then by when it was scheduled: runs repeat exactly.
+/// An event, ordered by time and then by the order of scheduling, so that runs repeat exactly.
 type Scheduled = Reverse<(u64, u64, Event)>;
 
 struct Member<M> {
     machine: M,
     ended_ns: Option<u64>,
-    /// The next wake-up that is scheduled.
+    /// Time of the next scheduled wake-up.
     wake_ns: Option<u64>,
     to_switch: Link,
     from_switch: Link,
@@ -82,7 +82,7 @@ impl<M> Member<M> {
         }
     }
 
-    /// Whether a wake-up must be scheduled, for a machine that wants to be called then.
+    /// Returns the time of a wake-up to schedule for a machine with this timeout, if there is no earlier one.
     fn wants_wake(&mut self, at_ns: Option<u64>) -> Option<u64> {
         let at_ns = at_ns.filter(|at_ns| self.wake_ns.is_none_or(|wake_ns| *at_ns < wake_ns))?;
         self.wake_ns = Some(at_ns);
@@ -105,9 +105,9 @@ struct Run<'a, S, A, I> {
     server_end: ServerEnd,
     network: NetworkCounters,
     deaths: u64,
-    /// When the server is told of the last plan that switches know of.
+    /// Time at which the server receives the last plan of the switches.
     told_ns: u64,
-    /// The plan that each worker was told of last.
+    /// Index of the last plan that each worker received.
     plans: Vec<usize>,
     buffer: Vec<u8>,
     switched: Vec<(Node, Vec<u8>)>,
@@ -194,7 +194,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         self.scheduled += 1;
     }
 
-    /// A worker computes before each round.
+    /// Schedules the end of the computation before a worker's next round.
     fn compute(&mut self, rank: WorkerId) {
         let takes_ns = below(&mut self.rng, self.config.compute_ns);
         self.schedule(self.now_ns + takes_ns, Event::Computed(rank));
@@ -203,7 +203,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
     fn handle(&mut self, event: Event) {
         let now_ns = self.now_ns;
         match event {
-            // What it sends has the headers, and so the mark, of what it is made of.
+            // Outgoing frames have the headers, and so the mark, of the frame that caused them.
             Event::AtSwitch { from, mark, frame } => {
                 let mut switched = std::mem::take(&mut self.switched);
                 self.switch.handle(now_ns, from, &frame, &mut switched);
@@ -240,7 +240,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                     .handle_packet(now_ns, mark, &frame);
                 self.pump_worker(rank);
             }
-            // A wake-up that an earlier one has replaced comes too soon, which no machine minds.
+            // A wake-up that an earlier one has replaced comes too early, which is harmless.
             Event::Wake(Node::Server) => {
                 self.server.wake_ns = None;
                 if self.server_end != ServerEnd::Died {
@@ -261,14 +261,14 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             Event::Replan(index) => {
                 let replan = &self.config.replans[index];
                 self.switch.replan(&replan.parts);
-                // It hears of plans in their order.
+                // The server receives plans in their order.
                 self.told_ns = self.told_ns.max(now_ns + replan.server_after_ns);
                 self.schedule(self.told_ns, Event::ReplanServer(index));
             }
             Event::ReplanServer(index) => self.replan_server(index),
             Event::Move(rank, index, from) => {
                 let worker = &mut self.workers[usize::from(rank.0)];
-                // Who was told of a later plan hears no earlier one.
+                // A worker with a later plan ignores earlier ones.
                 if worker.ended_ns.is_none() && self.plans[usize::from(rank.0)] <= index {
                     self.plans[usize::from(rank.0)] = index;
                     let part = place(&self.config.replans[index].parts, rank);

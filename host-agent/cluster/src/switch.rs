@@ -1,4 +1,4 @@
-//! What stands between workers and server.
+//! Models of the switch between workers and server.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use aggregation::job::{CellIndex, ChunkId, Job, JobConfig, JobError, WorkerId, W
 use aggregation::server::Part;
 use aggregation::slot::{CellView, SlotTable};
 
-/// A cell's content, as a switch of any make can tell it.
+/// Content of a cell, in a form that any switch can provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellState {
     /// The chunk that owns the cell.
     pub owner: ChunkId,
-    /// Who contributed.
+    /// Contributors.
     pub contributors: WorkerSet,
-    /// The ORed flags; only `NON_FINITE` is kept.
+    /// The ORed flags; a cell keeps only `NON_FINITE`.
     pub flags: u8,
     /// The largest `next_scale`.
     pub next_scale: u8,
@@ -36,15 +36,15 @@ impl From<CellView<'_>> for CellState {
     }
 }
 
-/// A switch, as the cluster sees it.
+/// A switch in the cluster.
 pub trait SwitchModel {
-    /// Takes a frame in, from the aggregation header on, and appends what it sends.
+    /// Processes a frame, from the aggregation header on, and appends outgoing frames to `out`.
     fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>);
 
-    /// What a cell holds, counted from the job's base; `None` where there is no such cell.
+    /// Content of a cell, counted from the job's base; `None` if there is no such cell.
     fn cell(&self, cell: CellIndex) -> Option<CellState>;
 
-    /// Is told of other parts to sum; one that sums none does not mind.
+    /// Installs a new plan of parts; ignored by a switch that sums none.
     fn replan(&mut self, _parts: &[Part]) {}
 }
 
@@ -62,19 +62,19 @@ impl<S: SwitchModel + ?Sized> SwitchModel for Box<S> {
     }
 }
 
-/// A switch that knows nothing of aggregation: the server sums.
+/// A switch without aggregation: the server sums.
 #[derive(Debug, Clone)]
 pub struct Forwarder {
     job: Job,
 }
 
 impl Forwarder {
-    /// Forwards a job's frames.
+    /// A switch that forwards this job's frames.
     pub fn new(job: Job) -> Self {
         Self { job }
     }
 
-    /// Sends a frame on to whom its header names.
+    /// Forwards a frame to the node that its header names.
     fn forward(&self, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
         let Ok(packet) = Packet::new_checked(payload) else {
             return;
@@ -134,11 +134,11 @@ impl SwitchModel for SlotSwitch {
         let Ok(packet) = Packet::new_checked(payload) else {
             return;
         };
-        // Nobody speaks for another port's worker.
+        // A worker may only use its own port.
         if packet.kind() != Kind::Update || packet.worker() != port.0 {
             return;
         }
-        // Who asks is answered.
+        // A probe is answered to its sender.
         let to = match packet.flags().contains(Flags::PROBE) {
             true => from,
             false => Node::Server,
@@ -156,18 +156,18 @@ impl SwitchModel for SlotSwitch {
     }
 }
 
-/// Switches that sum a part of a job each ([`Part`]), and the reference slots in all of them.
+/// Switches that sum a part of a job each ([`Part`]), with the reference slots.
 #[derive(Debug, Clone)]
 pub struct PartSwitches {
     job: JobConfig,
     forwarder: Forwarder,
     parts: Vec<(Part, SlotTable)>,
-    /// Of switches that are told nothing any more, and go on.
+    /// Parts of switches that no longer receive plans, but continue to sum.
     cut_off: Vec<(Part, SlotTable)>,
 }
 
 impl PartSwitches {
-    /// Admits the parts of a job. Each has a number, and slots, of its own.
+    /// Admits the parts of a job, each with its own number and slots.
     pub fn new(job: JobConfig, parts: &[Part]) -> Result<Self, JobError> {
         let slots = |part: &Part| Ok((part.clone(), SlotTable::new(job_of(job, part)?)));
         Ok(Self {
@@ -179,7 +179,7 @@ impl PartSwitches {
     }
 }
 
-/// A part as the job that its switch knows.
+/// The job that the switch of a part knows.
 fn job_of(job: JobConfig, part: &Part) -> Result<Job, JobError> {
     Job::under_one_switch(JobConfig {
         job: part.number,
@@ -199,7 +199,7 @@ impl SwitchModel for PartSwitches {
             self.forwarder.forward(from, payload, out);
             return;
         };
-        // Nobody speaks for another port's worker.
+        // A worker may only use its own port.
         if part.workers.get(usize::from(packet.worker())) != Some(&rank) {
             return;
         }
@@ -214,8 +214,8 @@ impl SwitchModel for PartSwitches {
         None
     }
 
-    /// The first part's switch cannot be told, and goes on. Of the others' cells a part gets those of one before, with all that
-    /// is in them.
+    /// The first part's switch is unreachable and continues with its old part. The new parts take over the other parts' cells
+    /// with their content.
     fn replan(&mut self, parts: &[Part]) {
         let mut before = std::mem::take(&mut self.parts).into_iter();
         self.cut_off.extend(before.next());
@@ -232,31 +232,31 @@ impl SwitchModel for PartSwitches {
     }
 }
 
-/// Two switches, given the same frames. What the first sends is sent; where the second differs, in
-/// frames or in the cell that the frame names, that is a mismatch.
+/// Two switches that process the same frames. The first switch's frames are sent; a difference of the second, in frames or in
+/// the frame's cell, is a mismatch.
 #[derive(Debug, Clone)]
 pub struct Compare<A, B> {
     job: Job,
-    /// The one whose frames are used.
+    /// The switch whose frames are sent.
     pub first: A,
-    /// The one that is compared.
+    /// The switch that is compared.
     pub second: B,
-    /// Packets compared.
+    /// Number of packets compared.
     pub compared: u64,
-    /// The first differences, at most [`Self::MAX_MISMATCHES`].
+    /// The first mismatches, at most [`Self::MAX_MISMATCHES`].
     pub mismatches: Vec<Mismatch>,
 }
 
 /// A difference between two switches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// When.
+    /// Time of the difference.
     pub now_ns: u64,
-    /// Who sent the frame after which they differed.
+    /// Sender of the frame that revealed it.
     pub from: Node,
     /// The frame.
     pub payload: Vec<u8>,
-    /// What differed, and how.
+    /// Description of the difference.
     pub what: String,
 }
 
@@ -271,7 +271,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl<A, B> Compare<A, B> {
-    /// How many differences are kept.
+    /// Maximum number of mismatches that are kept.
     pub const MAX_MISMATCHES: usize = 16;
 
     /// Compares `second` with `first`.
@@ -292,7 +292,7 @@ impl<A: SwitchModel, B: SwitchModel> SwitchModel for Compare<A, B> {
         self.first.handle(now_ns, from, payload, out);
         let mut other = Vec::new();
         self.second.handle(now_ns, from, payload, &mut other);
-        // The order among the copies of a multicast is nobody's promise.
+        // The order of a multicast's copies is not defined.
         let mut sent = out[before..].to_vec();
         sent.sort();
         other.sort();
@@ -305,7 +305,7 @@ impl<A: SwitchModel, B: SwitchModel> SwitchModel for Compare<A, B> {
         if let Ok(packet) = Packet::new_checked(payload) {
             let cell = self.job.cell(ChunkId(packet.chunk()));
             let cells = [self.first.cell(cell), self.second.cell(cell)].map(|state| {
-                // What a cell without contributors holds means nothing.
+                // The content of a cell without contributors is undefined.
                 state.filter(|state| !state.contributors.is_empty())
             });
             if cells[0] != cells[1] {

@@ -1,4 +1,4 @@
-//! Switches between ranks: one, or racks of them under a spine, with the reference slots.
+//! Switches between ranks, with the reference slots: one switch, or racks of them under a spine.
 
 use aggregation::Destination;
 use aggregation::job::{CellIndex, Job, Place, WorkerId};
@@ -11,9 +11,9 @@ use crate::between::{Between, Hop};
 use crate::network::chance;
 use crate::{Faults, Rate};
 
-/// A switch between ranks, or several.
+/// One or several switches between ranks.
 pub trait RankSwitch {
-    /// Takes a frame in, from the aggregation header on, and appends what it sends to which rank.
+    /// Processes a frame, from the aggregation header on, and appends outgoing frames with their ranks to `out`.
     fn handle(
         &mut self,
         now_ns: u64,
@@ -23,34 +23,34 @@ pub trait RankSwitch {
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     );
 
-    /// When the next frame arrives that is between switches.
+    /// Time at which the next frame between switches arrives.
     fn next_ns(&self) -> Option<u64> {
         None
     }
 
-    /// Takes in what has arrived from other switches by now.
+    /// Processes frames that have arrived from other switches by now.
     fn arrive(&mut self, _now_ns: u64, _out: &mut Vec<(WorkerId, Vec<u8>)>) {}
 }
 
-/// Which ranks hang at which switch.
+/// Division of the ranks into racks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Racks {
-    /// So many ranks share a switch, the last rack perhaps fewer.
+    /// Number of ranks per switch; the last rack may have fewer.
     pub size: u16,
 }
 
 impl Racks {
-    /// How many racks there are.
+    /// Number of racks.
     pub fn count(self, job: &Job) -> u16 {
         job.workers().div_ceil(self.size)
     }
 
-    /// How many ranks a rack has.
+    /// Number of ranks in a rack.
     fn ranks(self, job: &Job, rack: u16) -> u16 {
         self.size.min(job.workers() - rack * self.size)
     }
 
-    /// Where a rank stands.
+    /// Position of a rank.
     pub fn place(self, job: &Job, rank: WorkerId) -> Place {
         Place {
             child: WorkerId(rank.0 % self.size),
@@ -60,32 +60,32 @@ impl Racks {
     }
 }
 
-/// Switches with the reference slots. Those that restart forget all.
+/// Switches with the reference slots; a restart clears their cells.
 #[derive(Debug, Clone)]
 pub struct SlotSwitch {
     job: Job,
     racks: Option<Racks>,
     has_deadlines: bool,
-    /// The topmost first; then those of the racks.
+    /// Slots of the topmost switch, then those of the racks.
     slots: Vec<SlotTable>,
-    /// When which switch restarts, the earliest first.
+    /// Restarts as time and switch, the earliest first.
     restarts: Vec<(u64, usize)>,
-    /// From when to when UPDATEs of which rank are lost, or of all.
+    /// Periods in which UPDATEs of a rank, or of all ranks, are lost.
     outages: Vec<(std::ops::Range<u64>, Option<WorkerId>)>,
-    /// What happens between switches.
+    /// Faults between switches.
     faults: Faults,
     rng: ChaCha8Rng,
-    /// Links between switches, if they take time.
+    /// Links between switches, if they have a delay.
     between: Option<Between>,
 }
 
 impl SlotSwitch {
-    /// One switch that sums all.
+    /// A single switch that sums all ranks.
     pub fn new(job: Job) -> Self {
         Self::with(job, None, vec![SlotTable::new(job)])
     }
 
-    /// A switch for each rack, and one above.
+    /// One switch per rack, and one above.
     pub fn tree(job: Job, racks: Racks) -> Self {
         let count = racks.count(&job);
         let of_rack = |rack| SlotTable::of(job, racks.ranks(&job, rack) as u8);
@@ -107,7 +107,7 @@ impl SlotSwitch {
         }
     }
 
-    /// Chunks may be closed; all cells are opened.
+    /// Enables deadlines, with all cells opened.
     #[must_use]
     pub fn with_deadlines(self) -> Self {
         let mut switch = self.with_deadlines_unopened();
@@ -116,7 +116,7 @@ impl SlotSwitch {
         switch
     }
 
-    /// Chunks may be closed, once their cells are opened.
+    /// Enables deadlines; chunks may be closed once their cells are opened.
     #[must_use]
     pub fn with_deadlines_unopened(mut self) -> Self {
         self.has_deadlines = true;
@@ -125,12 +125,12 @@ impl SlotSwitch {
         self
     }
 
-    /// What a cell of the topmost switch holds.
+    /// Content of a cell of the topmost switch.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         self.slots[0].cell(cell)
     }
 
-    /// Frames between switches are lost and come twice, by seed.
+    /// Adds faults between switches: frames are lost and duplicated, by seed.
     #[must_use]
     pub fn with_faults(mut self, seed: u64, faults: Faults) -> Self {
         self.faults = faults;
@@ -138,8 +138,8 @@ impl SlotSwitch {
         self
     }
 
-    /// Each rack's link to the topmost switch carries so much each way, and delays; without, no time passes there. After
-    /// [`with_faults`](Self::with_faults).
+    /// Adds a rate and a delay to each rack's link to the topmost switch, in each direction; without them, frames arrive at
+    /// once. Call it after [`with_faults`](Self::with_faults).
     #[must_use]
     pub fn with_rate(mut self, rate: Rate, delay_ns: u64) -> Self {
         let racks = self.racks.map_or(0, |racks| racks.count(&self.job));
@@ -147,7 +147,7 @@ impl SlotSwitch {
         self
     }
 
-    /// A switch restarts at this time: 0 is the topmost, then come those of the racks.
+    /// Adds a restart of a switch at this time: 0 is the topmost, followed by those of the racks.
     #[must_use]
     pub fn restarting(mut self, at_ns: u64, switch: usize) -> Self {
         self.restarts.push((at_ns, switch));
@@ -155,14 +155,14 @@ impl SlotSwitch {
         self
     }
 
-    /// For that time nothing is summed for a rank, or for nobody: its updates are lost. Other frames pass.
+    /// Adds a period in which updates of a rank (`None`: of every rank) are lost. Other frames pass.
     #[must_use]
     pub fn silent(mut self, when_ns: std::ops::Range<u64>, rank: Option<WorkerId>) -> Self {
         self.outages.push((when_ns, rank));
         self
     }
 
-    /// How many restarts are still to come.
+    /// Number of restarts still to come.
     pub fn restarts_left(&self) -> usize {
         self.restarts.len()
     }
@@ -185,7 +185,7 @@ impl SlotSwitch {
         }
     }
 
-    /// How often a frame between two switches arrives.
+    /// Number of copies of a frame that arrive over a link between two switches.
     fn copies(&mut self) -> usize {
         match chance(&mut self.rng, self.faults.loss) {
             true => 0,
@@ -193,7 +193,7 @@ impl SlotSwitch {
         }
     }
 
-    /// What the topmost switch sends goes to all, or by one rack to one.
+    /// Sends a frame of the topmost switch to all ranks, or through a rack's switch to one.
     fn send(
         &mut self,
         now_ns: u64,
@@ -228,7 +228,7 @@ impl SlotSwitch {
         }
     }
 
-    /// At the topmost switch.
+    /// Processes a frame at the topmost switch.
     fn at_top(
         &mut self,
         now_ns: u64,
@@ -277,7 +277,7 @@ impl RankSwitch for SlotSwitch {
             None => from,
             Some(racks) => racks.place(&self.job, from).child,
         };
-        // Nobody speaks for another port's rank.
+        // A rank may only use its own port.
         if packet.worker() != child.0 {
             return;
         }
@@ -299,7 +299,7 @@ impl RankSwitch for SlotSwitch {
                 self.at_top(now_ns, from, to, &frame, out);
             }
         } else if slots.make_sum(outcome, &mut packet) {
-            // A probe of what is not complete here.
+            // A probe of a chunk that is not complete at this switch.
             out.push((from, frame));
         }
     }

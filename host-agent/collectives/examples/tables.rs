@@ -1,4 +1,4 @@
-//! The tables of docs/rdma.md, "Collectives": what is chosen, and what shared NICs are used.
+//! Prints the tables of docs/rdma.md, "Collectives": the chosen algorithms, and the utilization of shared NICs.
 
 use collectives::cost::Model;
 use collectives::cost::choose::choose;

@@ -1,7 +1,7 @@
-//! How algorithms write schedules: they say what is sent and combined, in an order in which one could do it, and the steps'
-//! dependencies follow from the ranges.
+//! Construction of schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
+//! dependencies of the steps from their ranges.
 //!
-//! Ranges are cut into tiles. A step that needs a tile waits for that, not for the whole.
+//! Ranges are cut into tiles. A step that needs a tile waits for that tile, not for the whole range.
 
 mod hazards;
 
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use crate::schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
 use hazards::Hazards;
 
-/// Steps of all ranks, at most.
+/// Maximum number of steps over all ranks.
 pub const MAX_STEPS: usize = 1 << 20;
 
-/// See the module.
+/// Builder of a schedule.
 #[derive(Debug)]
 pub struct Builder {
     schedule: Schedule,
@@ -23,22 +23,22 @@ pub struct Builder {
     steps: usize,
 }
 
-/// There are more than [`MAX_STEPS`].
+/// The schedule has more than [`MAX_STEPS`] steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the schedule has more than {MAX_STEPS} steps")]
 pub struct TooManySteps;
 
-/// The steps that one [`Builder::send`] has become: a put and a wait for each tile.
+/// Steps that one [`Builder::send`] generated: a put and a wait per tile.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Steps of the sender.
+    /// Puts of the sender, as step numbers.
     pub puts: Vec<usize>,
-    /// Steps of the receiver.
+    /// Waits of the receiver, as step numbers.
     pub waits: Vec<usize>,
 }
 
 impl Builder {
-    /// For ranks with inputs and outputs of these lengths. `tile`: the most elements of a step; `None`: no limit.
+    /// A builder for ranks with these input and output lengths in elements. `tile`: maximum elements per step; `None`: no limit.
     pub fn new(
         lens: &[(usize, usize)],
         element_bytes: usize,
@@ -62,10 +62,10 @@ impl Builder {
         }
     }
 
-    /// The schedule.
+    /// Returns the schedule.
     ///
     /// # Errors
-    /// If it has become too large; then not all of it was kept.
+    /// If the schedule has too many steps; the builder then has not kept all of them.
     pub fn finish(self) -> Result<Schedule, TooManySteps> {
         if self.steps > MAX_STEPS {
             return Err(TooManySteps);
@@ -73,7 +73,7 @@ impl Builder {
         Ok(self.schedule)
     }
 
-    /// More scratch at a rank.
+    /// Allocates `len` more elements of scratch at a rank.
     pub fn scratch(&mut self, rank: usize, len: usize) -> Span {
         let has = &mut self.schedule.programs[rank].lens[Buffer::Scratch.index()];
         let span = Buffer::Scratch.span(*has, len);
@@ -81,15 +81,15 @@ impl Builder {
         span
     }
 
-    /// Puts a range of one rank into the same number of elements of another, which waits for it. Nothing, if it is empty.
+    /// Puts a range of one rank into an equally long range of another rank, which waits for it. An empty range generates nothing.
     ///
-    /// What the target was read or written for before is not looked at: that is another rank's, and has to be ordered by
-    /// messages. [`crate::verify()`] tells whether it is.
+    /// Earlier accesses to the target are not considered: they belong to the other rank, and messages must order them.
+    /// [`crate::verify()`] checks that they do.
     pub fn send(&mut self, from: usize, source: Span, to: usize, target: Span) -> Sent {
         self.send_after(from, source, to, target, &[])
     }
 
-    /// As [`Builder::send`], after these steps of the sender, too.
+    /// Like [`Builder::send`], but also after these steps of the sender.
     pub fn send_after(
         &mut self,
         from: usize,
@@ -110,14 +110,14 @@ impl Builder {
         sent
     }
 
-    /// Sends several ranges; those that follow each other at both ends go as one.
+    /// Sends several ranges; ranges that are adjacent at both ends are merged.
     pub fn send_all(&mut self, from: usize, to: usize, pairs: impl IntoIterator<Item = Pair>) {
         for (source, target) in merged(pairs) {
             self.send(from, source, to, target);
         }
     }
 
-    /// Signals without elements, after these steps of the sender: the put and the peer's wait.
+    /// Sends a signal without elements, after these steps of the sender; returns the put and the peer's wait.
     pub fn signal(&mut self, from: usize, to: usize, after: &[usize]) -> (usize, usize) {
         if !self.has_room(1, 2) {
             return (0, 0);
@@ -126,7 +126,7 @@ impl Builder {
         self.put(from, nothing, to, nothing, after)
     }
 
-    /// Combines the source into the target.
+    /// Combines the source into the target at one rank.
     pub fn reduce(&mut self, rank: usize, source: Span, target: Span) {
         if !self.has_room(source.len.div_ceil(self.tile), 1) {
             return;
@@ -136,14 +136,14 @@ impl Builder {
         }
     }
 
-    /// Combines several ranges.
+    /// Combines several ranges at one rank.
     pub fn reduce_all(&mut self, rank: usize, pairs: impl IntoIterator<Item = Pair>) {
         for (source, target) in merged(pairs) {
             self.reduce(rank, source, target);
         }
     }
 
-    /// Copies, if it is not there already.
+    /// Copies the source to the target at one rank, unless both are the same range.
     pub fn copy(&mut self, rank: usize, source: Span, target: Span) {
         if source == target || !self.has_room(source.len.div_ceil(self.tile), 1) {
             return;
@@ -197,7 +197,7 @@ impl Builder {
             .push(Step { action, after });
     }
 
-    /// Counts so many tiles of so many steps each. Without room for all of them nothing is kept any more.
+    /// Counts `tiles` tiles of `steps` steps each. If they exceed the limit, nothing is kept from then on.
     fn has_room(&mut self, tiles: usize, steps: usize) -> bool {
         let steps = tiles.saturating_mul(steps);
         self.steps = self.steps.saturating_add(steps);
@@ -209,7 +209,7 @@ impl Builder {
     }
 }
 
-/// A source and a target of the same length.
+/// A source and a target of equal length.
 pub type Pair = (Span, Span);
 
 fn tiles(source: Span, target: Span, tile: usize) -> impl Iterator<Item = Pair> {

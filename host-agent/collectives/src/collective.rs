@@ -1,81 +1,81 @@
-//! What a collective is asked to do: who contributes how much, and what everybody has in the end.
+//! Specification of a collective: the contribution and the result of each rank.
 
-/// A collective and its sizes, in elements. Sizes may be 0, and differ.
+/// A collective and its sizes in elements. Sizes may be 0, and may differ between ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collective {
-    /// Everybody gets everybody's shard, by rank.
+    /// Every rank gets the shards of all ranks, in rank order.
     AllGather {
-        /// By rank.
+        /// Length of each rank's shard.
         shards: Vec<usize>,
     },
-    /// Everybody sends something else to everybody; inputs and outputs are in the order of ranks.
+    /// Every rank sends a different part to every rank; inputs and outputs are in rank order.
     AllToAll {
-        /// `counts[from][to]`; square.
+        /// `counts[from][to]`: elements from one rank to another; a square matrix.
         counts: Vec<Vec<usize>>,
     },
     /// Each rank gets its shard of the sum.
     ReduceScatter {
-        /// By rank.
+        /// Length of each rank's shard.
         shards: Vec<usize>,
     },
-    /// Everybody gets the sum.
+    /// Every rank gets the sum.
     AllReduce {
-        /// How many.
+        /// Number of ranks.
         ranks: usize,
-        /// Of each.
+        /// Elements per rank.
         len: usize,
     },
-    /// Everybody gets what the root has.
+    /// Every rank gets the root's values.
     Broadcast {
-        /// How many.
+        /// Number of ranks.
         ranks: usize,
-        /// Who has it.
+        /// Rank that has the values.
         root: usize,
-        /// Of the root.
+        /// Number of elements.
         len: usize,
     },
     /// The root gets the sum.
     Reduce {
-        /// How many.
+        /// Number of ranks.
         ranks: usize,
-        /// Who gets it.
+        /// Rank that gets the sum.
         root: usize,
-        /// Of each.
+        /// Elements per rank.
         len: usize,
     },
-    /// Nobody goes on before all are there.
+    /// No rank proceeds before all ranks have arrived.
     Barrier {
-        /// How many.
+        /// Number of ranks.
         ranks: usize,
     },
 }
 
-/// Where an element of a result comes from: a rank, and an element of its input. Each is there once.
+/// Source of an element of a result: a rank, and an index in its input. A result contains each contribution once.
 pub type Contribution = (usize, usize);
 
 impl Collective {
-    /// Equal shards, as MPI_Allgather.
+    /// All-gather with equal shards, as MPI_Allgather.
     pub fn all_gather(ranks: usize, shard: usize) -> Self {
         Self::AllGather {
             shards: vec![shard; ranks],
         }
     }
 
-    /// Equal parts, as MPI_Alltoall; each rank keeps its own.
+    /// All-to-all with equal parts, as MPI_Alltoall; each rank keeps its own part.
     pub fn all_to_all(ranks: usize, len: usize) -> Self {
         Self::AllToAll {
             counts: vec![vec![len; ranks]; ranks],
         }
     }
 
-    /// A vector in shards that differ by one element at most.
+    /// Reduce-scatter of a vector in shards whose lengths differ by at most one element.
     pub fn reduce_scatter(ranks: usize, len: usize) -> Self {
         Self::ReduceScatter {
             shards: even(len, ranks),
         }
     }
 
-    /// As nccl-tests call it.
+    /// Name of the collective, as in nccl-tests.
     pub fn name(&self) -> &'static str {
         match self {
             Self::AllGather { .. } => "all_gather",
@@ -88,7 +88,7 @@ impl Collective {
         }
     }
 
-    /// How many take part.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         match self {
             Self::AllGather { shards } | Self::ReduceScatter { shards } => shards.len(),
@@ -100,7 +100,7 @@ impl Collective {
         }
     }
 
-    /// Whether inputs are combined.
+    /// Whether the collective combines inputs.
     pub fn reduces(&self) -> bool {
         matches!(
             self,
@@ -108,7 +108,7 @@ impl Collective {
         )
     }
 
-    /// Elements that a rank contributes.
+    /// Length of a rank's input in elements.
     pub fn input_len(&self, rank: usize) -> usize {
         match self {
             Self::AllGather { shards } => shards[rank],
@@ -120,7 +120,7 @@ impl Collective {
         }
     }
 
-    /// Elements that a rank gets.
+    /// Length of a rank's output in elements.
     pub fn output_len(&self, rank: usize) -> usize {
         match self {
             Self::AllGather { shards } => shards.iter().sum(),
@@ -132,7 +132,7 @@ impl Collective {
         }
     }
 
-    /// What each element of a rank's output is made of, ascending.
+    /// The contributions in each element of a rank's output, ascending.
     pub fn expected(&self, rank: usize) -> Vec<Vec<Contribution>> {
         let all = |element: usize| (0..self.ranks()).map(|from| (from, element)).collect();
         let alone = |from: usize, first: usize, len: usize| {
@@ -163,7 +163,7 @@ impl Collective {
     }
 }
 
-/// So many elements in parts that differ by one at most, larger ones first.
+/// Splits `len` elements into `parts` lengths that differ by at most one, larger ones first.
 pub fn even(len: usize, parts: usize) -> Vec<usize> {
     let part = |i: usize| len / parts + usize::from(i < len % parts);
     (0..parts).map(part).collect()

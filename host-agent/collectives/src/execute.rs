@@ -1,8 +1,8 @@
-//! Runs a schedule with symbols for values, in an order drawn by a seed: what comes of it, and what cannot go on.
+//! Executes a schedule on symbolic values in a random order given by a seed, and finds wrong results and deadlocks.
 //!
-//! A value is the multiset of contributions that it was combined from. A put moves in pieces, each read when it is moved;
-//! its completion at the sender and its signal at the receiver come at times of their own. So an order that the schedule does
-//! not forbid does happen for some seed.
+//! A value is the multiset of contributions that it was combined from. A put moves in pieces, each of which is read when it
+//! is moved; its completion at the sender and its signal at the receiver come at independent times. So every order that the
+//! schedule permits occurs for some seed.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,25 +14,25 @@ use crate::collective::{Collective, Contribution};
 use crate::graph::{At, FormError, Graph};
 use crate::schedule::{Action, Buffer, Schedule, Span};
 
-/// A symbol. Nothing: the element is undefined.
+/// The symbolic value of an element; `None` if the element is undefined.
 pub type Value = Option<Rc<Symbol>>;
 
-/// What an element was combined from.
+/// The combination of contributions in an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// How often each contribution is in it.
+    /// Multiplicity of each contribution.
     pub contributions: BTreeMap<Contribution, u32>,
-    /// Which was combined with which, as a hash: floating-point sums have the same bits if it is the same.
+    /// Hash of the expression tree: equal hashes mean equal order of combination, so floating-point sums have equal bits.
     pub expression: u64,
 }
 
-/// Why a run did not end well.
+/// Reason why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
     /// The schedule is not well formed.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// A step uses what nobody has written yet.
+    /// A step reads an element that no step has written.
     #[error("step {} of rank {} reads element {element} of its {buffer:?}, which is undefined", at.step, at.rank)]
     Undefined {
         /// The step.
@@ -42,32 +42,32 @@ pub enum ExecutionError {
         /// The element.
         element: usize,
     },
-    /// Nothing can happen any more, and not all is done.
+    /// No event is possible, but some ranks have not finished.
     #[error("deadlock: ranks {ranks:?} wait")]
     Deadlock {
-        /// Those that are not done.
+        /// The ranks that have not finished.
         ranks: Vec<usize>,
     },
-    /// A result is not what the collective promises.
+    /// A result differs from the collective's specification.
     #[error("element {element} of rank {rank}'s output is {got:?} and not each of {wanted:?} once")]
     Wrong {
-        /// Whose.
+        /// The rank with the wrong output.
         rank: usize,
-        /// Which.
+        /// Index of the wrong element.
         element: usize,
-        /// What it is made of, and how often.
+        /// Its contributions with their multiplicity.
         got: Vec<(Contribution, u32)>,
-        /// What it should be made of.
+        /// The contributions that it should have.
         wanted: Vec<Contribution>,
     },
 }
 
-/// What a run has left.
+/// State at the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// By rank, then by [`Buffer::index`].
+    /// Values by rank, then by [`Buffer::index`].
     pub memory: Vec<[Vec<Value>; 3]>,
-    /// Ranks that have done all their steps.
+    /// For each rank, whether it has finished all its steps.
     pub finished: Vec<bool>,
 }
 
@@ -86,7 +86,7 @@ pub fn execute(schedule: &Schedule, seed: u64) -> Result<Contents, ExecutionErro
     }
 }
 
-/// Runs a schedule as far as it goes while one rank does nothing.
+/// Runs a schedule as far as possible while the rank `absent` does nothing.
 pub fn execute_without(
     schedule: &Schedule,
     seed: u64,
@@ -97,7 +97,7 @@ pub fn execute_without(
     Ok(run.contents())
 }
 
-/// Whether everybody has what the collective promises.
+/// Checks that every rank has the result that the collective specifies.
 pub fn check(collective: &Collective, contents: &Contents) -> Result<(), ExecutionError> {
     for (rank, memory) in contents.memory.iter().enumerate() {
         let output = &memory[Buffer::Output.index()];
@@ -118,16 +118,16 @@ pub fn check(collective: &Collective, contents: &Contents) -> Result<(), Executi
     Ok(())
 }
 
-/// What can happen next.
+/// A possible next event.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A step begins; all but puts are done with it.
+    /// A step begins; steps other than puts also finish.
     Step(usize),
-    /// A piece of a put moves: the put, its first element, how many.
+    /// A piece of a put moves: the put's node, the piece's first element and its length.
     Piece(usize, usize, usize),
-    /// The sender learns that its put is done.
+    /// The put's completion reaches the sender.
     Complete(usize),
-    /// The receiver can learn that a put is here.
+    /// The put's signal reaches the receiver.
     Deliver(usize),
 }
 
@@ -137,10 +137,10 @@ struct Run<'s> {
     random: ChaCha8Rng,
     memory: Vec<[Vec<Value>; 3]>,
     possible: Vec<Event>,
-    /// By node: how many of those before it are not done.
+    /// Number of unfinished predecessors of each node.
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
-    /// By node of a put: pieces that have not moved yet.
+    /// Number of pieces of each put that have not moved.
     pieces: Vec<usize>,
     done: Vec<bool>,
     absent: Option<usize>,
@@ -172,7 +172,7 @@ impl<'s> Run<'s> {
         Ok(run)
     }
 
-    /// Lets one thing happen; whether there was one.
+    /// Executes one random event; returns `false` if none is possible.
     fn advance(&mut self) -> Result<bool, ExecutionError> {
         if self.possible.is_empty() {
             return Ok(false);
@@ -239,7 +239,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Lets those go on that came after a step of their own rank.
+    /// Finishes a step, and enables the steps of the same rank that follow it.
     fn finish(&mut self, node: usize) {
         self.done[node] = true;
         let wait = match self.action(node) {
@@ -282,7 +282,7 @@ impl<'s> Run<'s> {
         &mut self.memory[rank][span.buffer.index()][span.start..span.end()]
     }
 
-    /// Below `bound`.
+    /// A random number below `bound`.
     fn draw(&mut self, bound: usize) -> usize {
         (self.random.next_u64() % bound as u64) as usize
     }
@@ -311,14 +311,14 @@ fn memory(schedule: &Schedule, rank: usize) -> [Vec<Value>; 3] {
     })
 }
 
-/// The source's symbol combined into the target's.
+/// Combines the source's symbol into the target's.
 fn sum(source: &Value, target: &Value) -> Value {
     let (source, target) = (source.as_ref()?, target.as_ref()?);
     let mut contributions = target.contributions.clone();
     for (contribution, times) in &source.contributions {
         *contributions.entry(*contribution).or_default() += times;
     }
-    // IEEE addition is commutative, not associative.
+    // IEEE addition is commutative, but not associative.
     let (a, b) = (source.expression, target.expression);
     Some(Rc::new(Symbol {
         contributions,
@@ -326,7 +326,7 @@ fn sum(source: &Value, target: &Value) -> Value {
     }))
 }
 
-/// SplitMix64's mixing, of two numbers.
+/// SplitMix64's mixer, applied to two numbers.
 fn mix(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(b);
     for multiplier in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {

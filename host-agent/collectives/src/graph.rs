@@ -1,29 +1,29 @@
-//! A schedule's steps as one graph: what is well formed, which put a wait is for, what comes before what.
+//! The steps of a schedule as one graph: well-formedness, matching of puts and waits, and order.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Buffer, Schedule, Signal, Span, Step};
 
-/// A step of a rank.
+/// Position of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct At {
-    /// Whose.
+    /// Rank of the step.
     pub rank: usize,
-    /// Its place in the rank's program.
+    /// Index in the rank's program.
     pub step: usize,
 }
 
-/// What is wrong with a schedule's form.
+/// Reason why a schedule is not well-formed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    /// A range ends behind its buffer.
+    /// A range extends beyond its buffer.
     #[error("step {} of rank {}: {span:?} lies outside of the buffer, which has {has} elements", at.step, at.rank)]
     Outside {
         /// The step.
         at: At,
         /// The range.
         span: Span,
-        /// The buffer's elements.
+        /// Length of the buffer in elements.
         has: usize,
     },
     /// Source and target differ in length.
@@ -32,72 +32,72 @@ pub enum FormError {
         /// The step.
         at: At,
     },
-    /// Source and target of one step have elements in common.
+    /// Source and target of a step overlap.
     #[error("step {} of rank {}: source and target overlap", at.step, at.rank)]
     Overlap {
         /// The step.
         at: At,
     },
-    /// The input is written.
+    /// A step writes the input.
     #[error("step {} of rank {} writes an input", at.step, at.rank)]
     WritesInput {
         /// The step.
         at: At,
     },
-    /// There is no such peer, or it is the rank itself.
+    /// The peer is not a rank of the schedule, or is the rank itself.
     #[error("step {} of rank {}: rank {peer} is no peer", at.step, at.rank)]
     Peer {
         /// The step.
         at: At,
-        /// Whom it names.
+        /// The invalid peer.
         peer: usize,
     },
-    /// A step comes after one that is not before it.
+    /// A step follows a step that is not earlier in the program.
     #[error("step {} of rank {} comes after step {after}, which is not before it", at.step, at.rank)]
     After {
         /// The step.
         at: At,
-        /// What it names.
+        /// The invalid predecessor.
         after: usize,
     },
-    /// Two puts to one peer have one signal, or two waits are for one.
+    /// Two puts to one peer use the same signal, or two waits use the same signal.
     #[error("step {} of rank {} uses the signal of step {first} again", at.step, at.rank)]
     SignalTwice {
-        /// The second.
+        /// The second step.
         at: At,
-        /// The step of the same rank that was first.
+        /// The first step, of the same rank.
         first: usize,
     },
-    /// A wait is for a put that there is not.
+    /// A wait has no matching put.
     #[error("step {} of rank {} waits for what nobody puts", at.step, at.rank)]
     NoPut {
         /// The wait.
         at: At,
     },
-    /// Nobody waits for a put.
+    /// A put has no matching wait.
     #[error("nobody waits for the put of step {} of rank {}", at.step, at.rank)]
     NoWait {
         /// The put.
         at: At,
     },
-    /// Steps wait for each other.
+    /// Steps wait for each other in a cycle.
     #[error("ranks {ranks:?} wait for each other for ever")]
     Deadlock {
-        /// Those that do not come to an end.
+        /// The ranks that cannot finish.
         ranks: Vec<usize>,
     },
 }
 
-/// All steps of all ranks, numbered rank by rank.
+/// All steps of all ranks as nodes, numbered rank by rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     starts: Vec<usize>,
-    /// By node: the wait of a put, the put of a wait.
+    /// Partners by node: the wait that matches a put, or the put that matches a wait.
     partner: Vec<Option<usize>>,
 }
 
 impl Graph {
-    /// Checks all but deadlocks and races.
+    /// Builds the graph, and checks everything except deadlocks and races.
     pub fn new(schedule: &Schedule) -> Result<Self, FormError> {
         let mut starts = vec![0];
         for program in &schedule.programs {
@@ -143,24 +143,24 @@ impl Graph {
         lonely.map_or(Ok(()), |at| Err(FormError::NoWait { at: *at }))
     }
 
-    /// How many steps there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.partner.len()
     }
 
-    /// Whether there are none.
+    /// Whether the schedule has no steps.
     pub fn is_empty(&self) -> bool {
         self.partner.is_empty()
     }
 
-    /// A step's number.
+    /// Node number of a step.
     pub fn node(&self, at: At) -> usize {
         self.starts[at.rank] + at.step
     }
 
-    /// The step of a number.
+    /// Step with a node number.
     pub fn at(&self, node: usize) -> At {
-        // Ranks without steps begin where the next does: the last that begins here has it.
+        // A rank without steps begins where the next rank does: the last one that begins here has the step.
         let rank = self.starts.partition_point(|start| *start <= node) - 1;
         At {
             rank,
@@ -168,12 +168,12 @@ impl Graph {
         }
     }
 
-    /// The wait for a put, or the put of a wait.
+    /// The wait that matches a put, or the put that matches a wait.
     pub fn partner(&self, node: usize) -> Option<usize> {
         self.partner[node]
     }
 
-    /// The steps that have to be done before this one, the put of a wait among them.
+    /// Predecessors of a step; those of a wait include its put.
     pub fn before<'s>(
         &'s self,
         schedule: &'s Schedule,
@@ -190,7 +190,7 @@ impl Graph {
         own.chain(put)
     }
 
-    /// All steps, each behind those that have to be done before it.
+    /// All nodes in topological order.
     ///
     /// # Errors
     /// [`FormError::Deadlock`], if there is no such order.
@@ -223,7 +223,7 @@ impl Graph {
         Err(FormError::Deadlock { ranks })
     }
 
-    /// The most messages that follow one another: the steps of an algorithm, as textbooks count them.
+    /// Length of the longest chain of messages: the number of steps in the textbooks' count.
     ///
     /// # Errors
     /// As [`Graph::order`].
@@ -231,7 +231,7 @@ impl Graph {
         Ok(self.depths(schedule)?.into_iter().max().unwrap_or(0))
     }
 
-    /// By node: the most messages that follow one another up to it, itself among them.
+    /// Length of the longest chain of messages that ends at each node, including its own message.
     ///
     /// # Errors
     /// As [`Graph::order`].

@@ -7,22 +7,22 @@
 //!                      cost::choose
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`schedule`] | puts, waits, reductions, copies; what comes after what |
-//! | [`collective`] | what is asked for |
-//! | [`builder`] | dependencies from ranges, tile by tile |
-//! | [`algorithms`] | one file each; [`algorithms::build`] |
-//! | [`graph`] | form, pairs of puts and waits, deadlocks, rounds |
-//! | [`verify`](mod@verify) | races |
-//! | [`execute`](mod@execute) | a run by seed, with symbols for values |
-//! | [`progress`] | for who carries a schedule out: what a rank may do now |
-//! | [`phases`](mod@phases) | to whom a rank puts at a time |
-//! | [`cost`] | α-β on edges; bounds; [`cost::choose::choose`] |
-//! | [`machine`] | what is inside a node: GPUs, NICs, PCIe, NVLink |
+//! | [`schedule`] | puts, waits, reductions, copies, and their order |
+//! | [`collective`] | specification of the collectives |
+//! | [`builder`] | derives dependencies from ranges, tile by tile |
+//! | [`algorithms`] | one file per algorithm; [`algorithms::build`] |
+//! | [`graph`] | well-formedness, matching of puts and waits, deadlocks, rounds |
+//! | [`verify`](mod@verify) | detection of races |
+//! | [`execute`](mod@execute) | a seeded run on symbolic values |
+//! | [`progress`] | for executors: the steps that a rank may begin now |
+//! | [`phases`](mod@phases) | the peers to which a rank puts at the same time |
+//! | [`cost`] | α-β model on edges; bounds; [`cost::choose::choose`] |
+//! | [`machine`] | the inside of a node: GPUs, NICs, PCIe, NVLink |
 //! | [`sharing`] | few NICs for many GPUs |
 //!
-//! Who carries a schedule out owns memory, queue pairs and arithmetic.
+//! The executor of a schedule owns memory, queue pairs and arithmetic.
 
 pub mod algorithms;
 pub mod builder;

@@ -1,4 +1,4 @@
-//! What is inside a node, as edges: GPUs, NICs, PCIe switches, NVLink.
+//! Model of a node as edges: GPUs, NICs, PCIe switches, NVLink.
 //!
 //! ```text
 //!        ┌──────── NVLink ────────┐
@@ -7,26 +7,26 @@
 //!                   └─ NIC 0               └─ NIC 1
 //! ```
 //!
-//! GPUs and NICs are spread over the PCIe switches evenly, in order. A GPU's queue pairs are bound to the nearest NIC: one of
-//! its own switch if there is one, else to one in proportion to its number, by the uplinks. Each edge is there once in each
-//! direction. What one of several sockets has to send to another is not modelled: an uplink of x16 fills up before.
+//! GPUs and NICs are distributed evenly over the PCIe switches, in order. A GPU's queue pairs are bound to a NIC at its own
+//! switch if there is one; otherwise, by the uplinks, to the NIC in proportion to the GPU's number. Each link is one edge per
+//! direction. Traffic between sockets is not modeled: an x16 uplink saturates first.
 
 use crate::algorithms::Hierarchy;
 use crate::cost::{EdgeId, Model, ModelError};
 
-/// What joins the GPUs of a node.
+/// Interconnect of the GPUs in a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inside {
-    /// A switch with a port for each GPU, of this rate in each direction.
+    /// A switch with one port per GPU, of this rate in each direction.
     NvLink {
-        /// Of a port.
+        /// Rate of a port in bits per second.
         port_bps: u64,
     },
-    /// PCIe alone.
+    /// PCIe only.
     Pcie,
-    /// Processes of one host, by a memory that copies so much altogether.
+    /// The ranks are processes of one host, connected by its memory with a shared copy rate.
     Memory {
-        /// Bits copied in a second.
+        /// Total copy rate in bits per second.
         copy_bps: u64,
     },
 }
@@ -34,27 +34,27 @@ pub enum Inside {
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// GPUs, at least 1.
+    /// Number of GPUs, at least 1.
     pub gpus: usize,
-    /// NICs, at least 1.
+    /// Number of NICs, at least 1.
     pub nics: usize,
-    /// PCIe switches, at least 1.
+    /// Number of PCIe switches, at least 1.
     pub switches: usize,
-    /// What a NIC's port carries in each direction.
+    /// Rate of a NIC's port in each direction.
     pub nic_bps: u64,
-    /// The slot of each GPU.
+    /// Rate of each GPU's slot.
     pub gpu_slot_bps: u64,
-    /// The slot of each NIC.
+    /// Rate of each NIC's slot.
     pub nic_slot_bps: u64,
-    /// From each PCIe switch to the others.
+    /// Rate of each PCIe switch's uplink to the others.
     pub uplink_bps: u64,
-    /// What joins the GPUs.
+    /// Interconnect of the GPUs.
     pub inside: Inside,
-    /// What joins nodes, for each of them; `None`: it never blocks.
+    /// Rate of the fabric per node; `None` if the fabric never blocks.
     pub fabric_bps: Option<u64>,
-    /// α from GPU to GPU in a node.
+    /// α between GPUs of one node.
     pub inside_ns: u64,
-    /// α from GPU to GPU of another node.
+    /// α between GPUs of different nodes.
     pub across_ns: u64,
 }
 
@@ -63,12 +63,12 @@ const GIGA: u64 = 1_000_000_000;
 pub const PCIE5_X16_BPS: u64 = 32 * GIGA * 16 * 128 / 130;
 /// 16 lanes of 16 GT/s (PCI Express base specification 4.0): 252.1 Gb/s.
 pub const PCIE4_X16_BPS: u64 = 16 * GIGA * 16 * 128 / 130;
-/// Fourth-generation NVLink of an H100: 900 GB/s in both directions together (NVIDIA H100 data sheet).
+/// Fourth-generation NVLink of an H100 in one direction; 900 GB/s in both together (NVIDIA H100 data sheet).
 pub const NVLINK4_BPS: u64 = 450 * 8 * GIGA;
 
 impl Machine {
-    /// Eight GPUs on NVSwitch, four PCIe 5.0 switches, NICs of 400 Gb/s: NVIDIA's HGX H100 8-GPU with ConnectX-7 (data sheets of
-    /// both). α is assumed: 1 µs inside, 5 µs across.
+    /// Eight GPUs on NVSwitch, four PCIe 5.0 switches, NICs of 400 Gb/s: NVIDIA's HGX H100 8-GPU with ConnectX-7 (data sheets
+    /// of both). α is assumed: 1 µs inside the node, 5 µs across nodes.
     pub fn nvlink(nics: usize) -> Self {
         Self {
             gpus: 8,
@@ -87,8 +87,8 @@ impl Machine {
         }
     }
 
-    /// Eight GPUs without NVLink in PCIe 4.0 slots, as L40S (NVIDIA L40S data sheet: PCIe Gen4 x16), four switches, NICs of 200
-    /// Gb/s (ConnectX-6 data sheet). α as before.
+    /// Eight GPUs without NVLink in PCIe 4.0 slots, as L40S (NVIDIA L40S data sheet: PCIe Gen4 x16), four switches, NICs of
+    /// 200 Gb/s (ConnectX-6 data sheet). α as in [`Machine::nvlink`].
     pub fn pcie(nics: usize) -> Self {
         Self {
             nic_bps: 200 * GIGA,
@@ -100,17 +100,17 @@ impl Machine {
         }
     }
 
-    /// The PCIe switch of a GPU.
+    /// Index of a GPU's PCIe switch.
     pub fn switch_of_gpu(&self, gpu: usize) -> usize {
         gpu * self.switches / self.gpus
     }
 
-    /// The PCIe switch of a NIC.
+    /// Index of a NIC's PCIe switch.
     pub fn switch_of_nic(&self, nic: usize) -> usize {
         nic * self.switches / self.nics
     }
 
-    /// The NIC that a GPU's queue pairs are bound to.
+    /// Index of the NIC that a GPU's queue pairs are bound to.
     pub fn nic_of(&self, gpu: usize) -> usize {
         let switch = self.switch_of_gpu(gpu);
         let near: Vec<usize> = (0..self.nics)
@@ -126,17 +126,17 @@ impl Machine {
         }
     }
 
-    /// GPUs that have a NIC at their own switch.
+    /// GPUs with a NIC at their own switch.
     pub fn near_gpus(&self) -> Vec<usize> {
         let is_near =
             |gpu: &usize| self.switch_of_nic(self.nic_of(*gpu)) == self.switch_of_gpu(*gpu);
         (0..self.gpus).filter(is_near).collect()
     }
 
-    /// Whether there is one of each at least, and every rate is above 0.
+    /// Checks that every count is at least 1, and every rate above 0.
     ///
     /// # Errors
-    /// What there is not.
+    /// The first count or rate that is 0.
     pub fn check(&self) -> Result<(), ModelError> {
         let counts = [
             ("GPU", self.gpus),
@@ -165,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// So many such nodes, a rank for each GPU; rails are the GPUs that have a NIC at their own switch.
+    /// A model of `nodes` such nodes, with a rank per GPU; rails are the GPUs that have a NIC at their own switch.
     ///
     /// # Errors
     /// As [`Machine::check`].
@@ -184,11 +184,11 @@ impl Machine {
         Ok(model)
     }
 
-    /// The insides of so many such nodes, in a model of a rank for each GPU. `across`: the edges from a NIC to one of another
-    /// node, both as node and NIC; α of such a way is theirs.
+    /// Adds the insides of `nodes` such nodes to a model with one rank per GPU. `across` returns the edges from a NIC to a
+    /// NIC of another node, each given as node and NIC; these edges carry the α of the route.
     ///
     /// # Errors
-    /// As [`Machine::check`]; the model has other ranks.
+    /// As [`Machine::check`]; or the model has another number of ranks.
     pub fn join(
         &self,
         model: &mut Model,
@@ -242,12 +242,12 @@ impl Machine {
     }
 }
 
-/// Both directions of an edge.
+/// The edges of both directions of a link.
 type Duplex = [EdgeId; 2];
 const OUT: usize = 0;
 const INTO: usize = 1;
 
-/// So many edges of a node, each in both directions.
+/// Adds `count` edges to a node, each in both directions.
 fn edges(
     model: &mut Model,
     node: usize,
@@ -264,7 +264,7 @@ fn edges(
     Ok(all)
 }
 
-/// What joins a node to a fabric that never blocks but at the node.
+/// Ports of a node at a fabric that blocks at most at the node.
 struct Ports {
     nics: Vec<Duplex>,
     fabric: Option<Duplex>,
@@ -282,7 +282,7 @@ impl Ports {
         })
     }
 
-    /// The NIC first.
+    /// Edges between a NIC and the fabric in one direction, the NIC's first.
     fn way(&self, nic: usize, direction: usize) -> Vec<EdgeId> {
         let mut way = vec![self.nics[nic][direction]];
         way.extend(self.fabric.map(|fabric| fabric[direction]));
@@ -291,13 +291,13 @@ impl Ports {
 }
 
 struct Node {
-    /// By GPU; those of NVLink, where it is.
+    /// NVLink ports by GPU, if there are any.
     ports: Vec<Duplex>,
     slots: Vec<Duplex>,
     uplinks: Vec<Duplex>,
     nic_slots: Vec<Duplex>,
     memory: Option<EdgeId>,
-    /// Without load: α alone.
+    /// Edge with α and no limit of load.
     wire: EdgeId,
 }
 
@@ -330,7 +330,7 @@ impl Node {
         Ok(Self { memory, ..built })
     }
 
-    /// From one GPU to another.
+    /// Route from one GPU to another in the node.
     fn inside(&self, machine: &Machine, from: usize, to: usize) -> Vec<EdgeId> {
         match (machine.inside, self.memory) {
             (Inside::NvLink { .. }, _) => vec![self.ports[from][OUT], self.ports[to][INTO]],
@@ -345,7 +345,7 @@ impl Node {
         }
     }
 
-    /// From a GPU to its NIC.
+    /// Route from a GPU to its NIC.
     fn out(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
         let mut route = Vec::new();
@@ -358,7 +358,7 @@ impl Node {
         route
     }
 
-    /// From its NIC to a GPU.
+    /// Route from a GPU's NIC to the GPU.
     fn into(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
         let mut route = Vec::new();
@@ -371,7 +371,7 @@ impl Node {
         route
     }
 
-    /// From one PCIe switch to another.
+    /// Route from one PCIe switch to another.
     fn between(&self, [from, to]: [usize; 2]) -> Vec<EdgeId> {
         if from == to {
             return Vec::new();

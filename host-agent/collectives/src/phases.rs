@@ -1,11 +1,11 @@
-//! To whom a rank puts at a time.
+//! Phases of a rank's puts: the peers that it serves at the same time.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Program};
 
-/// By peer: the phase in which a rank puts to it, from 0. All puts of a phase are done before one of the next begins; peers of one
-/// phase may be put to side by side.
+/// The phase, from 0, in which the rank puts to each peer. All puts of a phase finish before a put of the next phase begins;
+/// peers of one phase may be served in parallel.
 pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     let mut of_peer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, step) in program.steps.iter().enumerate() {
@@ -25,7 +25,7 @@ pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
             peers: vec![peer],
             puts: puts.clone(),
         };
-        // With the last phase that it is after, all before are over.
+        // A put after the last phase is also after all earlier ones.
         while let Some(before) = phases.pop_if(|phase| !is_after(phase)) {
             own.peers.extend(before.peers);
             own.puts.extend(before.puts);
@@ -41,11 +41,11 @@ pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
 
 struct Phase {
     peers: Vec<usize>,
-    /// Places of all its puts; ascending.
+    /// Step numbers of all its puts, ascending.
     puts: Vec<usize>,
 }
 
-/// Whether all of these are among those; both ascend.
+/// Whether `those` contains all of `these`; both ascend.
 fn has_all(those: &[usize], these: &[usize]) -> bool {
     let mut rest = those.iter();
     these.len() <= those.len() && these.iter().all(|this| rest.any(|that| that == this))
@@ -80,7 +80,7 @@ mod tests {
             let direct = of(&exchange, Algorithm::Direct, tile);
             assert_eq!(direct, [(0, 0), (1, 0), (2, 0), (4, 0)]);
         }
-        // Who has nothing for a peer does not wait for the one before: two are put to side by side.
+        // A rank without data for a peer does not wait for the peer before: two are served in parallel.
         let mut counts = vec![vec![100; RANKS]; RANKS];
         counts[3][1] = 0;
         let gap = of(&Collective::AllToAll { counts }, Algorithm::Pairwise, None);

@@ -1,4 +1,4 @@
-//! Where a rank is in its program: what it may do now, given what is done and which signals have come.
+//! Progress of a rank in its program: the steps that it may begin, given finished steps and received signals.
 //!
 //! ```text
 //!   Progress::next_step   ─▶ a put to post, a reduction or copy to carry out
@@ -6,61 +6,61 @@
 //!   a receive's immediate ─▶ Progress::signalled
 //! ```
 //!
-//! Signals that come before anybody waits for them are kept: peers may be ahead.
+//! Signals that arrive before their wait can begin are kept: peers may be ahead.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::schedule::{Action, Program, Signal};
 
-/// See the module.
+/// Progress of one rank.
 #[derive(Debug, Clone)]
 pub struct Progress<'p> {
     program: &'p Program,
-    /// By step: how many of those before it are not done. A wait's signal is one of them.
+    /// Number of unfinished predecessors of each step. A wait counts its signal as one.
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
-    /// Steps that can begin, but for waits.
+    /// Steps other than waits that can begin.
     ready: VecDeque<usize>,
     states: Vec<State>,
     left: usize,
-    /// By peer and signal: the wait.
+    /// The wait for each peer and signal.
     waits: BTreeMap<(usize, Signal), usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Before,
-    /// Handed out by [`Progress::next_step`].
+    /// [`Progress::next_step`] has returned the step.
     UnderWay,
     Done,
 }
 
-/// What a peer or a driver says cannot be.
+/// Report of a peer or driver that contradicts the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgressError {
-    /// Nothing waits for such a signal: it is of another schedule, or of nobody.
+    /// No step waits for this signal: it belongs to another schedule, or is invalid.
     #[error("rank {from} signals {}, which nothing waits for", signal.0)]
     Unknown {
         /// The peer.
         from: usize,
-        /// What it signals.
+        /// Its signal.
         signal: Signal,
     },
-    /// A signal comes twice.
+    /// A signal arrived twice.
     #[error("rank {from} signals {} again", signal.0)]
     Twice {
         /// The peer.
         from: usize,
-        /// What it signals.
+        /// Its signal.
         signal: Signal,
     },
-    /// A step is done that is not under way.
+    /// A step was reported as finished that is not in progress.
     #[error("step {0} is not under way")]
     NotUnderWay(usize),
 }
 
 impl<'p> Progress<'p> {
-    /// At the beginning of a rank's program, which is part of a schedule that [`crate::verify()`] lets pass.
+    /// The beginning of a rank's program, in a schedule that passes [`crate::verify()`].
     pub fn new(program: &'p Program) -> Self {
         let count = program.steps.len();
         let mut progress = Self {
@@ -88,14 +88,14 @@ impl<'p> Progress<'p> {
         progress
     }
 
-    /// The next step to begin: a put to be posted, a reduction or copy to be carried out. [`Progress::done`] says when it is.
+    /// The next step to begin: a put to post, or a reduction or copy to perform. Report its end by [`Progress::done`].
     pub fn next_step(&mut self) -> Option<(usize, Action)> {
         let step = self.ready.pop_front()?;
         self.states[step] = State::UnderWay;
         Some((step, self.program.steps[step].action))
     }
 
-    /// A put has completed at this side, a reduction or copy is carried out.
+    /// Records that a put has completed locally, or that a reduction or copy has been performed.
     ///
     /// # Errors
     /// [`ProgressError::NotUnderWay`].
@@ -107,14 +107,14 @@ impl<'p> Progress<'p> {
         Ok(())
     }
 
-    /// A peer's put is here.
+    /// Records the arrival of a peer's put.
     ///
     /// # Errors
     /// [`ProgressError::Unknown`], [`ProgressError::Twice`].
     pub fn signalled(&mut self, from: usize, signal: Signal) -> Result<(), ProgressError> {
         let wait = self.waits.get(&(from, signal));
         let wait = *wait.ok_or(ProgressError::Unknown { from, signal })?;
-        // Until then a wait is not under way: its signal says so.
+        // A wait leaves the state `Before` with its signal.
         if self.states[wait] != State::Before {
             return Err(ProgressError::Twice { from, signal });
         }
@@ -123,12 +123,12 @@ impl<'p> Progress<'p> {
         Ok(())
     }
 
-    /// Whether all steps are done.
+    /// Whether all steps have finished.
     pub fn is_finished(&self) -> bool {
         self.left == 0
     }
 
-    /// The signals that have not come, by peer: what a watchdog tells.
+    /// Signals that have not arrived, by peer; for a watchdog's report.
     pub fn waiting_for(&self) -> impl Iterator<Item = (usize, Signal)> + '_ {
         let open = |step: usize| self.states[step] == State::Before;
         self.waits
@@ -136,7 +136,7 @@ impl<'p> Progress<'p> {
             .filter_map(move |(what, step)| open(*step).then_some(*what))
     }
 
-    /// Puts, reductions and copies that have begun and are not done.
+    /// Puts, reductions and copies in progress.
     pub fn under_way(&self) -> impl Iterator<Item = (usize, Action)> + '_ {
         let steps = self.program.steps.iter().enumerate();
         let steps = steps.map(|(step, what)| (step, what.action));
@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(progress.signalled(from, strange), Err(unknown));
         assert_eq!(progress.waiting_for().collect::<Vec<_>>(), [(1, signal)]);
-        // Before anything was begun.
+        // The signal arrives before any step has begun.
         assert_eq!(progress.signalled(from, signal), Ok(()));
         assert_eq!(
             progress.signalled(from, signal),

@@ -1,43 +1,43 @@
-//! What each rank does, step by step, in terms that one-sided RDMA can carry out.
+//! Schedules: the steps of each rank, in terms of one-sided RDMA.
 //!
-//! | here | with verbs |
+//! | schedule | verbs |
 //! |---|---|
 //! | [`Action::Put`] | WRITE with immediate; the immediate is the signal |
 //! | [`Action::Wait`] | the completion of a receive whose immediate is the signal |
-//! | [`Step::after`] a put | its completion at the sender: its source may be written again |
-//! | [`Action::Reduce`], [`Action::Copy`] | the rank's own processor |
+//! | [`Step::after`] a put | the put's completion at the sender: its source may be overwritten |
+//! | [`Action::Reduce`], [`Action::Copy`] | work of the rank's own processor |
 //!
-//! Nothing else orders steps: puts of one pair of ranks may overtake each other, so they may use any number of queue pairs and
-//! NICs. Whatever is not ordered by `after` and by waits has no conflict ([`crate::verify()`]), so every run gives the same bits,
-//! floating point included.
+//! Nothing else orders steps: puts between the same two ranks may overtake each other, so they may use any number of queue
+//! pairs and NICs. Steps that neither `after` nor waits order have no conflict ([`crate::verify()`]), so every run gives the
+//! same bits, also in floating point.
 //!
-//! A rank may begin when its buffers are there at all ranks that put into them: after a barrier, or the collective before, or
-//! with other buffers than that. Signals count from 0 for each pair of ranks: who runs one schedule after another adds up
-//! [`Schedule::signals`].
+//! A rank may begin once the ranks that it puts to have their buffers ready: after a barrier, after the previous collective,
+//! or with buffers that the previous collective does not use. Signals count from 0 for each pair of ranks: the executor of
+//! consecutive schedules adds up [`Schedule::signals`].
 
 use std::collections::BTreeMap;
 
-/// Memory of a rank. Peers put at the same place of the same buffer whoever they are.
+/// Memory of a rank. A put addresses the peer's buffer by position, independent of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
-    /// What the rank contributes. Nothing writes it.
+    /// The rank's contribution; no step writes it.
     Input,
-    /// What the rank gets.
+    /// The rank's result.
     Output,
-    /// What is on its way. Undefined in the beginning.
+    /// Intermediate data, undefined at the beginning.
     Scratch,
 }
 
 impl Buffer {
-    /// All, by [`Buffer::index`].
+    /// All buffers, in the order of [`Buffer::index`].
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
 
-    /// As an index of an array.
+    /// The buffer's array index.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The part of so many elements that begins at `start`.
+    /// The range of `len` elements that begins at `start`.
     pub fn span(self, start: usize, len: usize) -> Span {
         Span {
             buffer: self,
@@ -50,59 +50,59 @@ impl Buffer {
 /// A range of elements of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// Which buffer.
+    /// Buffer of the range.
     pub buffer: Buffer,
-    /// Its first element.
+    /// Index of its first element.
     pub start: usize,
-    /// Elements.
+    /// Number of elements.
     pub len: usize,
 }
 
 impl Span {
-    /// One behind its last element.
+    /// Index after its last element.
     pub fn end(self) -> usize {
         self.start + self.len
     }
 
-    /// A part of it.
+    /// The subrange of `len` elements that begins at `start`, relative to this range.
     ///
     /// # Panics
-    /// If it has no such part.
+    /// If the subrange extends beyond this range.
     pub fn part(self, start: usize, len: usize) -> Self {
         assert!(start + len <= self.len, "a part lies inside");
         self.buffer.span(self.start + start, len)
     }
 
-    /// Whether both have an element in common.
+    /// Whether both ranges have a common element.
     pub fn meets(self, other: Self) -> bool {
         let is_apart = self.end() <= other.start || other.end() <= self.start;
         self.buffer == other.buffer && self.len > 0 && other.len > 0 && !is_apart
     }
 }
 
-/// What tells puts from one rank to another apart.
+/// Number that distinguishes the puts from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signal(pub u32);
 
-/// What a step does.
+/// Action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Writes into a peer's buffer, then signals. Without elements it signals only.
+    /// Writes into a peer's buffer, then signals. Without elements, it only signals.
     Put {
         /// The peer.
         to: usize,
-        /// Of this rank.
+        /// Range of this rank.
         source: Span,
-        /// Of the peer.
+        /// Range of the peer.
         target: Span,
-        /// What the peer waits for.
+        /// Signal that the peer waits for.
         signal: Signal,
     },
-    /// Is done when a peer's put is here, all of it.
+    /// Finishes when a peer's put has arrived completely.
     Wait {
-        /// The peer.
+        /// Rank of the peer.
         from: usize,
-        /// Of its put.
+        /// Signal of its put.
         signal: Signal,
     },
     /// Combines each element of the source into that of the target, by the schedule's operation.
@@ -112,7 +112,7 @@ pub enum Action {
         /// Read and written.
         target: Span,
     },
-    /// Copies.
+    /// Copies the source to the target.
     Copy {
         /// Read.
         source: Span,
@@ -124,52 +124,53 @@ pub enum Action {
 /// A step of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What it does.
+    /// Action of the step.
     pub action: Action,
-    /// Places of earlier steps of the same rank that are done before; ascending.
+    /// Indices of earlier steps of the same rank that must finish first, ascending.
     pub after: Vec<usize>,
 }
 
-/// What one rank does. Any order that respects `after` and waits is right; so is one step after another.
+/// Program of one rank. Any order that respects `after` and waits is correct, in particular the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
-    /// The length of each buffer in elements, by [`Buffer::index`].
+    /// Length of each buffer in elements, by [`Buffer::index`].
     pub lens: [usize; 3],
-    /// Its steps.
+    /// Steps of the rank.
     pub steps: Vec<Step>,
 }
 
-/// How elements are combined. All are commutative and associative (but for rounding), so an algorithm may combine in any order.
+/// Operation that combines elements. All are commutative and, up to rounding, associative, so an algorithm may combine in any
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// a + b
     Sum,
     /// a · b
     Product,
-    /// The less of both.
+    /// The smaller value.
     Min,
-    /// The more of both.
+    /// The larger value.
     Max,
 }
 
-/// What all ranks do.
+/// Programs of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// Bytes of an element.
+    /// Length of an element in bytes.
     pub element_bytes: usize,
-    /// How [`Action::Reduce`] combines.
+    /// Operation of [`Action::Reduce`].
     pub op: ReduceOp,
-    /// By rank.
+    /// Programs by rank.
     pub programs: Vec<Program>,
 }
 
 impl Schedule {
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.programs.len()
     }
 
-    /// All puts: from, to, elements.
+    /// All puts as sender, receiver, number of elements.
     pub fn puts(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let ranks = self.programs.iter().enumerate();
         ranks.flat_map(|(from, program)| {
@@ -191,7 +192,7 @@ impl Schedule {
         sent
     }
 
-    /// Puts of each rank.
+    /// Number of puts of each rank.
     pub fn messages(&self) -> Vec<usize> {
         let mut messages = vec![0; self.ranks()];
         for (from, ..) in self.puts() {
@@ -200,7 +201,7 @@ impl Schedule {
         messages
     }
 
-    /// Bytes that leave each group of ranks for others. Who is in no group belongs to one more.
+    /// Bytes that leave each group of ranks. Ranks in no group form an additional one.
     pub fn crossing_bytes(&self, groups: &[Vec<usize>]) -> Vec<u64> {
         let mut group_of = vec![groups.len(); self.ranks()];
         for (group, members) in groups.iter().enumerate() {
@@ -218,7 +219,7 @@ impl Schedule {
         crossing
     }
 
-    /// How many signals each pair of ranks uses: from, to → one more than the largest.
+    /// Number of signals from one rank to another: the largest plus one.
     pub fn signals(&self) -> BTreeMap<(usize, usize), u32> {
         let mut signals = BTreeMap::new();
         for (from, program) in self.programs.iter().enumerate() {
@@ -232,7 +233,7 @@ impl Schedule {
         signals
     }
 
-    /// Steps of all ranks.
+    /// Number of steps of all ranks.
     pub fn len(&self) -> usize {
         self.programs
             .iter()
@@ -240,7 +241,7 @@ impl Schedule {
             .sum()
     }
 
-    /// Whether nobody does anything.
+    /// Whether no rank has a step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

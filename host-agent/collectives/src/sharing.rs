@@ -1,79 +1,79 @@
-//! Few NICs for many GPUs: which NIC each queue pair is bound to, at which GPU its data enters the node, and how long the fullest
-//! edge then takes.
+//! Few NICs for many GPUs: the binding of queue pairs to NICs, the GPU where their data enters the node, and the resulting
+//! time of the most loaded edge.
 //!
-//! min θ, so that each demand's paths carry its size, and no edge e more than θ·Bₑ. A queue pair is whole: it is bound to one
-//! NIC and one GPU. What is the same is merged: equal GPUs and NICs have equal shares, up to one queue pair, because every
-//! edge's load rises with what it is given. Left to search is how many GPUs near a NIC take part, and how many queue pairs go
-//! to GPUs far from any, by the uplinks. The search is exact where NICs and GPUs are spread evenly over the PCIe switches; a
-//! test compares it with all ways to bind queue pairs.
+//! The problem: minimize θ, such that the paths of each demand carry its size, and no edge e carries more than θ·Bₑ. A queue
+//! pair is indivisible: it is bound to one NIC and one GPU. Symmetric cases are merged: equal GPUs and NICs have equal
+//! shares, up to one queue pair, because the load of every edge rises with its share. The search covers the number of GPUs
+//! near a NIC that take part, and the number of queue pairs bound to GPUs far from any NIC, by the uplinks. It is exact if
+//! NICs and GPUs are distributed evenly over the PCIe switches; a test compares it with all bindings.
 //!
-//! What enters a node: all-gather, each remote shard once, fanned out inside; all-to-all, everything, and by NVLink or PCIe from
-//! the GPU where it enters to the one that it is for. What leaves is the same, mirrored: only what enters is counted, and what
-//! both cause inside.
+//! Traffic into a node: in an all-gather each remote shard enters once, and fans out inside; in an all-to-all all data
+//! enters, and moves by NVLink or PCIe from the GPU of entry to its destination. Outgoing traffic mirrors it, so only
+//! incoming traffic and the traffic inside are counted.
 
 use crate::cost::ModelError;
 use crate::machine::{Inside, Machine};
 
-/// What is to be moved.
+/// Traffic pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// Shards of so many bytes.
+    /// All-gather of equal shards.
     AllGather {
-        /// Of each GPU.
+        /// Bytes per GPU.
         bytes: u64,
     },
-    /// So many bytes for each pair.
+    /// All-to-all of equal parts.
     AllToAll {
-        /// Of each pair.
+        /// Bytes per pair of GPUs.
         bytes: u64,
     },
 }
 
-/// How what has entered reaches all GPUs of the node.
+/// Distribution of received data to all GPUs of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FanOut {
-    /// Whoever has it first sends it to each other.
+    /// The GPU that received the data sends it to each other GPU.
     Star,
-    /// Everybody passes on what it got, so that all send equally much, and what is for several GPUs of a PCIe switch passes its
-    /// uplink once: the best that trees can do.
+    /// GPUs forward data so that all send equally much, and data for several GPUs at a PCIe switch passes its uplink once:
+    /// the optimum of trees.
     Balanced,
 }
 
-/// A kind of edge.
+/// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeKind {
     /// A NIC's port.
     Nic,
-    /// What joins nodes.
+    /// The fabric between nodes.
     Fabric,
     /// The slot of a NIC.
     NicSlot,
     /// The slot of a GPU.
     GpuSlot,
-    /// Between PCIe switches.
+    /// The uplink of a PCIe switch.
     Uplink,
-    /// A GPU's port.
+    /// A GPU's NVLink port.
     NvLink,
     /// Copies by the host.
     Memory,
 }
 
-/// A way to bind queue pairs.
+/// A binding of queue pairs to NICs and GPUs, with its predicted time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binding {
-    /// `queue_pairs[nic][gpu]`.
+    /// Number of queue pairs: `queue_pairs[nic][gpu]`.
     pub queue_pairs: Vec<Vec<usize>>,
-    /// θ: how long the fullest edge takes.
+    /// θ: time of the most loaded edge, in seconds.
     pub time_s: f64,
-    /// Which edge that is; of several the first of [`EdgeKind`].
+    /// Kind of the most loaded edge; the first one in [`EdgeKind`]'s order if several are equal.
     pub fullest: EdgeKind,
-    /// How long each kind takes at its fullest edge.
+    /// Time of the most loaded edge of each kind, in seconds.
     pub by_kind: Vec<(EdgeKind, f64)>,
-    /// The share of all NICs' rate that is used until then.
+    /// Share of the rate of all NICs that is used in this time.
     pub utilisation: f64,
 }
 
-/// The best way to bind so many queue pairs (at least 1) of each node, of `nodes` equal ones.
+/// The best binding of `queue_pairs` queue pairs (at least 1) per node, for `nodes` equal nodes.
 ///
 /// # Errors
 /// As [`Machine::check`].
@@ -101,11 +101,12 @@ pub fn bind(
             }
         }
     }
-    // Every NIC has a GPU, so one near each is always possible.
+    // Every NIC has a GPU, so one queue pair near each NIC is always possible.
     best.ok_or(ModelError::Without("GPU"))
 }
 
-/// Queue pairs evenly over NICs; of each NIC `far` ones over the GPUs that are near to none, the others over `near` of its own.
+/// Distributes queue pairs evenly over NICs; each NIC gives `far` of them to GPUs without a near NIC, the others to `near` of
+/// its own.
 fn spread(
     machine: &Machine,
     queue_pairs: usize,
@@ -139,7 +140,7 @@ fn spread(
     Some(bound)
 }
 
-/// GPUs that a NIC's queue pairs may go to without an uplink; if there are none, the one in proportion to its number.
+/// GPUs that a NIC's queue pairs reach without an uplink; if there are none, the GPU in proportion to the NIC's number.
 fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     let at_switch = |gpu: &usize| machine.switch_of_gpu(*gpu) == machine.switch_of_nic(nic);
     let there: Vec<usize> = (0..machine.gpus).filter(at_switch).collect();
@@ -155,7 +156,7 @@ fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     }
 }
 
-/// What a way to bind costs, on a machine that passes [`Machine::check`].
+/// Time and load of a binding, on a machine that passes [`Machine::check`].
 pub fn evaluate(
     machine: &Machine,
     nodes: usize,
@@ -236,17 +237,17 @@ fn largest(loads: &[f64]) -> f64 {
     loads.iter().copied().fold(0.0, f64::max)
 }
 
-/// Bytes that pass a node's edges, in the direction that has more.
+/// Bytes on a node's edges, in the direction with the higher load.
 struct Loads<'m> {
     machine: &'m Machine,
     traffic: Traffic,
-    /// What enters the node.
+    /// Bytes that enter the node.
     enters: f64,
-    /// By NIC.
+    /// Bytes by NIC.
     nics: Vec<f64>,
-    /// By GPU: what enters the node there.
+    /// Bytes that enter the node at each GPU.
     lands: Vec<f64>,
-    /// By PCIe switch: what passes its uplink between a NIC and a GPU.
+    /// Bytes between NICs and GPUs that pass the uplink of each PCIe switch.
     detours: Vec<f64>,
 }
 
@@ -267,7 +268,7 @@ impl<'m> Loads<'m> {
             lands: vec![0.0; machine.gpus],
             detours: vec![0.0; machine.switches],
         };
-        // A detour comes down at the GPU's switch, up at the NIC's; and what leaves the other way round.
+        // A detour passes down at the GPU's switch and up at the NIC's; outgoing data passes in reverse.
         for (nic, by_gpu) in bound.iter().enumerate() {
             for (gpu, count) in by_gpu.iter().enumerate() {
                 let bytes = share * *count as f64;
@@ -284,13 +285,13 @@ impl<'m> Loads<'m> {
         loads
     }
 
-    /// By GPU: what NVLink's ports would carry, if there were some.
+    /// Load of each GPU's NVLink port, if there were one.
     fn ports(&self, fan_out: FanOut) -> Vec<f64> {
         let of = |gpu: usize| self.sends(gpu, fan_out).max(self.gets(gpu));
         (0..self.machine.gpus).map(of).collect()
     }
 
-    /// What a GPU gets from the others of its node.
+    /// Bytes that a GPU receives from the others of its node.
     fn gets(&self, gpu: usize) -> f64 {
         let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
         match self.traffic {
@@ -299,13 +300,13 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// What a GPU sends to the others of its node.
+    /// Bytes that a GPU sends to the others of its node.
     fn sends(&self, gpu: usize, fan_out: FanOut) -> f64 {
         let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
         match (self.traffic, fan_out) {
             (Traffic::AllGather { bytes }, FanOut::Star) => (gpus - 1.0) * (lands + bytes as f64),
             (Traffic::AllGather { bytes }, FanOut::Balanced) => {
-                // Trees: each byte is sent g − 1 times in all.
+                // Trees send each byte g − 1 times in total.
                 let all = (gpus - 1.0) * (self.enters + gpus * bytes as f64);
                 self.once(gpu).max(all / gpus)
             }
@@ -313,8 +314,8 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// All-to-all: a GPU sends what has entered here for others, and what it has for other nodes to where that leaves; and what
-    /// it has for others of its node. It gets as much.
+    /// All-to-all: a GPU sends received data for other GPUs, its own data for other nodes to the GPU where that leaves, and
+    /// its own data for GPUs of its node. It receives equally much.
     fn relays(&self, gpu: usize) -> f64 {
         let Traffic::AllToAll { bytes } = self.traffic else {
             return 0.0;
@@ -325,12 +326,12 @@ impl<'m> Loads<'m> {
         others + own + (gpus - 1.0) * bytes as f64
     }
 
-    /// By GPU: what passes its slot, to and from NICs, and without NVLink to and from other GPUs.
+    /// Load of each GPU's slot, to and from NICs, and without NVLink also to and from other GPUs.
     fn gpu_slots(&self, fan_out: FanOut) -> Vec<f64> {
         if self.machine.inside != Inside::Pcie {
             return self.lands.clone();
         }
-        // Trees leave those who send to NICs less to do inside.
+        // With trees, GPUs that send to NICs forward less inside.
         let gpus = self.machine.gpus;
         let all: f64 = self.enters + (0..gpus).map(|gpu| self.sends(gpu, fan_out)).sum::<f64>();
         let slot = |gpu: usize| {
@@ -345,7 +346,7 @@ impl<'m> Loads<'m> {
         (0..gpus).map(slot).collect()
     }
 
-    /// All-gather: what a GPU is the first of its node to have goes out to the others once at least.
+    /// All-gather: bytes that a GPU is the first of its node to have, and must send to the others at least once.
     fn once(&self, gpu: usize) -> f64 {
         match self.traffic {
             Traffic::AllGather { bytes } if self.machine.gpus > 1 => self.lands[gpu] + bytes as f64,
@@ -364,7 +365,7 @@ impl<'m> Loads<'m> {
         (0..switches).map(of).collect()
     }
 
-    /// What passes the uplink of a PCIe switch from GPU to GPU: up, down.
+    /// Load of a PCIe switch's uplink by traffic between GPUs: up, down.
     fn crosses(&self, switch: usize, fan_out: FanOut) -> [f64; 2] {
         let machine = self.machine;
         let (gpus, switches) = (machine.gpus as f64, machine.switches as f64);
@@ -385,8 +386,8 @@ impl<'m> Loads<'m> {
                 [(lands + own).max(all / switches), elsewhere]
             }
             (Traffic::AllToAll { bytes }, _) => {
-                // Of what entered here the share of GPUs elsewhere; of what these have for other nodes the share that leaves
-                // elsewhere.
+                // From data received here, the share for GPUs elsewhere; from the data of these GPUs for other nodes, the
+                // share that leaves elsewhere.
                 let away = lands * (1.0 - here / gpus);
                 let out = (self.enters - lands) * here / gpus;
                 let local = here * (gpus - here) * bytes as f64;
@@ -395,7 +396,7 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// What the host copies.
+    /// Bytes that the host copies.
     fn copied(&self) -> f64 {
         (0..self.machine.gpus).map(|gpu| self.gets(gpu)).sum()
     }

@@ -1,22 +1,22 @@
-//! Whether a schedule can go wrong in any order that it allows: form, deadlocks, races.
+//! Verification: whether any order that a schedule permits can fail, by its form, a deadlock or a race.
 //!
-//! *Happens before* is what the schedule itself says: a step's `after`, and a put before its wait. A put reads its source
-//! until it is done at the sender, and writes its target at any time from then on until its wait is done. Two accesses to one
-//! element of which one writes race, unless one is over before the other begins.
+//! *Happens before* follows from the schedule alone: a step follows its `after`, and a wait follows its put. A put reads its
+//! source until it completes at the sender, and writes its target at any time from its beginning until its wait finishes. Two
+//! accesses to one element, of which at least one writes, race unless one ends before the other begins.
 
 use crate::graph::{At, FormError, Graph, steps};
 use crate::schedule::{Action, Buffer, Schedule, Span};
 
-/// The most steps whose order is computed: that takes so many bits, squared; 128 MiB.
+/// Maximum number of steps for which the order is computed: it takes the square of this in bits, 128 MiB.
 pub const MAX_VERIFIED_STEPS: usize = 1 << 15;
 
-/// How a schedule can go wrong.
+/// Reason why a schedule can fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not well formed, or deadlocks.
+    /// The schedule is not well-formed, or deadlocks.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// Two accesses are not ordered.
+    /// Two conflicting accesses are not ordered.
     #[error(
         "step {} of rank {} and step {} of rank {} both use {span:?} of rank {rank}, one writes, and neither is first",
         steps[0].step, steps[0].rank, steps[1].step, steps[1].rank
@@ -24,17 +24,17 @@ pub enum VerifyError {
     Race {
         /// The steps.
         steps: [At; 2],
-        /// Whose memory.
+        /// Rank whose memory both access.
         rank: usize,
-        /// What both use.
+        /// Range that both access.
         span: Span,
     },
-    /// It is too large to tell.
+    /// The schedule is too large to verify.
     #[error("the schedule has {0} steps; at most {MAX_VERIFIED_STEPS} are verified")]
     TooManySteps(usize),
 }
 
-/// Checks a schedule.
+/// Verifies a schedule, and returns its graph.
 pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
     let graph = Graph::new(schedule)?;
     let order = Order::new(schedule, &graph)?;
@@ -50,15 +50,15 @@ pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
     Ok(graph)
 }
 
-/// Which steps are done before which.
+/// The happens-before relation of a schedule.
 #[derive(Debug)]
 pub struct Order {
-    /// By node: a bit for each that is done before it.
+    /// For each node, a bit for each node that precedes it.
     before: Vec<Vec<u64>>,
 }
 
 impl Order {
-    /// Of a whole schedule.
+    /// Computes the relation of a whole schedule.
     pub fn new(schedule: &Schedule, graph: &Graph) -> Result<Self, VerifyError> {
         if graph.len() > MAX_VERIFIED_STEPS {
             return Err(VerifyError::TooManySteps(graph.len()));
@@ -78,13 +78,13 @@ impl Order {
         Ok(Self { before })
     }
 
-    /// Whether one step is done before another begins, in every run.
+    /// Whether step `first` finishes before step `second` begins, in every run.
     pub fn is_before(&self, first: usize, second: usize) -> bool {
         self.before[second][first / 64] >> (first % 64) & 1 == 1
     }
 }
 
-/// A use of memory: not before node `begin` begins, and over when node `end` is done.
+/// A memory access: it begins no earlier than node `begin`, and has ended when node `end` finishes.
 struct Access {
     begin: usize,
     end: usize,
@@ -92,7 +92,7 @@ struct Access {
     writes: bool,
 }
 
-/// What uses a rank's buffer, by first element.
+/// Accesses to a rank's buffer, by first element.
 fn accesses(schedule: &Schedule, graph: &Graph, rank: usize, buffer: Buffer) -> Vec<Access> {
     let mut accesses = Vec::new();
     let mut add = |whose: usize, begin, end, span: Span, writes| {

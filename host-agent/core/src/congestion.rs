@@ -1,4 +1,4 @@
-//! How many chunks a rank or a worker has under way, and in which order they are sent: `docs/protocol.md`, "Congestion".
+//! Congestion control: the number of chunks in flight, and the order in which they are sent (`docs/protocol.md`, "Congestion").
 
 mod queue;
 mod window;
@@ -6,12 +6,12 @@ mod window;
 pub use queue::SendQueue;
 pub use window::{Answered, CongestionWindow, Signals};
 
-/// What the IP header of a frame says of the queues on its way (RFC 3168).
+/// Explicit congestion notification in the IP header of a received frame (RFC 3168).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Mark {
-    /// None was long, or none marks.
+    /// No queue on the path marked the frame.
     #[default]
     None,
-    /// Congestion experienced: one was.
+    /// Congestion experienced: a queue on the path was long.
     Congested,
 }

@@ -1,8 +1,8 @@
-//! What a job is, and the numbers that must not be mixed.
+//! A job's settings, and newtypes for the numbers that must not be mixed.
 
 use std::fmt;
 
-/// A training job.
+/// Number of a training job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u16);
 
@@ -16,15 +16,15 @@ impl fmt::Display for WorkerId {
     }
 }
 
-/// A set of ranks, as the header's contributor bitmap.
+/// A set of workers, in the form of the header's contributor bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WorkerSet(pub u64);
 
 impl WorkerSet {
-    /// Nobody.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// The numbers below `workers`, of which 64 fit.
+    /// The workers with numbers below `workers`; values above 64 count as 64.
     pub const fn first(workers: u16) -> Self {
         if workers >= 64 {
             Self(u64::MAX)
@@ -33,7 +33,7 @@ impl WorkerSet {
         }
     }
 
-    /// This worker alone.
+    /// The set of this worker alone; its number must be below 64.
     pub const fn only(worker: WorkerId) -> Self {
         Self(1 << (worker.0 & 63))
     }
@@ -43,29 +43,29 @@ impl WorkerSet {
         worker.0 < 64 && self.0 & 1 << worker.0 != 0
     }
 
-    /// Both sets.
+    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// This set without the other.
+    /// This set without the members of `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// How many are in it.
+    /// Number of workers in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The ranks, ascending.
+    /// The workers in the set, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = WorkerId> {
         (0..64)
             .map(WorkerId)
@@ -86,7 +86,7 @@ impl fmt::Display for WorkerSet {
     }
 }
 
-/// A chunk's number on the wire: it wraps, and is compared in serial arithmetic (RFC 1982).
+/// A chunk's number on the wire: it wraps, and comparisons use serial arithmetic (RFC 1982).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkId(pub u32);
 
@@ -97,12 +97,12 @@ impl ChunkId {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// Whether this number came before `other`.
+    /// Whether this number precedes `other` in serial arithmetic.
     pub const fn is_older_than(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// The number `n` later.
+    /// The chunk number `n` after this one, wrapping.
     #[must_use]
     pub const fn plus(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
@@ -115,15 +115,15 @@ impl fmt::Display for ChunkId {
     }
 }
 
-/// A slot of a job's window.
+/// Index of a slot in a job's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotIndex(pub u16);
 
-/// Which of a slot's two cells.
+/// Selects one of a slot's two cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub bool);
 
-/// One version of one slot, counted from the job's base: `2 · slot + version`.
+/// A cell, which is one version of one slot: `2 · slot + version`, counted from the job's base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CellIndex(pub u32);
 
@@ -133,25 +133,25 @@ impl CellIndex {
         Self((slot.0 as u32) << 1 | version.0 as u32)
     }
 
-    /// As an index of an array.
+    /// The cell's number as an array index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Where a worker stands in a tree of switches.
+/// A worker's position in a tree of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Its number among the children of its switch.
+    /// The worker's number among the children of its switch.
     pub child: WorkerId,
-    /// How many children that switch has.
+    /// Number of children of that switch.
     pub siblings: u8,
-    /// How many children the topmost switch has, whose sum is that of all.
+    /// Number of children of the topmost switch, which makes the sum over all workers.
     pub top: u8,
 }
 
 impl Place {
-    /// That of a rank of a job that one switch sums.
+    /// Position of a rank in a job that a single switch sums.
     pub fn under_one_switch(job: &Job, rank: WorkerId) -> Self {
         let all = job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8;
         Self {
@@ -161,61 +161,61 @@ impl Place {
         }
     }
 
-    /// Whether switches can have it: each sums up to 64 children.
+    /// Whether switches support this position: each sums 1 to 64 children.
     pub fn is_possible(self) -> bool {
         let fits = |children: u8| (1..=wire::MAX_CHILDREN).contains(&children);
         fits(self.siblings) && fits(self.top) && self.child.0 < u16::from(self.siblings)
     }
 
-    /// The bitmap of a complete sum.
+    /// Contributor bitmap of a complete sum.
     pub fn complete(self) -> WorkerSet {
         WorkerSet::first(u16::from(self.top))
     }
 
-    /// Whether there is one switch only.
+    /// Whether a single switch sums the whole job.
     pub fn is_flat(self, job: &Job) -> bool {
         u16::from(self.siblings) == job.workers() && self.top == self.siblings
     }
 }
 
-/// A job's settings, which every worker and the server must share.
+/// A job's settings, identical for every worker and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobConfig {
-    /// The job's number. It must not be used again while frames of an earlier use can be under way.
+    /// The job's number, which must not be reused while frames of an earlier use may be in flight.
     pub job: JobId,
-    /// How many workers: 1 to 1,024. More than 64 are more than one switch sums: [`Place`].
+    /// Number of workers, 1 to 1,024. More than 64 need more than one switch: see [`Place`].
     pub workers: u16,
-    /// How many chunks a worker may have under way: a power of two up to 2¹⁵.
+    /// Maximum number of chunks that a worker has in flight: a power of two up to 2¹⁵.
     pub window: u32,
-    /// Values in a packet; the P4 programs sum 32, 64, 256 or 2,048.
+    /// Number of values per packet; the P4 programs sum 32, 64, 256 or 2,048.
     pub values_per_packet: u16,
-    /// Values in a round.
+    /// Number of values per round.
     pub values_per_round: usize,
     /// The number of the job's first chunk.
     pub first_chunk: ChunkId,
 }
 
-/// Why settings are no job.
+/// Reason why settings are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// A tree of switches sums no more.
+    /// The number of workers is 0 or above 1,024, the limit of a tree of switches.
     #[error("{0} workers: a job has 1 to 1024")]
     Workers(u16),
-    /// The contributor bitmap has 64 bits.
+    /// More workers than the 64 bits of the contributor bitmap, without a tree of switches.
     #[error("{0} workers: one switch, or a server, sums up to 64")]
     OneSwitch(u16),
-    /// Slots are found by masking the chunk number.
+    /// The window is not a power of two up to 2¹⁵; slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
     Window(u32),
-    /// A packet without values carries none.
+    /// Zero values per packet.
     #[error("a packet must carry at least one value")]
     ValuesPerPacket,
-    /// Chunk numbers are compared in serial arithmetic.
+    /// A round has more chunks than serial arithmetic can compare.
     #[error("{0} values a round make more than 2^30 chunks")]
     ValuesPerRound(usize),
 }
 
-/// A job whose settings were checked.
+/// A job with validated settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     config: JobConfig,
@@ -223,7 +223,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Checks the settings.
+    /// Validates the settings.
     pub fn new(config: JobConfig) -> Result<Self, JobError> {
         if !(1..=wire::MAX_WORKERS).contains(&config.workers) {
             return Err(JobError::Workers(config.workers));
@@ -247,7 +247,7 @@ impl Job {
         })
     }
 
-    /// Of two, in frames of four values, for tests.
+    /// A job of two workers with four values per frame, for tests.
     #[cfg(test)]
     pub(crate) fn of_two(first_chunk: u32) -> Self {
         let config = JobConfig {
@@ -261,7 +261,7 @@ impl Job {
         Self::under_one_switch(config).expect("a job that can be")
     }
 
-    /// The same of a job that one switch or a server sums.
+    /// Validates the settings of a job that one switch or a server sums: at most 64 workers.
     pub fn under_one_switch(config: JobConfig) -> Result<Self, JobError> {
         let job = Self::new(config)?;
         match config.workers <= u16::from(wire::MAX_CHILDREN) {
@@ -275,42 +275,42 @@ impl Job {
         self.config.job
     }
 
-    /// How many workers.
+    /// Number of workers.
     pub fn workers(&self) -> u16 {
         self.config.workers
     }
 
-    /// Every worker, where one switch sums all.
+    /// The set of all workers, in a job that a single switch sums.
     pub fn everyone(&self) -> WorkerSet {
         WorkerSet::first(self.config.workers)
     }
 
-    /// How many chunks a worker may have under way.
+    /// Maximum number of chunks that a worker has in flight.
     pub fn window(&self) -> u32 {
         self.config.window
     }
 
-    /// Cells that the job occupies: two versions of each slot.
+    /// Number of cells that the job occupies: two versions of each slot.
     pub fn cells(&self) -> usize {
         2 * self.config.window as usize
     }
 
-    /// Values in a packet.
+    /// Number of values per packet.
     pub fn values_per_packet(&self) -> usize {
         usize::from(self.config.values_per_packet)
     }
 
-    /// Values in a round.
+    /// Number of values per round.
     pub fn values_per_round(&self) -> usize {
         self.config.values_per_round
     }
 
-    /// Chunks with values in a round.
+    /// Number of chunks with values per round.
     pub fn chunks_per_round(&self) -> u32 {
         self.chunks_per_round
     }
 
-    /// Chunk numbers that a round takes: its values', and a window of scale-only chunks before them.
+    /// Number of chunk numbers per round: a window of scale-only chunks, then the chunks with values.
     pub fn numbers_per_round(&self) -> u64 {
         u64::from(self.window()) + u64::from(self.chunks_per_round)
     }
@@ -320,42 +320,42 @@ impl Job {
         self.config.first_chunk
     }
 
-    /// Bytes of the longest frame.
+    /// Length of the longest frame in bytes, from the aggregation header on.
     pub fn max_frame_len(&self) -> usize {
         wire::HEADER_LEN + self.values_per_packet() * wire::VALUE_LEN
     }
 
-    /// The wire's number of the `sequence`-th chunk.
+    /// Wire number of the `sequence`-th chunk of the job.
     pub fn chunk(&self, sequence: u64) -> ChunkId {
         self.config.first_chunk.plus(sequence as u32)
     }
 
-    /// Which chunk of the job a number on the wire means, given one that is near; `None` before the first.
+    /// Position in the job of the chunk with this wire number, near position `near`; `None` if it precedes the first chunk.
     pub fn sequence_near(&self, near: u64, chunk: ChunkId) -> Option<u64> {
         near.checked_add_signed(i64::from(chunk.distance_from(self.chunk(near))))
     }
 
-    /// The lane of a chunk. Lanes count from the job's first chunk, slots from number 0.
+    /// Index of a chunk's lane. Lanes count from the job's first chunk, slots from chunk number 0.
     pub(crate) fn lane(&self, chunk: ChunkId) -> usize {
         (chunk.0.wrapping_sub(self.first_chunk().0) & (self.window() - 1)) as usize
     }
 
-    /// The slot of a chunk.
+    /// Index of a chunk's slot.
     pub fn slot(&self, chunk: ChunkId) -> SlotIndex {
         SlotIndex((chunk.0 & (self.window() - 1)) as u16)
     }
 
-    /// The version of a chunk's slot.
+    /// Version of a chunk's slot.
     pub fn version(&self, chunk: ChunkId) -> Version {
         Version(chunk.0 & self.window() != 0)
     }
 
-    /// The cell of a chunk.
+    /// Cell of a chunk.
     pub fn cell(&self, chunk: ChunkId) -> CellIndex {
         CellIndex::of(self.slot(chunk), self.version(chunk))
     }
 
-    /// Whether a packet's slot, version and number of values are those of its chunk.
+    /// Whether slot, version and number of values in a packet match its chunk.
     pub(crate) fn is_well_formed<T: AsRef<[u8]>>(&self, packet: &wire::Packet<T>) -> bool {
         let chunk = ChunkId(packet.chunk());
         let flags = packet.flags();
@@ -369,7 +369,7 @@ impl Job {
             }
     }
 
-    /// The header of a chunk's frame, with what follows from the chunk filled in.
+    /// Header of a chunk's frame, with the fields that follow from the chunk filled in.
     pub(crate) fn header(&self, kind: wire::Kind, sequence: u64, scale_only: bool) -> wire::Repr {
         let chunk = self.chunk(sequence);
         wire::Repr {
@@ -393,7 +393,7 @@ impl Job {
         }
     }
 
-    /// Where in the training a chunk lies.
+    /// Position of a chunk in the training.
     pub fn position(&self, sequence: u64) -> Position {
         let round = sequence / self.numbers_per_round();
         let offset = (sequence % self.numbers_per_round()) as u32;
@@ -405,7 +405,7 @@ impl Job {
     }
 }
 
-/// Where in the training a chunk lies.
+/// Position of a chunk in the training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
     /// The round, from 0. The round after the last one holds the closing chunks.
@@ -414,12 +414,12 @@ pub struct Position {
     pub part: Part,
 }
 
-/// The part of a round.
+/// Part of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// One of the window of chunks that only agree on exponents.
+    /// A chunk that only agrees on an exponent; its index in the window.
     ScaleOnly(u32),
-    /// A chunk of values.
+    /// A chunk of values; its index among the round's chunks with values.
     Values(u32),
 }
 

@@ -1,5 +1,5 @@
-//! The lanes of a window: each is at one item, which it sends, and sends again until it is answered. A worker and a rank have the
-//! same lanes; what a lane knows beyond sending is its owner's.
+//! The lanes of a window. Each lane sends its current item and retransmits it until it is answered. Workers and ranks share
+//! this code; `Own` is the state that the lane's owner adds.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -11,9 +11,9 @@ use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use crate::state::Put;
 
-/// How many times at most the number of chunks that must overtake one doubles.
+/// Maximum number of times that the number of overtaking chunks doubles.
 const MOST_DOUBLINGS: u32 = 6;
-/// Transmissions that are remembered for each lane: the one under way, and one that is answered or repeated.
+/// Transmissions remembered per lane: the one in flight, and one that was answered or repeated.
 const SENT_PER_LANE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,54 +21,54 @@ pub enum LaneState {
     /// Nothing to send before the next item.
     #[default]
     Idle,
-    /// The item waits for its first transmission, or, withdrawn, for another.
+    /// The item waits for its first transmission, or for another one after a withdrawal.
     Waiting,
-    /// The item was sent and not answered.
+    /// The item was sent and has no answer yet.
     InFlight,
 }
 
-/// A lane's entry in the transmit queue. The greater of two includes the other.
+/// Kind of a lane's entry in the transmit queue. A greater kind includes the lesser ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Send {
-    /// Who is missing?
+    /// A probe: which contributors are missing?
     Probe,
-    /// My values again, to have the sum again, which is complete.
+    /// The values again, as a request for the sum, which is complete.
     Fetch,
-    /// My values.
+    /// The values.
     Values,
-    /// My values, and nobody is waited for any longer.
+    /// The values, with the request to close the chunk.
     Close,
 }
 
-/// One lane, and what its owner knows of it.
+/// One lane, with the state of its owner.
 #[derive(Debug, Clone, Default)]
 pub struct Lane<Own> {
     pub state: LaneState,
-    /// The item that the lane is at, or that comes next, among all of its owner's. Lower items are sent first.
+    /// The lane's current or next item, numbered over all items of the owner. Lower items are sent first.
     pub item: u64,
-    /// The number of the item's chunk, from the job's first.
+    /// Position of the item's chunk, counted from the job's first.
     pub sequence: u64,
     pub scale: Exponent,
     pub sends: Option<Send>,
     pub transmissions: u32,
     pub timeouts: u32,
     pub sent_at_ns: u64,
-    /// When the item's chunk was sent for the first time.
+    /// Time at which the item's chunk was first sent.
     pub first_sent_ns: u64,
-    /// When the lane times out, if its item is under way.
+    /// Time at which the lane times out, if its item is in flight.
     pub deadline_ns: u64,
-    /// Positions of the first and the last transmission among all of the owner's.
+    /// Order numbers of the first and the last transmission, counted over all lanes.
     pub first_order: u64,
     pub last_order: u64,
-    /// Chunks sent after the last transmission and answered before this one.
+    /// Number of chunks that were sent after the last transmission and answered before this one.
     overtaken: u32,
-    /// How many times the item was sent ahead of its timeout. Each time doubles the number of chunks that must overtake it.
+    /// Number of transmissions ahead of the timeout. Each doubles the number of chunks that must overtake the lane.
     pub sent_early: u32,
     own: Own,
 }
 
 impl<Own> Lane<Own> {
-    /// The item's chunk waits to be sent.
+    /// Makes the item's chunk wait for its first transmission.
     pub fn start(&mut self, scale: Exponent) {
         self.state = LaneState::Waiting;
         self.scale = scale;
@@ -78,7 +78,7 @@ impl<Own> Lane<Own> {
         self.sent_early = 0;
     }
 
-    /// The item is answered: the next one has the next number of the slot.
+    /// Moves the lane to the next item after an answer: the next chunk of the same slot.
     pub fn advance(&mut self, window: u64) {
         self.item += window;
         self.sequence += window;
@@ -90,12 +90,12 @@ impl<Own> Lane<Own> {
         self.state == LaneState::InFlight
     }
 
-    /// Whether the lane waits for an answer and has nothing to send meanwhile.
+    /// Whether the lane waits for an answer and has nothing queued to send.
     pub fn is_quiet(&self) -> bool {
         self.is_in_flight() && self.sends.is_none()
     }
 
-    /// The lane as one that waits for an answer, and for these.
+    /// Progress report of the lane's chunk, with these missing workers.
     pub fn under_way(&self, job: &Job, misses: WorkerSet) -> UnderWay {
         UnderWay {
             chunk: job.chunk(self.sequence),
@@ -104,7 +104,7 @@ impl<Own> Lane<Own> {
         }
     }
 
-    /// Appends what decides what the lane does from now on (`state.rs` of this crate), and gives the owner's part of it.
+    /// Appends the fields that determine the lane's further behavior (`state.rs` of this crate), and returns the owner's part.
     pub fn state(&self, out: &mut Vec<u8>) -> &Own {
         let Self {
             state,
@@ -112,7 +112,7 @@ impl<Own> Lane<Own> {
             sequence,
             scale,
             sends,
-            // The frame carries this number, and no receiver reads it.
+            // The frame carries this number, but no receiver reads it.
             transmissions: _,
             timeouts: _,
             sent_at_ns: _,
@@ -146,26 +146,26 @@ impl<Own> DerefMut for Lane<Own> {
     }
 }
 
-/// All lanes of a window. Item g goes through lane g mod W.
+/// All lanes of a window of W chunks. Item g uses lane g mod W.
 #[derive(Debug, Clone)]
 pub struct Lanes<Own> {
     lanes: Vec<Lane<Own>>,
-    /// Lanes whose item was sent and not answered.
+    /// Number of lanes whose item was sent and has no answer yet.
     in_flight: usize,
-    /// Lanes that have something to send.
+    /// The lanes that have something to send.
     queue: SendQueue,
     pub window: CongestionWindow,
     pub rtt: RttEstimator,
     fast_threshold: u32,
     next_order: u64,
-    /// Transmissions in their order, and by which lane. One that is no lane's last any more, or was answered, is removed when it
-    /// is at the front: whether any lane was overtaken is seen there.
+    /// Transmissions in order, each with its lane. An entry that is no longer its lane's last, or was answered, leaves when
+    /// it reaches the front; the front shows whether any lane was overtaken.
     sent: VecDeque<(u64, u16)>,
-    /// No lane is due before.
+    /// Lower bound of the lanes' deadlines.
     earliest_ns: u64,
 }
 
-/// Whether a transmission is its lane's last, and not answered.
+/// Whether a transmission is the last one of its lane and has no answer yet.
 fn is_last<Own>(lanes: &[Lane<Own>], (order, slot): (u64, u16)) -> bool {
     let lane = &lanes[usize::from(slot)];
     lane.is_in_flight() && lane.last_order == order
@@ -197,15 +197,15 @@ impl<Own: Default> Lanes<Own> {
         self.iter().filter(|lane| lane.is_in_flight())
     }
 
-    /// The position that the next transmission has among all.
+    /// Order number of the next transmission.
     pub fn next_order(&self) -> u64 {
         self.next_order
     }
 
-    /// Queues a transmission of a lane's item.
+    /// Queues a transmission of the lane's item.
     pub fn enqueue(&mut self, slot: usize, what: Send) {
         let lane = &mut self.lanes[slot];
-        // One entry is enough: values include all that a probe asks.
+        // One entry is enough: a transmission of values serves as a probe, too.
         if lane.sends.is_none() {
             match lane.state {
                 LaneState::InFlight => self.queue.push_again(slot, lane.item),
@@ -215,7 +215,7 @@ impl<Own: Default> Lanes<Own> {
         lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
     }
 
-    /// A lane's item is under way no more. It is sent again as far as the window lets it.
+    /// Ends the flight of a lane's item without an answer; it is sent again when the window allows.
     pub fn withdraw(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         lane.state = LaneState::Waiting;
@@ -224,7 +224,7 @@ impl<Own: Default> Lanes<Own> {
         self.enqueue(slot, Send::Values);
     }
 
-    /// The lane that sends next, as far as the window lets it, and what it sends.
+    /// The next lane that may send within the window, and the kind of its transmission.
     pub fn next_send(&mut self) -> Option<(usize, Send)> {
         let has_room = self.in_flight < self.window.chunks();
         loop {
@@ -235,7 +235,7 @@ impl<Own: Default> Lanes<Own> {
             })?;
             let lane = &mut self.lanes[next.slot];
             let is_so = match lane.state {
-                // Answered while its retransmission was queued.
+                // The item was answered while its retransmission was queued.
                 LaneState::Idle => false,
                 LaneState::Waiting => next.is_first,
                 LaneState::InFlight => !next.is_first,
@@ -249,7 +249,7 @@ impl<Own: Default> Lanes<Own> {
         }
     }
 
-    /// A lane sends its item now, and waits until then. Returns the number of transmissions before.
+    /// Records that a lane sends its item now, with this deadline. Returns the number of earlier transmissions.
     pub fn sent(&mut self, slot: usize, now_ns: u64, deadline_ns: u64) -> u32 {
         let order = self.next_order;
         let lane = &mut self.lanes[slot];
@@ -265,7 +265,7 @@ impl<Own: Default> Lanes<Own> {
         }
         lane.overtaken = 0;
         self.wait_until(slot, deadline_ns);
-        // A lane that waits for long holds back at the front what others sent since.
+        // One lane that waits for long keeps newer transmissions behind it at the front: remove their outdated entries.
         if self.sent.len() == SENT_PER_LANE * self.lanes.len() {
             let lanes = &self.lanes;
             self.sent.retain(|sent| is_last(lanes, *sent));
@@ -275,11 +275,11 @@ impl<Own: Default> Lanes<Own> {
         previous
     }
 
-    /// A lane's item is answered. `order` is the position of the transmission that is taken as the one answered.
+    /// Records the answer to a lane's item. `order` is that of the transmission that counts as answered.
     pub fn answered(&mut self, slot: usize, now_ns: u64, order: u64, mark: Mark) {
         let lane = &self.lanes[slot];
         let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
-        // Karn's rule.
+        // Karn's rule: a retransmitted chunk gives no sample.
         let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
         if let Some(rtt_ns) = rtt_ns {
             self.rtt.sample(rtt_ns);
@@ -295,10 +295,10 @@ impl<Own: Default> Lanes<Own> {
         self.in_flight -= usize::from(lane.is_in_flight());
     }
 
-    /// An item sent first at `order` is answered: every item whose last transmission is older was overtaken. Retransmitted items
-    /// say nothing, by Karn's argument, unless even their first came later.
+    /// Records that an item first sent at `order` was answered, so it overtook every item whose last transmission is older. A
+    /// retransmitted item counts only if even its first transmission came later (Karn's argument).
     ///
-    /// A lane that was overtaken by enough sends `what`, `limit` times at most. Returns the number of lanes that do so now.
+    /// A lane that enough chunks have overtaken queues `what`, at most `limit` times. Returns the number of lanes that do so now.
     pub fn count_overtaken(&mut self, order: u64, what: Send, limit: u32) -> u64 {
         let threshold = self.fast_threshold;
         if threshold == 0 {
@@ -330,23 +330,23 @@ impl<Own: Default> Lanes<Own> {
         count
     }
 
-    /// A lane times out at that time.
+    /// Sets the time at which a lane times out.
     pub fn wait_until(&mut self, slot: usize, deadline_ns: u64) {
         self.lanes[slot].deadline_ns = deadline_ns;
         self.wake_at(deadline_ns);
     }
 
-    /// Some lane is due at that time.
+    /// Lowers the next due time to `due_ns`.
     pub fn wake_at(&mut self, due_ns: u64) {
         self.earliest_ns = self.earliest_ns.min(due_ns);
     }
 
-    /// When the first lane is due. May be early, never late.
+    /// Time at which the first lane is due: possibly too early, never too late.
     pub fn due_ns(&self) -> u64 {
         self.earliest_ns
     }
 
-    /// Whether some lane may be due. If so, all of them are to be looked at: each that is not due says anew when it is.
+    /// Whether a lane may be due. If so, the caller must check all lanes, and each lane that is not due calls `wake_at` again.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.earliest_ns;
         if is_due {
@@ -355,7 +355,7 @@ impl<Own: Default> Lanes<Own> {
         is_due
     }
 
-    /// The first lane from `from` on that has timed out, which is counted.
+    /// The first lane from `from` on that has timed out; counts its timeout.
     pub fn next_timed_out(&mut self, now_ns: u64, from: usize) -> Option<usize> {
         for slot in from..self.lanes.len() {
             let lane = &mut self.lanes[slot];
@@ -373,12 +373,12 @@ impl<Own: Default> Lanes<Own> {
         None
     }
 
-    /// No lane sends what it has queued.
+    /// Discards all queued transmissions.
     pub fn clear_queue(&mut self) {
         self.queue.clear();
     }
 
-    /// No lane has anything to send or to wait for.
+    /// Makes all lanes idle: nothing is queued, nothing awaits an answer.
     pub fn stop(&mut self) {
         self.queue.clear();
         self.in_flight = 0;
@@ -388,15 +388,15 @@ impl<Own: Default> Lanes<Own> {
         }
     }
 
-    /// Appends what decides what the lanes do from now on, without time and statistics (`state.rs` of this crate).
+    /// Appends the fields that determine the lanes' further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>, put_own: impl Fn(&Lane<Own>, &Own, &mut Vec<u8>)) {
         let Self {
             lanes,
-            // Decides how soon is sent.
+            // Only decides when a lane sends.
             in_flight: _,
-            // The lanes say which of them have something to send; of two, the one with the lower item sends first.
+            // The lanes know which of them have something to send; the lower item goes first.
             queue: _,
-            // What it holds back is sent in the end (`congestion/queue.rs`), so it decides *when*.
+            // The window only delays transmissions (`congestion/queue.rs`), so it decides *when*.
             window: _,
             rtt: _,
             fast_threshold: _,

@@ -8,18 +8,18 @@
 //!  Rank ────UPDATE──▶ switch (SlotTable) ──SUM──▶ all ranks   an all-reduce
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`worker`], [`server`] | a training with a parameter server |
-//! | [`rank`] | one of an all-reduce, by a switch or, while that is silent, by the ranks themselves |
-//! | [`slot`] | the rule of a switch's slots (`docs/protocol.md`), the reference that the P4 `Aggregate` is compared with |
-//! | [`quantise`] | how values become integers, and sums values |
-//! | [`congestion`], [`rto`] | how much is under way, and when something is sent again |
-//! | [`job`] | what all members know of their job alike |
+//! | [`worker`], [`server`] | training with a parameter server |
+//! | [`rank`] | one rank of an all-reduce; a switch sums or, while it does not answer, the ranks themselves |
+//! | [`slot`] | the rules of a switch's slots (`docs/protocol.md`): the reference for the P4 `Aggregate` |
+//! | [`quantise`] | conversion of values to integers, and of sums back to values |
+//! | [`congestion`], [`rto`] | congestion window and retransmission timeout |
+//! | [`job`] | settings that all members of a job share |
 //!
-//! [`worker::Worker`], [`server::Server`] and [`rank::Rank`] take time and bytes as arguments and give bytes, events and
-//! the next point in time back; whoever drives them owns sockets and clocks. Bytes begin at the
-//! aggregation header. Time is nanoseconds from an origin that the caller chooses.
+//! [`worker::Worker`], [`server::Server`] and [`rank::Rank`] take time and bytes as arguments and return bytes, events and
+//! the time of their next timeout; their driver owns sockets and clocks. Bytes begin at the aggregation header. Times are
+//! nanoseconds from an origin that the caller chooses.
 //!
 //! The crate `cluster` runs all of them in virtual time, for tests.
 
@@ -38,38 +38,38 @@ pub use congestion::Mark;
 pub use job::{CellIndex, ChunkId, Job, JobId, Position, SlotIndex, Version, WorkerId, WorkerSet};
 pub use rto::Retransmission;
 
-/// Whom a frame goes to; addresses are the driver's.
+/// Destination of a frame; the driver maps it to addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Destination {
     /// The parameter server.
     Server,
-    /// Every worker; a switch multicasts it.
+    /// Every worker, by the switch's multicast.
     All,
     /// One worker.
     Worker(WorkerId),
 }
 
-/// What one waits for that is not done with a chunk.
+/// A chunk that is not finished, for progress reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
     /// The chunk.
     pub chunk: ChunkId,
-    /// Since when.
+    /// Time at which the chunk was first sent.
     pub since_ns: u64,
-    /// Whom the chunk misses, as far as that is known here.
+    /// Workers whose contribution is missing, as far as this member knows.
     pub misses: WorkerSet,
 }
 
-/// What was sent. Bytes count from the aggregation header on; a driver adds its own headers per frame.
+/// Counters of transmitted frames. Bytes count from the aggregation header on; a driver adds its own headers per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes in those frames.
     pub bytes: u64,
     /// Frames whose chunk had been sent before to the same destination.
     pub retransmitted_frames: u64,
-    /// Their bytes.
+    /// Bytes in those retransmitted frames.
     pub retransmitted_bytes: u64,
 }
 

@@ -1,13 +1,13 @@
-//! Block scaling: floating point to integers whose sums are exact, and back.
+//! Block scaling: converts floating point values to integers whose sums are exact, and converts the sums back.
 //!
 //! With n workers and L = ⌊(2³¹ − 1)/n⌋, a block with exponent e (the smallest with |x| ≤ 2^e for all its
 //! values) is sent as q = round(x · (L / 2^e)), ties to even. |q| ≤ L, so no sum of n can wrap; it is
 //! dequantised as Σq · (2^e / L). All arithmetic is in binary64 and in the order that `docs/protocol.md`
 //! states, so that every implementation gets the same bits.
 //!
-//! What stands here is the reference, a value at a time. Frames are written and read by [`block`], whose
-//! bits are the same. [`rounding`] has the other way to round, [`bound`] what a sum may be off by,
-//! [`float`] the types that are summed. [`exact`] sums short tensors without a scale.
+//! This module is the reference, one value at a time. [`block`] writes and reads frames with the same bits. [`rounding`] has
+//! the two ways of rounding, [`bound`] the error bound of a sum, [`float`] the element types; [`exact`] sums short tensors
+//! without a scale.
 
 pub mod block;
 pub mod bound;
@@ -16,20 +16,20 @@ pub mod float;
 pub mod rounding;
 mod wide;
 
-/// A block's exponent as the header carries it: biased by 127, 0 for a block of zeros.
+/// A block's exponent in the header's encoding: biased by 127, or 0 for a block of zeros.
 ///
-/// The smallest e with |x| ≤ 2^e is binary32's own biased exponent, plus one unless x is a power of
-/// two. So 1 to 255 covers every finite value: 255 is 2^128; values below 2^−126 share 1.
+/// The smallest e with |x| ≤ 2^e is binary32's own biased exponent, plus one unless x is a power of two. So 1 to 255 covers
+/// every finite value: 255 means 2^128, and all values below 2^−126 share 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Exponent(u8);
 
 impl Exponent {
-    /// A block of zeros.
+    /// The exponent of a block of zeros.
     pub const ZERO: Self = Self(0);
-    /// What is added to e to make the header's byte.
+    /// Offset between e and the header's byte.
     pub const BIAS: i32 = 127;
 
-    /// The exponent in a header's byte.
+    /// Decodes the header's byte.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -39,13 +39,13 @@ impl Exponent {
         self.0
     }
 
-    /// The exponent of a block; `None` if it holds NaN or infinity.
+    /// The smallest exponent that bounds a block; `None` if the block has NaN or infinity.
     pub fn of(values: &[f32]) -> Option<Self> {
         Self::of_magnitude(wide::largest_magnitude(values))
     }
 
-    /// The exponent of a block whose largest value has these bits, without its sign. So binary32 orders like
-    /// an integer, and NaN and infinity are the largest.
+    /// The exponent of a block, from the bits of its largest magnitude. Without their sign, binary32's bits order like
+    /// integers, with infinity and NaN at the top.
     fn of_magnitude(largest: u32) -> Option<Self> {
         let (biased, fraction) = (largest >> 23, largest & ((1 << 23) - 1));
         if biased == 0xFF {
@@ -64,19 +64,19 @@ impl Exponent {
     }
 }
 
-/// The largest |q| that n workers may send.
+/// The largest |q| that a worker may send if n workers contribute.
 pub const fn limit(workers: u16) -> i32 {
     i32::MAX / workers as i32
 }
 
-/// The step between two integers of a block.
+/// The difference between the values of two neighboring integers of a block: 2^e / L.
 pub fn step(exponent: Exponent, workers: u16) -> f64 {
     exponent.scale() / f64::from(limit(workers))
 }
 
-/// What a value is multiplied by to be quantised: L / 2^e, exact, since 2^e is a power of two.
+/// The factor from values to integers: L / 2^e, exact, since 2^e is a power of two.
 fn to_integers(exponent: Exponent, workers: u16) -> f64 {
-    // A block of zeros divides by one.
+    // A block of zeros has no scale: divide by one.
     let scale = if exponent == Exponent::ZERO {
         1.0
     } else {
@@ -85,7 +85,7 @@ fn to_integers(exponent: Exponent, workers: u16) -> f64 {
     f64::from(limit(workers)) / scale
 }
 
-/// Quantises values whose exponent is at most `exponent`.
+/// Quantises values, none of which needs an exponent above `exponent`.
 pub fn quantise(
     values: &[f32],
     exponent: Exponent,
@@ -97,15 +97,16 @@ pub fn quantise(
         .map(move |value| round_ties_even(f64::from(*value) * factor))
 }
 
-/// Rounds |x| < 2³¹ to the nearest integer, ties to even, without a libm call, so that a loop over a block
-/// vectorises. Adding 1.5 · 2⁵² leaves no bits for the fraction (IEEE 754's default rounding does the
-/// rest), and the integer in the low bits of the significand.
+/// Rounds |x| < 2³¹ to the nearest integer, ties to even. No libm call, so a loop over a block vectorises: adding 1.5 · 2⁵²
+/// leaves no bits for the fraction (IEEE 754's default rounding does the rest), and the integer in the low bits of the
+/// significand.
 fn round_ties_even(x: f64) -> i32 {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     (x + SHIFT).to_bits() as i32
 }
 
-/// One element of a sum: Σq · (2^e / L). One division a block: one a value would cost more than all the rest.
+/// Dequantises one element of a sum: Σq · (2^e / L). The division by L happens once per block; one per value would dominate
+/// the cost.
 pub fn dequantise(sum: i32, exponent: Exponent, workers: u16) -> f64 {
     f64::from(sum) * step(exponent, workers)
 }

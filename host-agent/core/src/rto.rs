@@ -1,27 +1,26 @@
-//! The retransmission timeout: RFC 6298's estimator, Karn's rule, and how often one tries.
+//! The retransmission timeout (RFC 6298's estimator with Karn's rule), and the limits on retries.
 
-/// How a worker or a server retransmits and when it gives up.
+/// Settings of retransmission, and when a worker or server gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The timeout is never shorter. Workers that share few cores reach a chunk at different times, and
-    /// an answer waits for the last of them, so this covers their skew.
+    /// Lower bound of the timeout. Workers that share few cores reach a chunk at different times, and an answer waits for the
+    /// last of them, so the bound covers their skew.
     pub floor_ns: u64,
-    /// The timeout is longer than the smoothed round trip by this at least (RFC 6298: G). Round trips that hardly vary would
-    /// otherwise leave no room for the first that does.
+    /// Minimum difference between timeout and smoothed round trip (RFC 6298: G). Without it, round trips that hardly vary
+    /// would leave no margin for the first one that does.
     pub granularity_ns: u64,
-    /// The timeout before the first round trip was measured (RFC 6298: 1 s).
+    /// Timeout before the first round trip was measured (RFC 6298: 1 s).
     pub initial_ns: u64,
-    /// Doubling ends here.
+    /// Upper bound of the timeout when it doubles.
     pub ceiling_ns: u64,
-    /// A worker gives up at this many timeouts of one chunk; a server when nothing has completed for
-    /// longer than any worker tries.
+    /// Number of timeouts of one chunk after which a worker gives up. A server gives up when nothing completes for longer
+    /// than any worker retries.
     pub max_timeouts: u32,
-    /// As `max_timeouts`, for the scale-only chunks that close a job.
+    /// As `max_timeouts`, but for the scale-only chunks that close a job.
     pub max_closing_timeouts: u32,
-    /// So many chunks sent later must be answered before a chunk is sent again ahead of its timeout; 0
-    /// turns this off.
+    /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0 disables this.
     pub fast_threshold: u32,
-    /// A rank that is told for so many times that others are missing asks those others. Most were on their way.
+    /// Number of answers "others are missing" after which a rank asks those others; most contributions are then merely in flight.
     pub ask_after: u32,
 }
 
@@ -41,7 +40,7 @@ impl Default for Retransmission {
 }
 
 impl Retransmission {
-    /// For ranks, whose question costs little: they ask soon, and often before they give up.
+    /// Settings for ranks, whose probes cost little: they probe early, and often before they give up.
     pub fn of_ranks() -> Self {
         Self {
             floor_ns: 10_000_000,
@@ -52,8 +51,8 @@ impl Retransmission {
         }
     }
 
-    /// The longest that a worker waits for one chunk: its timeouts, and the part of one that a fast
-    /// retransmission adds.
+    /// The longest time that a worker waits for one chunk: its timeouts, plus the fraction of one that a fast retransmission
+    /// adds.
     pub fn patience_ns(&self) -> u64 {
         self.ceiling_ns
             .saturating_mul(u64::from(self.max_timeouts) + 1)
@@ -66,13 +65,13 @@ pub struct RttEstimator {
     config: Retransmission,
     /// Smoothed round trip and its variation.
     smoothed: Option<(u64, u64)>,
-    /// How often the timeout has doubled since the last sample (section 5.5).
+    /// Number of times that the timeout has doubled since the last sample (section 5.5).
     backoff: u32,
     backed_off_at_ns: u64,
 }
 
 impl RttEstimator {
-    /// Without any sample.
+    /// An estimator without any sample.
     pub fn new(config: Retransmission) -> Self {
         Self {
             config,
@@ -82,8 +81,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes the round trip of a chunk that was sent once. By Karn's rule (section 3) that of a
-    /// retransmitted chunk says nothing: which transmission was answered?
+    /// Records the round trip of a chunk that was sent once. Karn's rule (section 3) excludes retransmitted chunks: it is
+    /// unknown which of their transmissions was answered.
     pub fn sample(&mut self, rtt_ns: u64) {
         let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
         self.smoothed = Some(match self.smoothed {
@@ -96,11 +95,10 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Takes note that a chunk sent at `sent_at_ns` timed out.
+    /// Records that a chunk sent at `sent_at_ns` timed out.
     ///
-    /// Doubling must outlive the chunk, or a round trip longer than the timeout would never be sampled: every
-    /// chunk would be retransmitted, and every sample ambiguous. A window of chunks that time out together doubles
-    /// once.
+    /// The doubling must outlive the chunk. Otherwise a round trip longer than the timeout would never be sampled: every
+    /// chunk would be retransmitted, and every sample ambiguous. A window of chunks that time out together doubles once.
     pub fn timed_out(&mut self, now_ns: u64, sent_at_ns: u64) {
         if self.backoff == 0 || sent_at_ns >= self.backed_off_at_ns {
             self.backoff += 1;
@@ -108,7 +106,7 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout without any doubling.
+    /// The timeout without doubling.
     pub fn base_ns(&self) -> u64 {
         let Retransmission {
             floor_ns,
@@ -125,7 +123,7 @@ impl RttEstimator {
         base_ns.max(floor_ns)
     }
 
-    /// The timeout of a chunk that has timed out `timeouts` times.
+    /// The timeout of a chunk that has already timed out `timeouts` times.
     pub fn timeout_ns(&self, timeouts: u32) -> u64 {
         let doublings = timeouts.max(self.backoff).min(63);
         let doubled = u128::from(self.base_ns()) << doublings;

@@ -1,43 +1,43 @@
 //! The slots of one job: `docs/protocol.md`, "What a slot does with an UPDATE".
 //!
-//! This is the reference for the P4 `Aggregate`, and what a server uses where no switch aggregates.
+//! This is the reference for the P4 `Aggregate`; a server uses it where no switch aggregates.
 
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::state::Put;
 
-/// What became of an UPDATE.
+/// Result of processing an UPDATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not for these slots; no cell was touched.
+    /// The frame is not for these slots; no cell changed.
     Refused(Refusal),
-    /// Older than the cell's owner: a delayed duplicate.
+    /// The chunk is older than the cell's owner: a delayed duplicate.
     Stale,
-    /// The first of its chunk; others are missing.
+    /// The frame is the first of its chunk and took the cell over; other contributors are missing.
     TakenOver(CellIndex),
-    /// Added; others are missing.
+    /// The values were added; other contributors are missing.
     Absorbed(CellIndex),
-    /// Added, and nobody is missing: the cell holds the sum.
+    /// The values were added and all contributors are present: the cell holds the sum.
     Completed(CellIndex),
-    /// Contributed before, and nobody is missing: the sum is asked for again.
+    /// The sender contributed before and the sum is complete: the sender requests it again.
     Again(CellIndex),
-    /// Contributed before; others are missing.
+    /// The sender contributed before; other contributors are missing.
     DuplicateIncomplete(CellIndex),
-    /// Asked who is missing.
+    /// A probe of the chunk that owns the cell.
     Probed(CellIndex),
-    /// Asked who is missing from a chunk that is older than the cell's owner, by so much.
+    /// A probe of a chunk older than the cell's owner; the difference of chunk minus owner, modulo 2³².
     ProbedStale(u32),
-    /// Closed by this frame: the cell holds the sum of those who are there.
+    /// This frame closed the chunk: the cell holds the sum of the contributors so far.
     Closed(CellIndex),
-    /// Of a chunk that was closed before: nothing changes, and the sender is told the sum.
+    /// The chunk was closed before: the cell keeps its content, and the sender receives the sum.
     Late(CellIndex),
-    /// Of a chunk that may be closed, in a cell that was not opened or has been forgotten since: an update of nobody.
+    /// The chunk may be closed, but its cell was not opened, or was forgotten since: the frame contributes nothing.
     Forgotten,
 }
 
 impl Outcome {
-    /// The cell of which the frame tells when it goes on.
+    /// The cell whose content goes into the outgoing frame, if there is one.
     fn cell(self) -> Option<CellIndex> {
         match self {
             Self::Completed(cell)
@@ -49,41 +49,41 @@ impl Outcome {
         }
     }
 
-    /// Whether what goes on goes back to the sender, whoever the frame was addressed to.
+    /// Whether the outgoing frame returns to the sender, whatever the address of the incoming one.
     pub fn is_for_sender(self) -> bool {
         matches!(self, Self::Late(_))
     }
 }
 
-/// Why a frame touches no cell.
+/// Reason why a frame changes no cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// SUMs and RESULTs pass through a switch.
+    /// Not an UPDATE: SUMs and RESULTs pass through a switch.
     Kind,
-    /// Another job.
+    /// The frame belongs to another job.
     Job,
-    /// Slot, version or number of values do not belong to the chunk.
+    /// Slot, version or number of values do not match the chunk.
     Malformed,
-    /// A rank that the job does not have.
+    /// The job has no such worker.
     Worker,
 }
 
-/// What a cell holds.
+/// Content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellView<'a> {
     /// The chunk that owns the cell.
     pub owner: ChunkId,
-    /// Who contributed.
+    /// The workers that have contributed.
     pub contributors: WorkerSet,
-    /// `NON_FINITE`, ORed over the contributors; no other flag is kept.
+    /// `NON_FINITE`, ORed over the contributors; the cell keeps no other flag.
     pub flags: Flags,
-    /// The largest `next_scale` of the contributors.
+    /// Largest `next_scale` of the contributors.
     pub next_scale: u8,
-    /// The sums. Frames without values leave them as they are.
+    /// The sums. Frames without values leave them unchanged.
     pub values: &'a [i32],
-    /// Whether it was opened, and not forgotten since: its chunk may be closed.
+    /// Whether the cell was opened and not forgotten since, so that its chunk may be closed.
     pub is_opened: bool,
-    /// Whether its chunk is closed.
+    /// Whether the cell's chunk is closed.
     pub is_closed: bool,
 }
 
@@ -102,20 +102,20 @@ struct Cell {
 pub struct SlotTable {
     job: Job,
     complete: WorkerSet,
-    /// Whether chunks of the job may be closed.
+    /// Whether the job's chunks may be closed.
     has_deadlines: bool,
     cells: Vec<Cell>,
     values: Vec<i32>,
 }
 
 impl SlotTable {
-    /// Admits a job: no cell has a contributor, and every owner is older than the job's first chunk. One table sums all
-    /// workers, of which there are at most 64.
+    /// Creates the slots of a new job whose workers, at most 64, all contribute to this table: no cell has a contributor, and
+    /// every owner is older than the job's first chunk.
     pub fn new(job: Job) -> Self {
         Self::of(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
     }
 
-    /// The same, for a job that has come as far as this chunk: all owners are older.
+    /// Sets all owners to just before `chunk`, for a job that has already reached that chunk.
     #[must_use]
     pub fn beginning_at(mut self, chunk: ChunkId) -> Self {
         for cell in &mut self.cells {
@@ -124,7 +124,7 @@ impl SlotTable {
         self
     }
 
-    /// The cells go to a part of the same job, as they are: what a switch does that is told of another plan
+    /// Passes the cells unchanged to a part of the same job, as a switch does when it receives a new plan
     /// ([`Server::replan`](crate::server::Server::replan)).
     #[must_use]
     pub fn handed_to(self, part: Job) -> Self {
@@ -136,7 +136,7 @@ impl SlotTable {
         }
     }
 
-    /// The slots of one switch of a tree, which has so many children: workers, or switches below it.
+    /// The slots of one switch in a tree, with this number of children: workers, or switches below it.
     pub fn of(job: Job, children: u8) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);
         let cell = Cell {
@@ -156,21 +156,21 @@ impl SlotTable {
         }
     }
 
-    /// The same of a job whose chunks may be closed, once their cells are opened.
+    /// Enables deadlines: a chunk may be closed once its cell is opened.
     #[must_use]
     pub fn with_deadlines(mut self) -> Self {
         self.has_deadlines = true;
         self
     }
 
-    /// Every cell is opened, as by a probe with `CLOSE` for each.
+    /// Opens every cell, as one probe with `CLOSE` per cell would.
     #[must_use]
     pub fn opened(mut self) -> Self {
         self.cells.iter_mut().for_each(|cell| cell.is_opened = true);
         self
     }
 
-    /// What the cell holds; `None` beyond the job's cells.
+    /// Content of a cell; `None` if the index is beyond the job's cells.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         let Cell {
             owner,
@@ -192,7 +192,7 @@ impl SlotTable {
         })
     }
 
-    /// Forgets what a cell holds, so that it takes this chunk and what comes after it.
+    /// Clears the chunk's cell and makes its owner older than `chunk`, so that it accepts `chunk` and later chunks.
     pub fn forget(&mut self, chunk: ChunkId) {
         let index = self.job.cell(chunk).index();
         self.cells[index] = Cell {
@@ -204,7 +204,7 @@ impl SlotTable {
         };
     }
 
-    /// Appends what the cells hold, whole.
+    /// Appends the complete content of the cells.
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
@@ -230,7 +230,7 @@ impl SlotTable {
         values.iter().for_each(|value| out.put_u32(*value as u32));
     }
 
-    /// Every cell's index.
+    /// Indices of all cells.
     pub fn cells(&self) -> impl Iterator<Item = CellIndex> + use<> {
         (0..self.cells.len() as u32).map(CellIndex)
     }
@@ -240,7 +240,7 @@ impl SlotTable {
         cell.index() * values..(cell.index() + 1) * values
     }
 
-    /// Takes an UPDATE in.
+    /// Processes an UPDATE.
     pub fn update<T: AsRef<[u8]>>(&mut self, packet: &Packet<T>) -> Outcome {
         if packet.kind() != Kind::Update {
             return Outcome::Refused(Refusal::Kind);
@@ -264,7 +264,7 @@ impl SlotTable {
         let is_probe = packet.flags().contains(Flags::PROBE);
         let is_timed = self.has_deadlines && packet.flags().contains(Flags::TIMED);
         let may_mark = self.has_deadlines && packet.flags().contains(Flags::CLOSE);
-        // Whoever owns it: an opening is of the cell, not of a chunk.
+        // A probe opens the cell whichever chunk owns it.
         cell.is_opened |= may_mark && is_probe;
         if chunk.is_older_than(cell.owner) {
             return match is_probe {
@@ -278,10 +278,10 @@ impl SlotTable {
                 false => Outcome::Late(index),
             };
         }
-        // A frame that an earlier switch might have counted does not count at one that has forgotten what it did.
+        // A timed frame does not count after a restart: the switch may have counted it before and forgotten it.
         let is_forgotten = is_timed && !cell.is_opened;
         let closes = may_mark && is_timed && !is_probe && !is_forgotten;
-        // An update of nobody: a cell that nobody has contributed to is taken over once more by who does first.
+        // A probe or forgotten frame contributes nothing: the first contributor takes an empty cell over once more.
         let adds = !is_probe && !is_forgotten;
         if adds && chunk == cell.owner && cell.contributors.contains(sender) {
             if closes {
@@ -299,7 +299,7 @@ impl SlotTable {
             true => (Flags::NONE, 0),
             false => (packet.flags() & Flags::NON_FINITE, packet.next_scale()),
         };
-        // A cell without contributors holds nothing: whatever is left in it is never added to.
+        // The values of a cell without contributors are leftovers, which nothing is ever added to.
         let is_first = chunk != cell.owner || cell.contributors.is_empty();
         let added = match adds {
             true => WorkerSet::only(sender),
@@ -346,8 +346,8 @@ impl SlotTable {
         }
     }
 
-    /// The SUM that a switch makes of an UPDATE after this outcome, in place: the frame keeps its length
-    /// and whatever the slot does not know (worker, transmission, scale). Returns whether there is one.
+    /// Turns an UPDATE with this outcome into the switch's SUM, in place. The frame keeps its length and the fields that the
+    /// slot does not know (worker, transmission, scale). Returns whether there is a SUM.
     pub fn make_sum<T: AsRef<[u8]> + AsMut<[u8]>>(
         &self,
         outcome: Outcome,
@@ -358,7 +358,7 @@ impl SlotTable {
                 kind: Kind::Sum,
                 flags: packet.flags() & Self::of_chunk(),
                 contributors: u64::from(behind),
-                // A probe has no values to have a scale.
+                // A probe has no values that need a scale; 1 marks a newer owner.
                 scale: 1,
                 ..Repr::parse(packet)
             };
@@ -372,8 +372,8 @@ impl SlotTable {
         true
     }
 
-    /// The UPDATE for the switch above, which knows this one by that number, that a switch of a tree makes of a chunk that is
-    /// complete here. Returns whether there is one.
+    /// Turns an UPDATE whose chunk is complete at this switch of a tree into the UPDATE for the switch above, which knows
+    /// this switch as `child`. Returns whether there is one.
     pub fn make_update<T: AsRef<[u8]> + AsMut<[u8]>>(
         &self,
         outcome: Outcome,
@@ -389,7 +389,7 @@ impl SlotTable {
         true
     }
 
-    /// Flags that are the chunk's own.
+    /// Flags that belong to the chunk, not to the frame.
     const fn of_chunk() -> Flags {
         Flags::from_bits(Flags::SCALE_ONLY.bits() | Flags::VERSION.bits() | Flags::PROBE.bits())
     }
@@ -402,7 +402,7 @@ impl SlotTable {
         packet: &mut Packet<T>,
     ) {
         let again = match outcome {
-            // Whether it is complete.
+            // `AGAIN` reports that the chunk is complete or closed.
             Outcome::Probed(_) => cell.contributors == self.complete || cell.is_closed,
             Outcome::Again(_) | Outcome::Late(_) => true,
             _ => false,

@@ -1,12 +1,12 @@
-//! What a machine is, as bytes, for those who explore all that can happen to it (the crate `check`).
+//! Serializes the state of a machine, for the model checker (crate `check`), which explores all of its behaviors.
 //!
-//! Two machines of the same job and rank with equal bytes do the same from then on, but for *when* they do it and what they have
-//! counted: clocks, timeouts, round trips and statistics are left out. So is what only those steer: a machine whose patience has
-//! an end, or that repeats ahead of its timeout (`fast_threshold`), depends on more.
+//! Two machines of the same job and rank with equal bytes behave equally from then on, except for timing and statistics:
+//! clocks, timeouts, round trips and counters are left out, and so are settings that only those steer. A machine with a limit
+//! on timeouts, or with retransmission ahead of its timeout (`fast_threshold`), depends on more than these bytes.
 //!
-//! Each `state` takes its machine apart without `..`: who adds a field decides here whether it belongs to the state.
+//! Each `state` destructures its machine without `..`, so that adding a field forces a decision whether it belongs to the state.
 
-/// Bytes of a state. Every list says its length first, so that no two states have the same.
+/// Appends fields to a state. Every list begins with its length, so that different states have different bytes.
 pub(crate) trait Put {
     fn put(&mut self, bytes: &[u8]);
 

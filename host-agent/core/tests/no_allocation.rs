@@ -1,6 +1,6 @@
-//! In the middle of an all-reduce a rank allocates nothing for a packet, whether it is lost or not.
+//! In the middle of an all-reduce a rank allocates nothing per packet, whether frames are lost or not.
 //!
-//! A program of its own: its allocator counts what all threads allocate.
+//! A separate test binary, since its allocator counts the allocations of all threads.
 
 use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -14,10 +14,10 @@ static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 const WINDOW: u32 = 64;
 const CHUNKS: usize = 4000;
-/// More than any exponent here.
+/// More than any exponent in this test.
 const WANTED: u8 = 160;
 
-/// What a switch makes of a frame for which all others have come: two ranks have given the same.
+/// Turns a frame into the switch's SUM after two ranks have contributed the same values.
 fn sum(frame: &mut [u8]) {
     let mut packet = Packet::new_unchecked(frame);
     if let Some(word) = packet.payload_mut().first_chunk_mut() {
@@ -25,7 +25,7 @@ fn sum(frame: &mut [u8]) {
     }
     packet.set_kind(Kind::Sum);
     packet.set_contributors(0b11);
-    // A question has none; the switch has kept what was wanted.
+    // A probe has no exponent; the switch has kept the requested one.
     if packet.flags().contains(Flags::PROBE) {
         packet.set_next_scale(WANTED);
     }
@@ -59,7 +59,7 @@ fn a_packet_allocates_nothing() {
         }
         for frame in &mut sent[..count] {
             frames += 1;
-            // One of some is lost, on its way there or back.
+            // Some frames are lost, on the way to the switch or back.
             if frames % 37 == 0 {
                 continue;
             }
@@ -74,7 +74,7 @@ fn a_packet_allocates_nothing() {
             assert_eq!(received, expected);
             answers += usize::from(received == Received::Answer);
         }
-        // The first windows make room.
+        // Buffers grow during the first windows only.
         if answers > CHUNKS / 4 && before.is_none() {
             before = Some(allocations::count());
         }

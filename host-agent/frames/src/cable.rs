@@ -1,4 +1,4 @@
-//! Frames over a socket that keeps their boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
+//! Frames over a socket that preserves message boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -17,7 +17,7 @@ pub struct CableFrames {
 }
 
 impl CableFrames {
-    /// The end that this socket is.
+    /// Wraps a socket as one end of a cable.
     pub fn new(socket: OwnedFd) -> CableFrames {
         CableFrames {
             socket,
@@ -25,7 +25,7 @@ impl CableFrames {
         }
     }
 
-    /// The end that was inherited under this number from whoever started this process.
+    /// Opens the end that this process inherited from its parent under this descriptor number.
     pub fn inherited(number: RawFd) -> io::Result<CableFrames> {
         rings::inherited(number).map(CableFrames::new)
     }
@@ -44,12 +44,13 @@ impl AsFd for CableFrames {
 impl Frames for CableFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         loop {
-            // Waits while the cable is full: the peer is a thread that empties it, and a wire would take its time, too.
+            // Blocks while the cable is full: the peer is a thread that empties it, as a wire takes time, too.
             match send(self.socket.as_raw_fd(), frame, MsgFlags::MSG_NOSIGNAL) {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => return Ok(()),
-                // Lost, as on a wire. What the peer sent before may still wait here, so that only receiving tells the end.
+                // The frame is lost, as on a wire. Frames that the peer sent before may still wait here, so only receiving
+                // reports the end.
                 Err(Errno::EPIPE | Errno::ECONNRESET) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
@@ -74,7 +75,7 @@ impl Frames for CableFrames {
                         return Ok(None);
                     }
                 }
-                // The peer left frames unread. It is told once, before what it sent.
+                // The peer left frames unread. The error comes once, before the frames that the peer sent.
                 Err(Errno::ECONNRESET) => {}
                 Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
                 Err(errno) => return Err(errno.into()),

@@ -14,16 +14,16 @@ use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
 use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
-/// Asked for as the receive buffer; without privilege net.core.rmem_max limits it.
+/// Requested receive buffer in bytes; without privilege, net.core.rmem_max limits it.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// An Ethernet interface.
 pub struct EthernetFrames {
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
-    /// The socket that pnet owns, once more, to wait for it: pnet's own timeout is fixed when the channel is opened.
+    /// A duplicate of pnet's socket, to wait for frames: pnet's own timeout is fixed when the channel is opened.
     socket: OwnedFd,
-    /// The one that it owns.
+    /// Number of the descriptor that pnet owns.
     owned: RawFd,
     link: Link,
     unsent: u64,
@@ -31,7 +31,7 @@ pub struct EthernetFrames {
 }
 
 impl EthernetFrames {
-    /// Opens an interface of the current network namespace, for UDP to this port.
+    /// Opens an interface of the current network namespace, for UDP frames to this port.
     pub fn open(interface: &str, udp_port: u16) -> io::Result<EthernetFrames> {
         let interface = datalink::interfaces()
             .into_iter()
@@ -49,10 +49,10 @@ impl EthernetFrames {
         let owned = socket.into_raw_fd();
         let config = datalink::Config {
             read_buffer_size: FRAME_LIMIT,
-            // It only looks whether there is a frame; waiting is done here.
+            // pnet only polls for a frame; `receive` does the waiting.
             read_timeout: Some(Duration::ZERO),
             promiscuous: false,
-            // pnet closes it, also when it fails.
+            // pnet closes the descriptor, also on failure.
             socket_fd: Some(owned),
             ..datalink::Config::default()
         };
@@ -70,12 +70,12 @@ impl EthernetFrames {
         })
     }
 
-    /// `None` if there is none now.
+    /// Takes a frame that has arrived; `None` if there is none now.
     fn take(&mut self) -> io::Result<Option<&[u8]>> {
         match self.receiver.next() {
             Ok(frame) => Ok(Some(frame)),
             Err(error) if is_passing(&error) => Ok(None),
-            // pnet says that there is an error, and not which. Asked for, it is over.
+            // pnet reports an error without its kind; reading SO_ERROR gives the kind and clears the error.
             Err(error) => match getsockopt(&self.socket, sockopt::SocketError) {
                 Ok(number) if is_passing(&io::Error::from_raw_os_error(number)) => Ok(None),
                 _ => Err(error),
@@ -107,7 +107,7 @@ impl Frames for EthernetFrames {
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        // pnet looks before it reads, and so would do for one who never waits. For one who does, one look is enough.
+        // pnet polls before it reads, as a caller that never waits needs. A caller that waits needs only the one poll here.
         if !timeout.is_zero() && !wait_readable([self.socket.as_fd()], timeout)? {
             return Ok(None);
         }
@@ -132,14 +132,14 @@ impl Frames for EthernetFrames {
     }
 }
 
-/// Frames that a packet socket was too full for, since this was asked last.
+/// Number of frames that the packet socket dropped for lack of buffer space since the last call.
 fn dropped(socket: &OwnedFd) -> Option<u64> {
     let mut statistics = libc::tpacket_stats {
         tp_packets: 0,
         tp_drops: 0,
     };
     let mut length = size_of_val(&statistics) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `length` bytes, which is what there is room for.
+    // SAFETY: the kernel writes at most `length` bytes, which is the size of `statistics`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -154,26 +154,26 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
         .then(|| statistics.tp_drops.into())
 }
 
-/// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
+/// Keeps the kernel from answering our frames with "port unreachable", by a bound socket that nobody reads.
 pub(crate) struct Quiet {
     port: Option<OwnedFd>,
 }
 
 impl Quiet {
-    /// The socket's.
+    /// Descriptor of the bound socket, if there is one.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.port.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
-/// Makes the kernel quiet in the current network namespace.
+/// Silences the kernel for this port in the current network namespace.
 pub(crate) fn quiet(udp_port: u16) -> Quiet {
-    // Refused where somebody else has the port alone; then the kernel answers nothing either.
+    // The bind fails if another process holds the port exclusively; then the kernel does not answer either.
     let port = shared_port(udp_port).ok();
     Quiet { port }
 }
 
-/// A socket at our port beside those of others on this host: whoever goes last leaves it, not whoever came first.
+/// Binds our port with address reuse, so that it stays bound until the last process on this host leaves.
 fn shared_port(udp_port: u16) -> nix::Result<OwnedFd> {
     let port = socket(
         AddressFamily::Inet,
@@ -188,7 +188,7 @@ fn shared_port(udp_port: u16) -> nix::Result<OwnedFd> {
     Ok(port)
 }
 
-/// Whether a later try may succeed: the link is full, or down. What is the matter with it [`Link`] tells.
+/// Whether a retry may succeed: the link is full or down. [`Link`] has the details.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     let of_link = [libc::ENOBUFS, libc::ENETDOWN, libc::ENXIO, libc::ENODEV];
@@ -198,13 +198,13 @@ fn is_passing(error: &io::Error) -> bool {
             .is_some_and(|error| of_link.contains(&error))
 }
 
-/// A packet socket that is not bound yet, so that nothing arrives before pnet binds it.
+/// Opens a packet socket without binding it, so that nothing arrives before pnet binds it.
 fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket(2) takes no pointers.
     let number = Errno::result(unsafe {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)
     })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just created, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let yes: libc::c_int = 1;
     // SAFETY: the kernel reads an int from a reference to one.
@@ -217,7 +217,7 @@ fn packet_socket() -> io::Result<OwnedFd> {
             size_of_val(&yes) as libc::socklen_t,
         )
     };
-    // Kernels before 4.20 lack it; there our own frames come back, and are dropped as not addressed to us.
+    // Kernels before 4.20 lack this option; there our own frames come back, and are dropped by their destination address.
     let _ = Errno::result(result);
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;

@@ -1,4 +1,4 @@
-//! An Ethernet interface by the fastest way that the system allows.
+//! An Ethernet interface, opened with the fastest backend that the system allows.
 
 use std::fmt;
 use std::io;
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use crate::{EthernetFrames, Frames, LinkFault, RingFrames};
 
-/// How frames are exchanged with an interface.
+/// Backend for the exchange of frames with an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// The rings, or, where the system refuses them, pnet.
+    /// The rings if the system allows them, otherwise pnet.
     #[default]
     Auto,
-    /// Rings shared with the kernel (PACKET_MMAP): a system call a batch.
+    /// Rings shared with the kernel (PACKET_MMAP): one system call per batch.
     Rings,
     /// pnet's datalink channel: system calls for each frame.
     Pnet,
@@ -54,7 +54,8 @@ enum Way {
 }
 
 impl InterfaceFrames {
-    /// Opens an interface of the current network namespace, for UDP to this port. Says why, if the rings were wanted and refused.
+    /// Opens an interface of the current network namespace, for UDP frames to this port. Also returns the error of the rings
+    /// if [`Io::Auto`] fell back to pnet.
     pub fn open(
         interface: &str,
         udp_port: u16,
@@ -68,7 +69,7 @@ impl InterfaceFrames {
             Io::Rings => (rings()?, None),
             Io::Auto => match rings() {
                 Ok(rings) => (rings, None),
-                // An interface that is missing, or not ours to open, fails here too, with its own reason.
+                // If the interface is missing or access is denied, this fails, too, with its own error.
                 Err(refused) => (pnet()?, Some(refused)),
             },
         };
@@ -76,7 +77,7 @@ impl InterfaceFrames {
         Ok((InterfaceFrames { name, way }, refused))
     }
 
-    /// By which way it was opened.
+    /// The backend in use.
     pub fn io(&self) -> Io {
         match self.way {
             Way::Rings(_) => Io::Rings,
@@ -101,7 +102,7 @@ impl Way {
     }
 }
 
-/// Says which interface it is that fails.
+/// Adds the interface's name to an error.
 fn of(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("interface {name}: {error}"))
 }

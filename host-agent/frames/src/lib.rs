@@ -1,4 +1,4 @@
-//! Ethernet frames of one UDP port: how they come and go.
+//! Transmission and reception of Ethernet frames with one UDP port.
 
 mod cable;
 mod ethernet;
@@ -19,70 +19,69 @@ pub use interface::{InterfaceFrames, Io};
 pub use link::{Link, LinkFault};
 pub use ring::RingFrames;
 
-/// The longest frame that is received.
+/// Maximum length of a received frame in bytes.
 pub const FRAME_LIMIT: usize = 65_536;
 
-/// A way for frames to come and go.
+/// A transport of Ethernet frames.
 pub trait Frames {
-    /// Takes a frame for sending; may keep it until [`flush`](Self::flush). A frame that a full queue refuses is lost, as on any
-    /// wire; that is no error.
+    /// Queues a frame for transmission, at the latest until [`flush`](Self::flush). A frame that a full queue refuses is
+    /// lost, as on any wire; that is not an error.
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
 
-    /// Where the next frame can be written if it has at most so many bytes, instead of being copied there; it is then
-    /// [`written`](Self::written). `None`: it has to be [sent](Self::send).
+    /// A buffer for the next frame, if it has at most `_len` bytes, which saves a copy; [`written`](Self::written) completes
+    /// it. `None`: use [`send`](Self::send) instead.
     fn room(&mut self, _len: usize) -> io::Result<Option<&mut [u8]>> {
         Ok(None)
     }
 
-    /// Takes the frame of this length that is in the [room](Self::room) that was asked for last for sending.
+    /// Queues the frame of this length in the buffer that [`room`](Self::room) returned last.
     ///
     /// # Panics
-    /// If there was none.
+    /// If there was no such buffer.
     fn written(&mut self, _len: usize) {
         unreachable!("no room was given");
     }
 
-    /// Sends what was kept.
+    /// Transmits the queued frames.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Waits for a frame, but not longer than `timeout`, and gives it; `None` if none came.
-    /// An interruption by a signal ends the wait early.
+    /// Waits for a frame for at most `timeout`, and returns it, or `None` if none came. A signal ends the wait early.
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>>;
 
-    /// Frames that the system has dropped since the last call, because too many waited to be received; `None` if it does not
-    /// tell.
+    /// Number of frames that the system dropped since the last call because the receive queue was full; `None` if it keeps no
+    /// count.
     fn overflow(&mut self) -> Option<u64> {
         None
     }
 
-    /// Frames that were not sent so far, because the link took no more, or none at all.
+    /// Number of frames so far that were not sent, because the link was full or down.
     fn unsent(&self) -> u64 {
         0
     }
 
-    /// Whether so many frames that were handed over still wait for the link; `false` where nobody knows.
+    /// Whether at least `_frames` queued frames still wait for the link; `false` if unknown.
     fn has_waiting(&self, _frames: usize) -> bool {
         false
     }
 
-    /// Why no frame passes now; `None` where the way tells nothing of the kind.
+    /// Reason why no frame passes now; `None` if there is none, or the transport cannot tell.
     fn fault(&self) -> Option<LinkFault> {
         None
     }
 
-    /// Becomes readable when frames have come; `None` where there is nothing to wait for.
+    /// Descriptor that becomes readable when frames arrive; `None` if there is none to wait for.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// The descriptors that keep it open, for a process that is forked to close.
+    /// Descriptors that keep the transport open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
-    /// Hands over frames that have come, up to `most`, and says how many; does not wait.
+    /// Passes up to `most` frames that have arrived to `take`, and returns their number; does not wait.
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         for taken in 0..most {
             match self.receive(Duration::ZERO)? {
@@ -94,7 +93,7 @@ pub trait Frames {
     }
 }
 
-/// Whatever holds frames sends and takes them.
+/// Implements [`Frames`] for a holder of a transport, by delegation.
 macro_rules! passed_on {
     ($($holder:ty),*) => {$(
         impl<F: Frames + ?Sized> Frames for $holder {
@@ -151,11 +150,11 @@ macro_rules! passed_on {
 
 passed_on!(Box<F>, &mut F);
 
-/// Waits until one of some descriptors can be read, not longer than `timeout`; says whether one can. An interruption counts as
-/// "none".
+/// Waits for at most `timeout` until one of the descriptors is readable, and returns whether one is. An interruption by a
+/// signal counts as "none".
 ///
 /// # Errors
-/// The system's.
+/// Errors of poll(2).
 pub fn wait_readable<'a>(
     descriptors: impl IntoIterator<Item = BorrowedFd<'a>>,
     timeout: Duration,

@@ -1,4 +1,4 @@
-//! Whether an interface is there and works: what a full queue loses is mended, and what no frame passes any more is told.
+//! State of an interface: losses of a full queue are recoverable, but a link that passes no frame at all is reported.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -7,38 +7,38 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-/// Why no frame passes an interface.
+/// Reason why no frame passes an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkFault {
-    /// It was taken away, and perhaps made anew: what was opened stays closed.
+    /// The interface was removed, and perhaps created again: sockets opened before stay dead.
     #[error("the interface {0} is gone")]
     Gone(String),
-    /// It is switched off, and may come back.
+    /// The interface is down, and may come up again.
     #[error("the interface {0} is down")]
     Down(String),
-    /// Nobody is at the other end.
+    /// The interface has no carrier.
     #[error("the interface {0} has no carrier: its other end is down, or no cable is in it")]
     NoCarrier(String),
 }
 
 impl LinkFault {
-    /// Whether it may work again.
+    /// Whether the interface may work again.
     pub fn may_pass(&self) -> bool {
         !matches!(self, LinkFault::Gone(_))
     }
 }
 
-/// An interface of the network namespace in which this was made.
+/// An interface of the network namespace in which this value was created.
 #[derive(Debug)]
 pub struct Link {
     name: String,
     index: i32,
-    /// Any socket: the namespace is the one that it was made in, whichever thread asks.
+    /// Any socket: its namespace is that of its creation, whichever thread calls.
     socket: OwnedFd,
 }
 
 impl Link {
-    /// That of a name.
+    /// Finds the interface with this name.
     pub fn of(name: &str) -> io::Result<Link> {
         let socket = socket(
             AddressFamily::Unix,
@@ -55,7 +55,7 @@ impl Link {
         Ok(link)
     }
 
-    /// How long a packet is that it carries. (/sys shows the interfaces of the namespace that it was mounted in.)
+    /// The interface's MTU in bytes. (/sys shows the interfaces of the namespace in which it was mounted.)
     pub fn mtu(&self) -> io::Result<u32> {
         let told = self.ask(libc::SIOCGIFMTU)?;
         // SAFETY: the union's integers may hold any bits.
@@ -63,7 +63,7 @@ impl Link {
         Ok(mtu.max(0) as u32)
     }
 
-    /// What is wrong with it now.
+    /// The current fault of the interface, if there is one.
     pub fn fault(&self) -> Option<LinkFault> {
         let name = || self.name.clone();
         let gone = Some(LinkFault::Gone(name()));
@@ -88,7 +88,7 @@ impl Link {
     }
 
     fn ask(&self, what: libc::c_ulong) -> io::Result<libc::ifreq> {
-        // SAFETY: all of it is integers and arrays of them, for which zeros are a value.
+        // SAFETY: all fields are integers and arrays of integers, for which zero is a valid value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         // The last byte stays zero.
         if self.name.len() >= request.ifr_name.len() {

@@ -1,4 +1,4 @@
-//! Frames over an Ethernet interface through rings that the kernel shares: a system call a batch to send, none to receive.
+//! Frames over an Ethernet interface by rings shared with the kernel: one system call per batch to send, none to receive.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -12,7 +12,7 @@ use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 /// An Ethernet interface.
 pub struct RingFrames {
     ring: Ring,
-    /// For one who takes frames singly.
+    /// Buffer for callers that take single frames.
     buffer: Vec<u8>,
     link: Link,
     unsent: u64,
@@ -20,7 +20,7 @@ pub struct RingFrames {
 }
 
 impl RingFrames {
-    /// Opens an interface of the current network namespace, for UDP to this port.
+    /// Opens an interface of the current network namespace, for UDP frames to this port.
     pub fn open(interface: &str, udp_port: u16) -> io::Result<RingFrames> {
         let options = RingOptions {
             hears: Hears::Udp(udp_port),
@@ -56,7 +56,7 @@ impl Frames for RingFrames {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // What the link does not take is lost, as on any wire.
+        // Frames that the link does not take are lost, as on any wire.
         self.unsent += self.ring.flush()? as u64;
         Ok(())
     }

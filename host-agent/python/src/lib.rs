@@ -1,6 +1,6 @@
 //! The native half of the Python package `weir`: a rank of an all-reduce (`host_agent::collective`).
 //!
-//! Values come and go by address: the Python half owns the tensors, and keeps them until it has waited.
+//! Values are passed by address: the Python half owns the tensors, and keeps them until it has waited for the sums.
 #![allow(unsafe_code)]
 
 mod link;
@@ -39,32 +39,32 @@ pyo3::create_exception!(
     "No switch answers for the job."
 );
 
-/// A rank of a job, on an Ethernet interface. Nobody is kept from closing it by what other threads ask meanwhile.
+/// A rank of a job at an Ethernet interface. It can be closed while other threads query it.
 #[pyclass(frozen)]
 struct Member {
-    /// `None` once it was closed.
+    /// `None` once the member was closed.
     member: Mutex<Option<Arc<Link>>>,
     ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
-    /// How frames come and go.
+    /// I/O backend in use.
     io: Io,
-    /// Why not by rings.
+    /// Error of the rings, if another backend was chosen because of it.
     refused: Option<String>,
-    /// Shows what it counts.
+    /// Server of its status.
     exporter: Mutex<Option<Exporter>>,
 }
 
-/// What is written to Python's memory when an operation is done.
+/// Data written to Python's memory when an operation has finished.
 #[derive(Clone, Copy)]
 enum Writes {
     Sums,
-    /// The words of a broadcast, which are bytes of whatever type.
+    /// The words of a broadcast, which are bytes of any type.
     Bytes,
     Nothing,
 }
 
-/// Sums that are to come.
+/// Handle of sums that are to come.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Awaited>>,
@@ -75,9 +75,10 @@ struct Sums {
 
 #[pymethods]
 impl Member {
-    /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
-    /// returns. What of them is late joins the next sum of the same `key`, if that is wanted. A rank that does not take the sums
-    /// only gives its values; `root` is who does, if not all. They are a piece of a tensor of `whole` values, if that says so.
+    /// Sums or averages values over all ranks: `length` values of type `dtype` at `address`, which are copied before this
+    /// returns. Late values join the next sum of the same `key`, if the job is configured so. With `takes` false, the rank
+    /// only contributes its values; `root` is the rank that takes the sums, if not all do. `whole` is the length of the whole
+    /// tensor, if the values are a piece of it.
     #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None, whole = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn all_reduce(
@@ -92,8 +93,8 @@ impl Member {
         root: Option<u16>,
         whole: Option<u64>,
     ) -> PyResult<Sums> {
-        // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
-        // lock is held. Any bits are a value of each of these types.
+        // SAFETY: the caller guarantees `length` values of this type at this address, and keeps them while Python's lock is
+        // held. Any bits are a value of each of these types.
         let values = unsafe {
             match dtype {
                 "float32" => Values::Floats(copied(address, length, self.spare.take(length))?),
@@ -126,8 +127,8 @@ impl Member {
         self.begin(py, values, reduction, writes)
     }
 
-    /// Gives all other ranks these bytes, which are copied before this returns: so many elements of that type, of the rank `root`,
-    /// which is this one. They are the only ones in a sum of zeros, and so come as they are.
+    /// Sends these bytes to all other ranks; they are copied before this returns: `length` elements of type `dtype`, from the
+    /// rank `root`, which is this one. All other ranks contribute zeros, so the bytes arrive unchanged.
     fn broadcast(
         &self,
         py: Python<'_>,
@@ -137,7 +138,7 @@ impl Member {
         length: u64,
         root: u16,
     ) -> PyResult<Sums> {
-        // SAFETY: the caller says that so many bytes stand there, and holds on to them meanwhile: Python's lock is held.
+        // SAFETY: the caller guarantees that many bytes at this address, and keeps them while Python's lock is held.
         let values = Values::Integers(unsafe { words(address, bytes)? });
         let reduction = Reduction {
             share: Share::Gives,
@@ -147,7 +148,7 @@ impl Member {
         self.begin(py, values, reduction, Writes::Nothing)
     }
 
-    /// Takes so many bytes, elements of that type, of the rank `root`, which gives them.
+    /// Receives this many bytes, `length` elements of type `dtype`, from the rank `root`, which broadcasts them.
     fn receive(
         &self,
         py: Python<'_>,
@@ -165,8 +166,8 @@ impl Member {
         self.begin(py, values, reduction, Writes::Bytes)
     }
 
-    /// Says what this rank gives to an operation that is done by other means. Waiting for it fails at all ranks if they do not
-    /// say the same, or some have given their values to the switch.
+    /// Announces an operation that is performed by other means. Waiting for it fails at all ranks if they do not announce the
+    /// same, or if some have submitted their values to the switch.
     #[pyo3(signature = (dtype, deed, length, root = None))]
     fn compare(
         &self,
@@ -184,45 +185,45 @@ impl Member {
         self.begin(py, Values::Integers(vec![0]), reduction, Writes::Nothing)
     }
 
-    /// By which way frames come and go: `rings` or `pnet`.
+    /// I/O backend in use: `rings` or `pnet`.
     #[getter]
     fn io(&self) -> String {
         self.io.to_string()
     }
 
-    /// Why it is not `rings` that they come and go by, where these were wanted.
+    /// Reason why the backend is not `rings`, if those were wanted.
     #[getter]
     fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
 
-    /// So many operations may be given and not answered, waited for or not; the call that gives one more waits until one is.
+    /// Maximum number of unanswered operations; a call that exceeds it blocks until one is answered.
     #[getter]
     fn operations(&self) -> u64 {
         self.link().map_or(0, |link| link.operations())
     }
 
-    /// How often the switch fell silent, so that ranks summed themselves. A daemon tells it with each sum.
+    /// Number of times that the switch fell silent, so that ranks summed themselves. A daemon reports it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
         self.link().map_or(0, |link| link.fallbacks())
     }
 
-    /// Leaves the job: what has no sums yet fails.
+    /// Leaves the job: unfinished operations fail.
     fn close(&self, py: Python<'_>) {
-        // The thread may stay a moment for what others have missed.
+        // The thread may stay for a moment, for sums that other ranks have missed.
         py.detach(|| {
             let link = taken(&self.member);
             if let Some(link) = &link {
-                // Before: the exporter may be asking it.
+                // Close the link first, since the exporter may be querying it.
                 link.close();
             }
             drop((taken(&self.exporter), link));
         });
     }
 
-    /// The descriptors by which this is a rank. A process that is forked closes them, and touches nothing else of this, not even to
-    /// drop it.
+    /// Descriptors that make this process a rank. A forked child closes them, and does nothing else with this object, not
+    /// even drop it.
     #[getter]
     fn descriptors(&self) -> Vec<RawFd> {
         let link = self.member.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,21 +233,21 @@ impl Member {
         of_link.into_iter().flatten().chain(shown).collect()
     }
 
-    /// Where it shows what it counts.
+    /// Address of the status server.
     #[getter]
     fn metrics(&self) -> Option<String> {
         let exporter = self.exporter.lock().unwrap_or_else(PoisonError::into_inner);
         exporter.as_ref().map(|shown| shown.address().to_string())
     }
 
-    /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
-    /// again, probes, chunks whose exponent was guessed wrongly, timeouts; how often the switch fell silent, and was there again,
-    /// and chunks that hosts have summed meanwhile. Then, of deadlines: chunks whose sum is of fewer than all; those without this
-    /// rank's values, and those with its values cut off; those of both kinds of which nothing joins another sum; sums that what
-    /// was late has joined, and those that it should have and could not; chunks that this rank closed, and those of which the
-    /// switch had forgotten whether they were.
+    /// Counters: operations with sums, operations without sums because of a value that is not finite; frames, bytes,
+    /// retransmitted frames, probes, wrongly guessed exponents, timeouts; number of times that the switch fell silent, number
+    /// of its returns, and chunks summed by hosts. Then, of jobs with deadlines: partial chunks; those without this rank's
+    /// values, and those with its values clipped; those of both kinds whose missing values join no later sum; sums that late
+    /// values have joined, and sums that they should have joined and could not; chunks that this rank closed, and chunks of
+    /// which the switch had forgotten whether they were closed.
     fn counters(&self, py: Python<'_>) -> PyResult<[(&'static str, u64); 19]> {
-        // A daemon may take its time to answer.
+        // A daemon may be slow to answer.
         let counters = py.detach(|| self.link().map(|link| link.counters()).transpose());
         let counters = counters.map_err(told)?.unwrap_or_default();
         Ok([
@@ -275,9 +276,9 @@ impl Member {
 
 #[pymethods]
 impl Sums {
-    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given, or for the
-    /// bytes of a broadcast; nothing where the rank takes none. Gives what they are off by at most, and of how many ranks the part
-    /// is that has the fewest.
+    /// Waits for the sums and writes them to `address`, which has capacity for `length` values of the submitted type, or for
+    /// the bytes of a broadcast; writes nothing if the rank takes none. Returns the error bound, and the smallest number of
+    /// contributors of any chunk.
     fn wait(
         &self,
         py: Python<'_>,
@@ -296,7 +297,7 @@ impl Sums {
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
         let contributors = self.fewest(&sums);
-        // SAFETY: the caller says that there is room for `length` values of this type there, which nobody else touches.
+        // SAFETY: the caller guarantees capacity for `length` values of this type at this address, which nothing else accesses.
         unsafe {
             match (self.writes, &sums.values) {
                 (Writes::Nothing, _) => {}
@@ -315,13 +316,13 @@ impl Sums {
     }
 }
 
-/// What is there no more afterwards.
+/// Takes the value out, which leaves `None`.
 fn taken<T>(of: &Mutex<Option<T>>) -> Option<T> {
     of.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Member {
-    /// `None` once it was closed.
+    /// The link; `None` once the member was closed.
     fn link(&self) -> Option<Arc<Link>> {
         let member = self.member.lock();
         member.unwrap_or_else(PoisonError::into_inner).clone()
@@ -334,7 +335,7 @@ impl Member {
         reduction: Reduction,
         writes: Writes,
     ) -> PyResult<Sums> {
-        // By a daemon it waits if very many have no sums yet, which other threads wait for.
+        // With a daemon, this blocks if too many operations are unanswered, for which other threads wait.
         let pending = py.detach(|| {
             let link = self.link().ok_or(CollectiveError::Closed)?;
             link.all_reduce_as(values, reduction)
@@ -379,7 +380,7 @@ fn told(error: CollectiveError) -> PyErr {
     }
 }
 
-/// `weir._native`.
+/// The module `weir._native`.
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {

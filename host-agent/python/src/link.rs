@@ -1,4 +1,4 @@
-//! How a rank is attached to its job, and what can be asked of it either way.
+//! Attachment of a rank to its job, and the operations common to both kinds of attachment.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use host_agent::collective::{CollectiveError, Member, Pending};
 use host_agent::metrics::Status;
 use host_agent::serve::{Client, RemotePending};
 
-/// How a rank is attached: by itself, or by a daemon.
+/// Attachment of a rank: directly, or through a daemon.
 pub enum Link {
     Own(Box<Member>),
     Agent(Client),
 }
 
-/// Sums that are to come by either.
+/// Handle of sums that are to come, for either kind of attachment.
 pub enum Awaited {
     Own(Pending),
     Agent(RemotePending),
@@ -32,7 +32,7 @@ impl Link {
         })
     }
 
-    /// So many operations may be under way.
+    /// Maximum number of unanswered operations.
     pub fn operations(&self) -> u64 {
         match self {
             Link::Own(_) => u64::MAX,
@@ -40,7 +40,7 @@ impl Link {
         }
     }
 
-    /// How often the switch fell silent. A daemon tells it with each sum.
+    /// Number of times that the switch fell silent. A daemon reports it with each sum.
     pub fn fallbacks(&self) -> u64 {
         match self {
             Link::Own(member) => member.counters().0.fallbacks,
@@ -57,7 +57,7 @@ impl Link {
 }
 
 impl Link {
-    /// What a process that is forked has to close.
+    /// Descriptors that a forked process must close.
     pub fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Link::Own(member) => member.descriptors().to_vec(),
@@ -65,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Leaves the job. By itself a rank has left when this is dropped.
+    /// Leaves the job at a daemon. A directly attached rank leaves when this is dropped.
     pub fn close(&self) {
         if let Link::Agent(client) = self {
             client.close();
@@ -75,7 +75,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Sums that are to come hold on to the connection.
+        // Handles of sums keep the connection alive.
         self.close();
     }
 }
@@ -89,10 +89,10 @@ impl Awaited {
     }
 }
 
-/// Ethernet, IPv4 and UDP.
+/// Length of the Ethernet, IPv4 and UDP headers in bytes.
 const EMPTY_FRAME: u64 = 42;
 
-/// What a status says that a rank has counted.
+/// The counters in a status.
 fn counted(status: &Status) -> RankCounters {
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     let mut counters = RankCounters {

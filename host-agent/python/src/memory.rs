@@ -1,20 +1,20 @@
-//! Memory of Python's: values that are copied from there, sums that are written there, and buffers in between.
+//! Access to Python's memory: copying values from it, writing sums to it, and buffers in between.
 
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
-/// Bytes that are kept for values to come.
+/// Maximum size of the kept buffers in bytes.
 const SPARE_LIMIT: usize = 256 << 20;
 
-/// Buffers whose sums were taken. A new one of a gradient's size comes from the kernel page by page, which takes longer than to
-/// fill it.
+/// Reusable buffers of finished sums. The kernel provides a new buffer of a gradient's size page by page, which takes longer
+/// than filling it.
 #[derive(Default)]
 pub struct Spare(Mutex<Vec<Vec<f32>>>);
 
 impl Spare {
-    /// An empty buffer with room for so many: the smallest that there is, or a new one.
+    /// An empty buffer with capacity for `length` values: the smallest suitable one, or a new one.
     pub fn take(&self, length: usize) -> Vec<f32> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = kept.iter().enumerate();
@@ -25,7 +25,7 @@ impl Spare {
         }
     }
 
-    /// Keeps a buffer, if there is room for it.
+    /// Keeps a buffer for reuse, if the limit allows it.
     pub fn give(&self, mut buffer: Vec<f32>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = kept.iter().map(Vec::capacity).sum();
@@ -46,21 +46,21 @@ fn is_aligned<T>(address: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// A copy of values.
+/// Copies values from an address.
 ///
 /// # Safety
-/// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
+/// If the address is aligned, it must hold `length` values of this type, which nothing writes meanwhile.
 pub unsafe fn copied<T: Copy>(address: usize, length: usize, mut into: Vec<T>) -> PyResult<Vec<T>> {
     is_aligned::<T>(address)?;
-    // SAFETY: said above.
+    // SAFETY: guaranteed by the caller, as stated above.
     into.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const T, length) });
     Ok(into)
 }
 
-/// Writes values.
+/// Writes values to an address.
 ///
 /// # Safety
-/// There is room for `length` values of this type at `address`, if that is aligned, and nobody else touches it meanwhile.
+/// If the address is aligned, it must have capacity for `length` values of this type, which nothing else accesses meanwhile.
 pub unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<()> {
     is_aligned::<T>(address)?;
     if values.len() != length {
@@ -68,29 +68,29 @@ pub unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyRes
             "the sums are as many as the values were",
         ));
     }
-    // SAFETY: said above; `values` is memory of our own.
+    // SAFETY: guaranteed by the caller, as stated above; `values` is our own memory.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, length) };
     Ok(())
 }
 
-/// Bytes as words; zeros fill the last one up.
+/// Copies bytes from an address into words; the last one is padded with zeros.
 ///
 /// # Safety
-/// So many bytes stand at `address`, and nobody writes to them meanwhile.
+/// The address must hold this many bytes, which nothing writes meanwhile.
 pub unsafe fn words(address: usize, bytes: usize) -> PyResult<Vec<i32>> {
     is_aligned::<u8>(address)?;
     let mut words = vec![0_i32; bytes.div_ceil(size_of::<i32>())];
-    // SAFETY: said above; the words are memory of our own, and at least as many bytes.
+    // SAFETY: guaranteed by the caller, as stated above; the words are our own memory, with at least as many bytes.
     unsafe {
         std::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr().cast(), bytes);
     }
     Ok(words)
 }
 
-/// Writes the bytes that words were made of.
+/// Writes the bytes of words to an address.
 ///
 /// # Safety
-/// There is room for so many bytes at `address`, and nobody else touches it meanwhile.
+/// The address must have capacity for this many bytes, which nothing else accesses meanwhile.
 pub unsafe fn put_bytes(words: &[i32], address: usize, bytes: usize) -> PyResult<()> {
     is_aligned::<u8>(address)?;
     if words.len() != bytes.div_ceil(size_of::<i32>()) {
@@ -98,7 +98,7 @@ pub unsafe fn put_bytes(words: &[i32], address: usize, bytes: usize) -> PyResult
             "as many bytes are taken as were asked for",
         ));
     }
-    // SAFETY: said above; the words are memory of our own.
+    // SAFETY: guaranteed by the caller, as stated above; the words are our own memory.
     unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast(), address as *mut u8, bytes) };
     Ok(())
 }

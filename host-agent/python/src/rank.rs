@@ -1,4 +1,4 @@
-//! A rank before it joins: what is known of it, and how it asks for its first chunk.
+//! A rank before it joins: its settings, and the opening of its job.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,26 +16,26 @@ use pyo3::prelude::*;
 use crate::link::Link;
 use crate::{Member, told};
 
-/// A rank of a job that a switch has been told of, before it joins.
+/// A rank of a job that a switch has admitted, before it joins.
 #[pyclass(frozen)]
 pub struct Rank {
     interface: String,
     me: Endpoint,
-    /// As a daemon is told of it.
+    /// Settings in the form of the daemon's messages.
     described: RankOf,
-    /// The same, as types.
+    /// The same settings as validated types.
     setup: Setup,
-    /// The daemon by which it is a rank, if not by itself.
+    /// The daemon through which it is a rank; `None` if it is one directly.
     agent: Option<Client>,
 }
 
 impl Rank {
-    /// Taken by itself: no other process of this host is a rank of the job meanwhile.
+    /// Takes the lock of the job: no other process of this host can be a rank of the job meanwhile.
     fn place(&self) -> PyResult<Place> {
         Place::take(&self.interface, self.described.job).map_err(|error| told(error.into()))
     }
 
-    /// Shows a member of this rank at an address.
+    /// Serves the status of this rank's member at an address.
     fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
         let interface = self.interface.clone();
         let started = match member {
@@ -57,7 +57,7 @@ impl Rank {
         })
     }
 
-    /// What is known of this rank without asking.
+    /// The status of this rank without its counters.
     fn blank(&self) -> Status {
         let rank = self.setup.rank.0;
         let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
@@ -67,9 +67,9 @@ impl Rank {
     }
 }
 
-/// What a daemon says of a rank; of one whose daemon has gone, why there is nothing.
+/// A rank's status from its daemon; with the error if the daemon is not available.
 fn status_of(client: &Client, blank: &Status) -> Status {
-    // Its process is this one, whoever sends its frames.
+    // The status shows this process, not the daemon that sends its frames.
     let process = blank.process;
     match client.status() {
         Ok(status) => Status { process, ..status },
@@ -88,7 +88,7 @@ fn unattached(error: AttachError) -> PyErr {
     }
 }
 
-/// The place of a rank of such a job whose values one switch sums.
+/// The position of a rank in a job that a single switch sums.
 fn under_one_switch(
     job: u16,
     rank: u16,
@@ -114,12 +114,12 @@ fn wrong(error: impl ToString) -> PyErr {
 
 #[pymethods]
 impl Rank {
-    /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says. `agent` is the socket of
-    /// a daemon that owns the interface. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
-    /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
+    /// `place` is the rank's number among the children of its switch, the number of these children, and that of the topmost
+    /// switch; `None` if a single switch sums all. `values` is the number of values per frame in the switch's program. `agent` is
+    /// the socket of a daemon that owns the interface. `deadline` is the time in seconds after which a chunk may be closed with
+    /// `quorum` contributors; late values are dropped, or join the next sum of the same key if `late` is `next`.
     #[new]
-    /// `transport` is what frames are between it and its switch: `udp`, or `rdma`.
+    /// `transport` carries frames between the rank and its switch: `udp` or `rdma`.
     #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
         late = "drop", transport = "udp"))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -181,13 +181,13 @@ impl Rank {
         })
     }
 
-    /// Where it is, as the other ranks are to be told: `MAC/IPv4`.
+    /// Addresses of the rank, for the other ranks: `MAC/IPv4`.
     #[getter]
     fn address(&self) -> String {
         self.me.to_string()
     }
 
-    /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
+    /// Probes the switch for the first chunk number with free cells. One rank does this before any rank joins.
     fn open(&self, py: Python<'_>) -> PyResult<u32> {
         if let Some(agent) = &self.agent {
             return py.detach(|| agent.open(&self.described)).map_err(told);
@@ -201,10 +201,10 @@ impl Rank {
         Ok(first.map_err(told)?.0)
     }
 
-    /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
-    /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found. What the rank
-    /// counts, and what it waits for, is shown at the address `metrics`.
+    /// Joins, with the first chunk from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does not answer the
+    /// others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically with the seed
+    /// `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the beginning, since
+    /// no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
     #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
         metrics = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -254,7 +254,7 @@ impl Rank {
                     way.refused.map(|error| error.to_string()),
                 )
             }
-            // How frames come and go is the daemon's to say.
+            // The daemon chooses the I/O backend.
             Some(agent) => {
                 let joined = agent.join(
                     &self.described,

@@ -1,42 +1,43 @@
-//! A network card's own queue is short: what it cannot send yet stays with the queue pairs, and an ACK waits behind few packets.
-//! Without that, the ACKs of a host that sends wait behind a window of its data, and the hosts that wait for them idle.
+//! Limits the queue of the network card: frames beyond its limit stay with the queue pairs, so that an ACK waits behind few
+//! frames. Without this, the ACKs of a sending host wait behind a window of its data, and the hosts that need them idle.
 
 use std::time::Duration;
 
-/// Bytes that may wait for the link: 5 ms of it at 200 Mbit/s, which bridges what a busy processor misses.
+/// Bytes that may wait for the link: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
 const BYTES: usize = 128 << 10;
 
-/// Between two looks whether there is room: a link of 100 Gbit/s takes three frames in the first, one of 200 Mbit/s in the last.
+/// Bounds of the interval between two polls for space: a link of 100 Gbit/s sends three frames in the shortest, one of 200
+/// Mbit/s in the longest.
 const SHORTEST: Duration = Duration::from_micros(1);
 const LONGEST: Duration = Duration::from_micros(500);
 
-/// When to look again whether the queue has room. Each look that comes too early doubles the time, each that finds the queue
+/// Schedules polls for space in the queue. A poll that comes too early doubles the interval; a poll that finds the queue
 /// nearly empty halves it.
 #[derive(Debug)]
 pub struct Backlog {
-    /// Frames that may wait.
+    /// Maximum number of frames in the queue.
     pub frames: usize,
     pause: Duration,
     is_full: bool,
-    /// When something was sent, or the pause became longer.
+    /// Time of the last transmission, or of the last increase of the interval.
     since_ns: u64,
 }
 
-/// What a look at the queue has found.
+/// Result of a poll of the queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When.
+    /// Time of the poll.
     pub now_ns: u64,
-    /// Before anything was sent.
+    /// Whether the queue was nearly empty before this poll sent anything.
     pub was_nearly_empty: bool,
-    /// Frames.
+    /// Number of frames sent.
     pub sent: usize,
-    /// Whether there was no room for what else there may be.
+    /// Whether the queue is full, so that further frames may be waiting.
     pub is_full: bool,
 }
 
 impl Backlog {
-    /// Nothing waits. Frames are at most so long.
+    /// An empty queue for frames of at most `frame_len` bytes.
     pub fn new(frame_len: usize) -> Self {
         Self {
             frames: BYTES / frame_len,
@@ -46,7 +47,7 @@ impl Backlog {
         }
     }
 
-    /// The queue was looked at. A look before the pause is over tells nothing of its length.
+    /// Records a poll. A poll before the end of the interval says nothing about the queue's length.
     pub fn looked(&mut self, look: Look) {
         let is_over = look.now_ns.saturating_sub(self.since_ns) >= self.pause.as_nanos() as u64;
         if self.is_full && look.was_nearly_empty {
@@ -61,7 +62,7 @@ impl Backlog {
         self.is_full = look.is_full;
     }
 
-    /// How long to wait for room, if something may wait for it.
+    /// Time to wait for space, if frames may be waiting for it.
     pub fn pause(&self) -> Option<Duration> {
         self.is_full.then_some(self.pause)
     }
@@ -85,31 +86,31 @@ mod tests {
         let mut backlog = Backlog::new(4154);
         assert_eq!((backlog.frames, backlog.pause()), (31, None));
         backlog.looked(look(0, 31));
-        // At once again: that tells nothing.
+        // Polled again at once, which says nothing.
         backlog.looked(look(10, 0));
         assert_eq!(backlog.pause(), Some(SHORTEST));
-        // Nothing goes: each look is twice as late as the one before, up to an end.
+        // Nothing is sent: each interval is twice the previous one, up to the limit.
         let mut now_ns = 0;
         for _ in 0..20 {
             now_ns += backlog.pause().unwrap().as_nanos() as u64;
             backlog.looked(look(now_ns, 0));
         }
         assert_eq!(backlog.pause(), Some(LONGEST));
-        // Too late, though the queue is full again now.
+        // Polled too late, although the queue is full again now.
         let late = Look {
             was_nearly_empty: true,
             ..look(now_ns, 30)
         };
         backlog.looked(late);
         assert_eq!(backlog.pause(), Some(LONGEST / 2));
-        // In time.
+        // Polled in time, before the queue was nearly empty.
         backlog.looked(look(now_ns + 300_000, 8));
         assert_eq!(backlog.pause(), Some(LONGEST / 2));
         for _ in 0..20 {
             backlog.looked(late);
         }
         assert_eq!(backlog.pause(), Some(SHORTEST));
-        // All is sent.
+        // Everything is sent.
         backlog.looked(Look {
             is_full: false,
             ..late

@@ -1,4 +1,4 @@
-//! An interface's addresses and MTU.
+//! Addresses and MTU of a network interface.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,54 +10,54 @@ use roce::packet::{Address, Mtu};
 /// An interface with an IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its number.
+    /// Index of the interface.
     pub index: u32,
-    /// Its own addresses.
+    /// Ethernet and IPv4 address of the interface.
     pub address: Address,
-    /// How long a packet is that it carries, from the IP header on.
+    /// MTU of the link in bytes, from the IP header on.
     pub link_mtu: u32,
 }
 
-/// Why an interface cannot be used.
+/// Reason why an interface cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// It is not there.
+    /// There is no such interface.
     #[error("there is no interface {0}")]
     Missing(String),
-    /// Without a name there must be one with an address.
+    /// No name was given, and no interface is up with an IPv4 address.
     #[error("no interface has an IPv4 address and is up; name one with --interface")]
     None,
-    /// Several would do.
+    /// No name was given, and several interfaces are possible.
     #[error("several interfaces have an IPv4 address ({0}); name one with --interface")]
     Several(String),
-    /// It has no Ethernet address.
+    /// The interface has no Ethernet address.
     #[error("the interface {0} has no Ethernet address")]
     NoEthernet(String),
-    /// It has no IPv4 address.
+    /// The interface has no IPv4 address.
     #[error("the interface {0} has no IPv4 address: RoCEv2 is spoken over IPv4 here")]
     NoAddress(String),
-    /// Its packets are shorter than those of the smallest MTU.
+    /// The link's MTU is too small for the smallest path MTU.
     #[error(
         "the interface {name} carries {link_mtu} bytes: fewer than the smallest MTU and its headers, 336"
     )]
     Short {
-        /// Its name.
+        /// Name of the interface.
         name: String,
-        /// How long a packet is.
+        /// MTU of the link in bytes.
         link_mtu: u32,
     },
-    /// The system does not tell.
+    /// A system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Interface {
-    /// The interface of this name, or the only one that is up and has an IPv4 address.
+    /// Finds the interface with this name, or the only one that is up and has an IPv4 address.
     ///
     /// # Errors
-    /// [`InterfaceError`]: there is none, or it cannot be used.
+    /// [`InterfaceError`], if there is none or it cannot be used.
     pub fn find(name: Option<&str>) -> Result<Self, InterfaceError> {
         let all = datalink::interfaces();
         let found = match name {
@@ -89,7 +89,7 @@ impl Interface {
         })
     }
 
-    /// All IPv4 addresses of this namespace's interfaces, each with its interface's number.
+    /// All IPv4 addresses of this namespace's interfaces, each with its interface's index.
     pub fn addresses() -> Vec<(Ipv4Addr, u32)> {
         let all = datalink::interfaces();
         let addresses = all.iter().flat_map(|interface| {
@@ -102,10 +102,10 @@ impl Interface {
         addresses.collect()
     }
 
-    /// The largest path MTU whose frames it carries.
+    /// The largest path MTU that the link carries.
     ///
     /// # Errors
-    /// [`InterfaceError::Short`]: none.
+    /// [`InterfaceError::Short`], if it carries none.
     pub fn mtu(&self) -> Result<Mtu, InterfaceError> {
         Mtu::for_link(self.link_mtu as usize).ok_or_else(|| InterfaceError::Short {
             name: self.name.clone(),

@@ -1,19 +1,19 @@
-//! RDMA by verbs' words, whoever carries it out.
+//! RDMA in the terms of verbs, independent of the provider.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`provider`] | what all providers have in common: regions, queue pairs, work, completions |
-//! | [`software`] | RoCEv2 in user space: the machines of crate `roce`, over frames |
-//! | [`verbs`] | a device, or the kernel's rxe, by libibverbs |
-//! | [`udp`] | its frames through a UDP socket, for who may not send raw frames |
-//! | [`interface`] | an interface's addresses and MTU |
-//! | [`neighbour`] | the Ethernet address behind an IP address |
-//! | [`open`](mod@open) | which provider it is here, and why |
-//! | [`talk`] | the conversation of two programs beside their queue pairs |
-//! | [`rendezvous`] | how they tell each other their queue pairs: ibv_rc_pingpong's way |
-//! | [`group`] | ranks that carry out collectives |
-//! | [`perftest`] | bandwidths, as perftest measures them |
-//! | [`pingpong`](mod@pingpong) | the test that all RDMA begins with, as ibv_rc_pingpong does it |
+//! | [`provider`] | the interface of all providers: regions, queue pairs, work requests, completions |
+//! | [`software`] | RoCEv2 in user space: the state machines of crate `roce`, over frames |
+//! | [`verbs`] | a device or the kernel's rxe, by libibverbs |
+//! | [`udp`] | RoCEv2 over a UDP socket, for processes that may not send raw frames |
+//! | [`interface`] | addresses and MTU of an interface |
+//! | [`neighbour`] | the Ethernet address of an IP address |
+//! | [`open`](mod@open) | choice of the provider, with its reason |
+//! | [`talk`] | the TCP connection of two programs beside their queue pairs |
+//! | [`rendezvous`] | exchange of queue pairs in ibv_rc_pingpong's protocol |
+//! | [`group`] | ranks that execute collectives |
+//! | [`perftest`] | bandwidth and latency, measured as perftest does |
+//! | [`pingpong`](mod@pingpong) | the basic RDMA test, as ibv_rc_pingpong does it |
 
 mod backlog;
 pub mod group;

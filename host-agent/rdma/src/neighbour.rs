@@ -1,32 +1,32 @@
-//! The Ethernet address behind an IP address: what the kernel has found out by ARP (RFC 826).
+//! The Ethernet address of an IP address, from the kernel's ARP table (RFC 826).
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-/// The kernel's tables of the network namespace that the calling thread is in.
+/// The kernel's tables for the network namespace of the calling thread.
 const ARP: &str = "/proc/thread-self/net/arp";
 const ROUTES: &str = "/proc/thread-self/net/route";
 /// `NTF_COM` of linux/if_arp.h: the entry is complete.
 const COMPLETE: u32 = 0x2;
 /// The discard port (RFC 863).
 const DISCARD: u16 = 9;
-/// Looks, and how long each waits for the answer: the kernel itself asks three times in three seconds.
+/// Number of polls, and their interval: the kernel itself sends three requests in three seconds.
 const LOOKS: u32 = 60;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Why it is not known.
+/// Reason why the address is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
-    /// Nobody has answered.
+    /// No host has answered.
     #[error("nobody on the interface {interface} answers for {ip} (ARP)")]
     Silent {
-        /// Whose address was asked for: the peer, or the router on the way to it.
+        /// Address in the ARP request: the peer, or the router on the path to it.
         ip: Ipv4Addr,
-        /// Where.
+        /// The interface.
         interface: String,
     },
-    /// No route leads there through this interface.
+    /// No route leads to the peer through this interface.
     #[error("no route leads to {ip} through the interface {interface}")]
     Unreachable {
         /// The peer.
@@ -34,15 +34,15 @@ pub enum NeighbourError {
         /// The interface.
         interface: String,
     },
-    /// The system does not tell.
+    /// A system call failed.
     #[error("cannot ask for the Ethernet address of a peer: {0}")]
     Io(#[from] io::Error),
 }
 
-/// The Ethernet address that frames for a peer are sent to. If the kernel does not know it, it is made to ask.
+/// The Ethernet address for frames to a peer. If the kernel does not know it, this call makes the kernel send an ARP request.
 ///
 /// # Errors
-/// [`NeighbourError`]: it is not known in three seconds.
+/// [`NeighbourError`], if the address is not known within three seconds.
 pub fn resolve(interface: &str, peer: Ipv4Addr) -> Result<[u8; 6], NeighbourError> {
     let routes = std::fs::read_to_string(ROUTES)?;
     let hop = next_hop(&routes, interface, peer).ok_or_else(|| NeighbourError::Unreachable {
@@ -54,7 +54,7 @@ pub fn resolve(interface: &str, peer: Ipv4Addr) -> Result<[u8; 6], NeighbourErro
         if let Some(mac) = in_table(&std::fs::read_to_string(ARP)?, interface, hop) {
             return Ok(mac);
         }
-        // A packet to nobody in particular: what matters is the question before it.
+        // The packet itself does not matter: it makes the kernel send an ARP request.
         if asked.is_none() {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             socket.send_to(&[], (hop, DISCARD))?;
@@ -68,7 +68,7 @@ pub fn resolve(interface: &str, peer: Ipv4Addr) -> Result<[u8; 6], NeighbourErro
     })
 }
 
-/// The entry of /proc/net/arp: address, type, flags, Ethernet address, mask, device.
+/// Finds the entry in /proc/net/arp: address, type, flags, Ethernet address, mask, device.
 fn in_table(table: &str, interface: &str, ip: Ipv4Addr) -> Option<[u8; 6]> {
     table.lines().skip(1).find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -84,7 +84,7 @@ fn in_table(table: &str, interface: &str, ip: Ipv4Addr) -> Option<[u8; 6]> {
     })
 }
 
-/// By /proc/net/route (device, destination, gateway, …, mask, all little-endian): the peer itself or the router before it, by
+/// Next hop by /proc/net/route (device, destination, gateway, …, mask, all little-endian): the peer itself or the router, by
 /// the longest mask.
 fn next_hop(routes: &str, interface: &str, peer: Ipv4Addr) -> Option<Ipv4Addr> {
     let routes = routes.lines().skip(1).filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Which provider it is here, and why.
+//! Choice of the provider, with its reason.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::software::{Software, SoftwareOptions};
 use crate::udp::{UdpFrames, made_up_mac};
 use crate::verbs::{At, Installed, Verbs, VerbsError, Wanted};
 
-/// By which way packets come and go.
+/// Transport of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
     /// A device, if there is one; else rings, or pnet, or, without the capability for either, a UDP socket.
@@ -22,9 +22,9 @@ pub enum Way {
     Verbs,
     /// RoCEv2 in user space over rings shared with the kernel.
     Rings,
-    /// The same over pnet's datalink channel.
+    /// RoCEv2 in user space over pnet's datalink channel.
     Pnet,
-    /// The same through a UDP socket: between two programs of this kind only.
+    /// RoCEv2 in user space over a UDP socket, which only other weir programs understand.
     Udp,
 }
 
@@ -43,13 +43,13 @@ impl std::str::FromStr for Way {
     }
 }
 
-/// Why there is no provider.
+/// Reason why no provider can be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The interface.
+    /// The interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// A device.
+    /// The device cannot be used.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// Raw frames are refused.
@@ -57,23 +57,23 @@ pub enum OpenError {
         "cannot send raw frames through {interface}: {source} (CAP_NET_RAW is needed; `udp` needs none, but is for weir only)"
     )]
     Raw {
-        /// Through which interface.
+        /// The interface.
         interface: String,
         /// The system's reason.
         source: io::Error,
     },
-    /// RoCEv2's port is somebody's.
+    /// RoCEv2's UDP port cannot be bound.
     #[error("cannot have UDP port 4791 of {ip}: {source} (who has it? `ss -lunp`)")]
     Port {
-        /// At which address.
+        /// Local address of the port.
         ip: std::net::Ipv4Addr,
         /// The system's reason.
         source: io::Error,
     },
 }
 
-/// Opens an interface, or the only one that there is; by verbs also a device by its name. `seed`: of numbers of queue pairs, PSNs
-/// and keys.
+/// Opens an interface, or the only one that there is; with verbs, also a device by its name. `seed`: seed of queue pair
+/// numbers, PSNs and keys.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -93,7 +93,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
     };
     let interface = match (Interface::find(name), no_device) {
         (Ok(interface), why) => (interface, why),
-        // It may be the name of a device that cannot be used: that one says why.
+        // It may be the name of an unusable device: report that device's error.
         (Err(InterfaceError::Missing(name)), Some(why)) => return Err(refusal(name, why)),
         (Err(error), _) => return Err(error.into()),
     };
@@ -118,7 +118,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
     }
 }
 
-/// No interface has this name, and verbs have said why they have no such device.
+/// The error to report if no interface has this name, and verbs could not open a device with it.
 fn refusal(name: String, why: OpenError) -> OpenError {
     match why {
         OpenError::Verbs(VerbsError::Library(_) | VerbsError::NoDevice) => {
@@ -128,7 +128,7 @@ fn refusal(name: String, why: OpenError) -> OpenError {
     }
 }
 
-/// RoCEv2 in user space over raw frames of an interface: what speaks with all RoCEv2, and with switches.
+/// RoCEv2 in user space over raw frames of an interface, compatible with all RoCEv2 devices and with switches.
 ///
 /// # Errors
 /// [`OpenError`]: there is no fallback.
@@ -173,7 +173,7 @@ fn raw_because(
     Ok(Software::new(frames, options))
 }
 
-/// The device of this name, or that of the interface of this name, or the only one.
+/// Opens the device with this name, the device of the interface with this name, or the only device.
 fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
     let installed = Installed::open()?;
     let wanted = match name {

@@ -1,7 +1,7 @@
-//! Messages to and fro over a reliable connection, as libibverbs' ibv_rc_pingpong does it, and with it.
+//! Messages back and forth over a reliable connection, compatible with libibverbs' ibv_rc_pingpong.
 //!
-//! The client sends first. Who has received the other's message and has its own acknowledged sends the next, until both have sent
-//! and received all.
+//! The client sends first. A side sends its next message when it has received the other's message and its own was
+//! acknowledged, until both have sent and received all messages.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, ling
 use crate::rendezvous::{self, Destination, RendezvousError};
 use crate::talk::{PORT, Talk};
 
-/// What is played. The defaults are ibv_rc_pingpong's.
+/// Options of the test. The defaults are those of ibv_rc_pingpong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Where the other program waits, or this one.
+    /// TCP port of the server.
     pub port: u16,
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub size: u32,
-    /// Messages in each direction.
+    /// Number of messages in each direction.
     pub iterations: u64,
-    /// The path MTU; both sides must have the same.
+    /// Path MTU; both sides must use the same.
     pub mtu: Mtu,
-    /// Receives that are posted at once.
+    /// Number of receives posted at once.
     pub receives: usize,
-    /// What a peer may take for anything at all.
+    /// Maximum time without progress of the peer.
     pub patience: Duration,
 }
 
@@ -43,50 +43,50 @@ impl Default for Options {
     }
 }
 
-/// What came of it.
+/// Result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// This side's queue pair.
+    /// Queue pair of this side.
     pub own: Destination,
-    /// The other's.
+    /// Queue pair of the peer.
     pub peer: Destination,
-    /// In both directions.
+    /// Bytes in both directions together.
     pub bytes: u64,
-    /// From the first message to the last.
+    /// Time from the first message to the last.
     pub took: Duration,
-    /// Messages that did not have the bytes that the other side sends.
+    /// Number of messages with other bytes than the peer sends.
     pub wrong: u64,
-    /// What the queue pair has counted.
+    /// Counters of the queue pair, if the provider has any.
     pub counters: Option<Counters>,
 }
 
-/// Why it did not come to its end.
+/// Reason why the test failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PingpongError {
-    /// This side.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The programs do not meet.
+    /// The two programs did not connect.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
-    /// A message was not sent, or not received.
+    /// A message was not sent or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
-        /// How.
+        /// Status of its completion.
         status: Status,
-        /// Why the queue pair is in the state ERROR.
+        /// Reason why the queue pair is in the state ERROR.
         fault: Option<Fault>,
     },
-    /// Nothing has come for so long.
+    /// Nothing arrived for the allowed time.
     #[error(
         "nothing has come for {patience:?}: {sent} messages sent, {received} received; the other program may have another --mtu, --size or --iterations"
     )]
     Silent {
-        /// For how long.
+        /// The allowed time.
         patience: Duration,
-        /// Messages.
+        /// Messages sent.
         sent: u64,
-        /// Messages.
+        /// Messages received.
         received: u64,
     },
 }
@@ -95,12 +95,12 @@ fn because(fault: Option<&Fault>) -> String {
     fault.map_or(String::new(), |fault| format!(" ({fault})"))
 }
 
-/// What ibv_rc_pingpong fills its buffer with.
+/// The byte that ibv_rc_pingpong fills its buffer with.
 const FILL: u8 = 0x7b;
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 
-/// Plays with a server at `host`, or, without one, waits for a client.
+/// Runs the test with the server at `host`, or waits for a client if there is no host.
 ///
 /// # Errors
 /// [`PingpongError`].
@@ -112,7 +112,7 @@ pub fn pingpong(
     let size = options.size as usize;
     let source = provider.register(size, Access::LOCAL_READ)?;
     provider.put(&source, 0, &vec![FILL; size]);
-    // Apart, so that what has come is seen.
+    // Separate from the source, so that received bytes can be checked.
     let target = match provider.register(size, Access::LOCAL_WRITE) {
         Ok(target) => target,
         Err(error) => {
@@ -162,11 +162,11 @@ struct Game<'a> {
     target: &'a Region,
     options: &'a Options,
     qpn: Qpn,
-    /// Receives.
+    /// Number of posted receives.
     posted: usize,
     sent: u64,
     received: u64,
-    /// What has to happen before the next message is sent: bits of RECEIVE and SEND.
+    /// Completions required before the next message is sent: the bits RECEIVE and SEND.
     awaits: u64,
     wrong: u64,
 }

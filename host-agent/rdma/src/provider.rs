@@ -1,4 +1,4 @@
-//! What all providers have in common, in the words of verbs.
+//! The interface of all providers, in the terms of verbs.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ use roce::{
 use crate::neighbour::NeighbourError;
 use crate::verbs::VerbsError;
 
-/// The address of a port: with RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
+/// Global identifier of a port; for RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
-    /// The IPv4 address in it.
+    /// The IPv4 address that the GID maps, if any.
     pub fn ipv4(self) -> Option<Ipv4Addr> {
         std::net::Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Gid {
     }
 }
 
-/// A string that is no GID.
+/// The string is not a GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a GID is 32 hexadecimal digits")]
 pub struct GidError;
@@ -48,7 +48,7 @@ pub struct GidError;
 impl FromStr for Gid {
     type Err = GidError;
 
-    /// Reads 32 hexadecimal digits: the form in which programs tell each other.
+    /// Reads 32 hexadecimal digits, the form in which programs exchange GIDs.
     fn from_str(text: &str) -> Result<Self, GidError> {
         let is_plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bits = u128::from_str_radix(text, 16).ok().filter(|_| is_plain);
@@ -56,55 +56,55 @@ impl FromStr for Gid {
     }
 }
 
-/// Registered memory. The provider keeps the bytes: a peer may write them at any time.
+/// Registered memory. The provider owns the bytes: a peer may write them at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// For work of this side.
+    /// Key for work requests of this side.
     pub lkey: Key,
-    /// For work of the peer.
+    /// Key for work requests of the peer.
     pub rkey: u32,
-    /// Of the first byte.
+    /// Virtual address of the first byte.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 
-/// What a queue pair is connected with.
+/// Parameters of a queue pair's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// The peer's port.
+    /// GID of the peer's port.
     pub peer: Gid,
-    /// The Ethernet address behind it. `None`: whoever answers for its IP address. A provider that always asks refuses to be told
-    /// ([`ProviderError::PeerMac`]).
+    /// Ethernet address of the peer. `None`: the provider resolves the peer's IP address. A provider that always resolves it
+    /// rejects a given address ([`ProviderError::PeerMac`]).
     pub peer_mac: Option<[u8; 6]>,
-    /// The peer's queue pair.
+    /// Number of the peer's queue pair.
     pub peer_qpn: Qpn,
-    /// The PSN of the peer's first packet.
+    /// PSN of the peer's first packet.
     pub peer_psn: Psn,
-    /// The PSN of this side's first packet.
+    /// PSN of this side's first packet.
     pub psn: Psn,
-    /// The path MTU, the same on both sides.
+    /// Path MTU, the same on both sides.
     pub mtu: Mtu,
-    /// The transport timer's code: T = 4.096 µs · 2^timeout.
+    /// Code of the transport timer: T = 4.096 µs · 2^timeout.
     pub timeout: u8,
-    /// Packets without an answer, at most.
+    /// Maximum number of unacknowledged packets.
     pub window: u32,
-    /// How often a packet is sent again before its work fails, at most 7.
+    /// Number of retransmissions of a packet before its work request fails, at most 7.
     pub retry_count: u8,
-    /// How often after RNR NAKs; 7: for ever.
+    /// Number of retries after RNR NAKs; 7 means unlimited.
     pub rnr_retry: u8,
-    /// READs under way to the peer.
+    /// Maximum number of outstanding READs to the peer.
     pub max_reads: u8,
-    /// READs of the peer under way here.
+    /// Maximum number of outstanding READs of the peer.
     pub max_peer_reads: u8,
-    /// How long the peer waits when no receive is posted, a code of five bits.
+    /// Five-bit code of the time that the peer waits after an RNR NAK.
     pub rnr_timer: u8,
-    /// The class of service, six bits.
+    /// Differentiated services code point, six bits.
     pub dscp: u8,
 }
 
 impl Connection {
-    /// With the time-outs and retries of ibv_rc_pingpong and perftest.
+    /// A connection with the timeouts and retries of ibv_rc_pingpong and perftest.
     pub fn new(peer: Gid, peer_qpn: Qpn, peer_psn: Psn, psn: Psn, mtu: Mtu) -> Self {
         Self {
             peer,
@@ -125,20 +125,20 @@ impl Connection {
     }
 }
 
-/// A connection that is about to be: both ends' queue pairs, and the PSNs of their first packets.
+/// A connection about to be established: both queue pairs, and the PSNs of their first packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// This end.
+    /// Address of this end.
     pub local: Ipv4Addr,
-    /// The other.
+    /// Address of the peer.
     pub peer: Ipv4Addr,
-    /// The queue pair here.
+    /// Queue pair of this end.
     pub qpn: Qpn,
-    /// The queue pair there.
+    /// Queue pair of the peer.
     pub peer_qpn: Qpn,
-    /// Of the first packet from here.
+    /// PSN of the first packet from this end.
     pub psn: Psn,
-    /// Of the first packet from there.
+    /// PSN of the first packet from the peer.
     pub peer_psn: Psn,
 }
 
@@ -155,186 +155,187 @@ impl Opened {
     }
 }
 
-/// Hears of each connection before its queue pair sends or takes anything.
+/// Callback for each connection, before its queue pair sends or receives anything.
 pub type Announce = Box<dyn FnMut(&Opened) + Send>;
 
-/// Why a provider did not do what it was asked for.
+/// Reason why a provider refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// No memory is registered.
+    /// Memory cannot be registered.
     #[error("cannot register {len} bytes: {source}")]
     Register {
-        /// How many.
+        /// Length in bytes.
         len: usize,
-        /// Why.
+        /// Reason.
         source: RegisterError,
     },
-    /// No queue pair is made.
+    /// A queue pair cannot be created.
     #[error("cannot make a queue pair: {0}")]
     Create(#[from] CreateError),
-    /// A queue pair does not change its state.
+    /// A queue pair's state cannot be changed.
     #[error("cannot connect a queue pair: {0}")]
     Modify(#[from] ModifyError),
-    /// Work is not posted.
+    /// A work request cannot be posted.
     #[error("cannot post work: {0}")]
     Post(#[from] PostError),
-    /// The peer has no IPv4 address.
+    /// The peer's GID does not map an IPv4 address.
     #[error("the peer's GID {0} is no IPv4 address: only RoCEv2 over IPv4 is spoken here")]
     NotIpv4(Gid),
-    /// The peer's Ethernet address is not known.
+    /// The peer's Ethernet address cannot be resolved.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
-    /// It finds the peer's Ethernet address itself.
+    /// The provider resolves the peer's Ethernet address itself, so that it cannot be chosen.
     #[error(
         "the peer's Ethernet address cannot be chosen by this way: rings and pnet take it as it is told"
     )]
     PeerMac,
-    /// The path MTU that was asked for is more than the interface carries.
+    /// The requested path MTU exceeds that of the interface.
     #[error("an MTU of {asked} does not fit the interface, which carries {largest}")]
     Mtu {
-        /// Bytes that were asked for.
+        /// Requested path MTU in bytes.
         asked: usize,
-        /// The most.
+        /// Largest path MTU in bytes.
         largest: usize,
     },
-    /// A device.
+    /// The device failed.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
-    /// Frames do not come or go.
+    /// Transmission or reception of frames failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Who carries RDMA out: regions, queue pairs, work, completions.
+/// An RDMA provider: regions, queue pairs, work requests, completions.
 ///
-/// Nothing happens between calls where there is no device: [`poll`](Self::poll) is what receives and sends.
+/// Without a device, nothing happens between calls: [`poll`](Self::poll) does all reception and transmission.
 pub trait Provider {
-    /// For people, in a line: by which way, at which address.
+    /// One line for the user: the transport and the address.
     fn describe(&self) -> String;
 
-    /// This side's port.
+    /// GID of this side's port.
     fn gid(&self) -> Gid;
 
     /// The largest path MTU.
     fn max_mtu(&self) -> Mtu;
 
-    /// Registers so many bytes, all 0.
+    /// Registers `len` bytes, all 0.
     fn register(&mut self, len: usize, access: Access) -> Result<Region, ProviderError>;
 
-    /// Gives a region up. Work that uses it fails.
+    /// Deregisters a region. Work requests that use it fail.
     fn deregister(&mut self, region: &Region);
 
-    /// Copies bytes into a region.
+    /// Copies bytes into a region at an offset.
     ///
     /// # Panics
-    /// If they do not fit, or the region is gone.
+    /// If they do not fit, or the region is deregistered.
     fn put(&mut self, region: &Region, offset: usize, bytes: &[u8]);
 
-    /// Copies bytes out of a region.
+    /// Copies bytes out of a region at an offset.
     ///
     /// # Panics
-    /// If there are not so many, or the region is gone.
+    /// If the range exceeds the region, or the region is deregistered.
     fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]);
 
-    /// Bytes of a region, where the provider can show them: `None` without, and if there are not so many.
+    /// A range of a region, if the provider can lend it: `None` if it cannot, or if the range exceeds the region.
     fn bytes(&self, region: &Region, offset: usize, len: usize) -> Option<&[u8]> {
         let _ = (region, offset, len);
         None
     }
 
-    /// Copies so many bytes from a place of a region to one of another, or of the same.
+    /// Copies `len` bytes between two positions, each given by a region and an offset.
     ///
     /// # Panics
-    /// If there are not so many, they do not fit, or a region is gone.
+    /// If a range exceeds its region, or a region is deregistered.
     fn copy(&mut self, from: (&Region, usize), to: (&Region, usize), len: usize) {
         let mut bytes = vec![0; len];
         self.copy_out(from.0, from.1, &mut bytes);
         self.put(to.0, to.1, &bytes);
     }
 
-    /// Makes a queue pair, in the state INIT: receives can be posted. `access`: what the peer may do through it.
+    /// Creates a queue pair in the state INIT, in which receives can be posted. `access`: operations allowed to the peer.
     fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError>;
 
-    /// Who is to hear of connections from now on, before they are there.
+    /// Sets the callback for new connections, which is called before they are established.
     fn announce(&mut self, announce: Announce);
 
-    /// A PSN to begin with.
+    /// Draws an initial PSN.
     fn draw_psn(&mut self) -> Psn;
 
-    /// RTR and RTS.
+    /// Connects a queue pair: changes its state to RTR, then to RTS.
     fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError>;
 
-    /// Changes how many packets a connected queue pair sends without an answer. Devices have no such limit of their own.
+    /// Sets the maximum number of unacknowledged packets of a connected queue pair. Devices have no such limit, and ignore it.
     fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ProviderError> {
         let _ = (qpn, window);
         Ok(())
     }
 
-    /// Ends a queue pair. What is posted is forgotten.
+    /// Destroys a queue pair, and discards its posted work requests.
     fn destroy(&mut self, qpn: Qpn);
 
-    /// Gives work to a queue pair.
+    /// Posts a work request to the send queue of a queue pair.
     fn post_send(&mut self, qpn: Qpn, request: SendRequest) -> Result<(), ProviderError>;
 
-    /// Gives a queue pair a place for what is sent to it.
+    /// Posts a receive buffer to a queue pair.
     fn post_receive(&mut self, qpn: Qpn, request: ReceiveRequest) -> Result<(), ProviderError>;
 
-    /// Takes what has come, sends what there is, and gives the next completion.
+    /// Processes received packets, sends pending ones, and returns the next completion.
     fn poll(&mut self) -> Result<Option<Completion>, ProviderError>;
 
-    /// Waits until something has come or is due, not longer than `timeout`.
+    /// Waits for at most `timeout` until a packet arrives or a timer is due.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError>;
 
-    /// Sends what was posted and may be sent now. A device does so by itself.
+    /// Sends pending packets that may be sent now. A device does so by itself.
     fn flush(&mut self) -> Result<(), ProviderError> {
         Ok(())
     }
 
-    /// Becomes readable when something has come, for who waits for other things as well; `None`: there is only [`wait`](Self::wait).
+    /// Descriptor that becomes readable when packets arrive, for event loops; `None`: only [`wait`](Self::wait) can wait.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// In how long there is something to do though nothing comes; `None`: never.
+    /// Time until the next timer is due; `None` if there is none.
     fn due(&self) -> Option<Duration> {
         None
     }
 
-    /// Packets that were dropped since the last call because too many waited to be taken; `None` if the system does not tell.
+    /// Number of packets that were dropped because the receive queue was full, since the last call; `None` if the system
+    /// keeps no count.
     fn overflow(&mut self) -> Option<u64> {
         None
     }
 
-    /// Packets that were not sent so far because the link took no more.
+    /// Number of packets so far that were not sent because the link was full.
     fn unsent(&self) -> u64 {
         0
     }
 
-    /// The descriptors that keep it open, for a process that is forked to close.
+    /// Descriptors that keep the provider open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
-    /// Why a queue pair is in the state ERROR.
+    /// Reason why a queue pair is in the state ERROR.
     fn fault(&self, qpn: Qpn) -> Option<Fault>;
 
-    /// The oldest PSN of a queue pair that has no answer, where the provider tells.
+    /// The oldest unacknowledged PSN of a queue pair, if the provider knows it.
     fn unanswered(&self, qpn: Qpn) -> Option<Psn>;
 
-    /// What a queue pair has counted, where the provider tells.
+    /// Counters of a queue pair, if the provider has any.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
 
-    /// A number that grows while a queue pair's peer sends, where the provider tells; other packets may count, too.
+    /// A number that grows while the peer of a queue pair sends, if the provider has one; it may count other packets, too.
     fn arrivals(&self, qpn: Qpn) -> Option<u64> {
         self.counters(qpn).map(|counters| counters.rcvd_pkts)
     }
 }
 
-/// How long a program that has all it wants goes on answering.
+/// Time for which a finished program continues to answer its peer.
 pub const GOODBYE: Duration = Duration::from_millis(200);
 
-/// Does for so long what there is. What a peer sent last may have to be acknowledged again, or refused: a device does so when its
-/// program has ended.
+/// Runs the provider for this time: the peer's last packets may need another acknowledgement or a refusal. A device gives
+/// them even after its program has ended.
 ///
 /// # Errors
 /// As [`Provider::wait`].

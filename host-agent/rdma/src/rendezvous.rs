@@ -1,7 +1,7 @@
-//! How two programs tell each other their queue pairs, as libibverbs' pingpong examples do.
+//! Exchange of queue pairs between two programs, in the protocol of libibverbs' pingpong examples.
 //!
-//! Each message is the text `lid:qpn:psn:gid` in hexadecimal digits and a zero byte, 52 bytes. The client says its own, hears the
-//! server's, and says `done`, which the server waits for: then both are connected.
+//! Each message is the text `lid:qpn:psn:gid` in hexadecimal digits and a zero byte, 52 bytes. The client sends its own,
+//! receives the server's, and sends `done`, for which the server waits: then both are connected.
 
 use roce::{Psn, Qpn};
 
@@ -11,29 +11,29 @@ use crate::talk::{Talk, TalkError};
 const LEN: usize = 52;
 const DONE: &[u8] = b"done\0";
 
-/// A queue pair, as it is told.
+/// A queue pair, as the message describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Destination {
-    /// Of InfiniBand; 0 on Ethernet.
+    /// LID of InfiniBand; 0 on Ethernet.
     pub lid: u16,
-    /// Its number.
+    /// Queue pair number.
     pub qpn: Qpn,
     /// The PSN of its first packet.
     pub psn: Psn,
-    /// Its port.
+    /// GID of its port.
     pub gid: Gid,
 }
 
-/// Why two programs do not meet.
+/// Reason why two programs do not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum RendezvousError {
-    /// The conversation.
+    /// The TCP connection failed.
     #[error(transparent)]
     Talk(#[from] TalkError),
-    /// The other program says something else, or nothing more.
+    /// The other program sent an unexpected message, or closed the connection.
     #[error("the other program's message is not `lid:qpn:psn:gid`: is it ibv_rc_pingpong?")]
     Message,
-    /// It has another kind of address.
+    /// The other program sent no GID.
     #[error(
         "the other program has told no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
     )]
@@ -84,10 +84,10 @@ impl Destination {
     }
 }
 
-/// Tells and hears. `connect` connects the own queue pair: a server's before the client is told that it may begin.
+/// Exchanges the messages. `connect` connects this side's queue pair; a server connects before the client may begin.
 ///
 /// # Errors
-/// [`RendezvousError`], or what `connect` says.
+/// [`RendezvousError`], or the error of `connect`.
 pub fn meet(
     talk: &mut Talk,
     provider: &mut dyn Provider,

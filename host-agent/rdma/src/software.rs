@@ -1,7 +1,7 @@
-//! RoCEv2 in user space: the machines of crate `roce`, over frames.
+//! RoCEv2 in user space: the state machines of crate `roce`, over frames.
 //!
-//! One thread does it all, when it polls: it takes up to a batch of frames, lets timers run, sends what there is, and hands out
-//! completions.
+//! All work happens in the calling thread, in [`poll`](Provider::poll): it receives up to a batch of frames, runs timers,
+//! sends pending packets, and returns completions.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -19,19 +19,19 @@ use roce::{
 use crate::backlog::{Backlog, Look};
 use crate::provider::{Announce, Connection, Gid, Opened, Provider, ProviderError, Region};
 
-/// Frames that are taken, and sent, between two looks at the rest.
+/// Maximum number of frames that are received, or sent, before other work gets its turn.
 const BATCH: usize = 64;
 const REGIONS: usize = 4096;
-/// Addresses of regions begin at a multiple of this, with room between: a peer that goes beyond an end meets nobody's bytes.
+/// Regions begin at multiples of this address distance, so that an access beyond the end of a region meets no other region.
 const SPACING: u64 = 1 << 32;
-/// Looks around at least so often while it waits.
+/// Maximum time of a wait before timers are checked.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The Ethernet address of a peer's IP address.
+/// Resolves a peer's IP address to its Ethernet address.
 pub type Resolve =
     Box<dyn Fn(std::net::Ipv4Addr) -> Result<[u8; 6], crate::neighbour::NeighbourError> + Send>;
 
-/// See the module.
+/// RoCEv2 in user space, over any transport of frames.
 pub struct Software<F> {
     name: String,
     frames: F,
@@ -43,30 +43,30 @@ pub struct Software<F> {
     max_mtu: Mtu,
     origin: Instant,
     buffer: Vec<u8>,
-    /// The last batch was a whole one.
+    /// Whether the last batch was full, so that more frames may wait.
     may_have_more: bool,
     ip: Ipv4Addr,
     announce: Option<Announce>,
 }
 
-/// What it is made with, beside frames.
+/// Options beside the frames.
 pub struct SoftwareOptions {
-    /// For people: by which way frames come and go.
+    /// Name of the transport, for the user.
     pub name: String,
-    /// Its own addresses.
+    /// Ethernet and IPv4 address of this side.
     pub address: Address,
     /// The largest path MTU.
     pub max_mtu: Mtu,
-    /// Of numbers and keys.
+    /// Seed of queue pair numbers, PSNs and keys.
     pub seed: u64,
-    /// UDP's source port of all queue pairs; `None`: hashed, one each.
+    /// UDP source port of all queue pairs; `None`: each has a hashed one.
     pub source_port: Option<u16>,
-    /// How peers are found on Ethernet.
+    /// Resolver for Ethernet addresses of peers.
     pub resolve: Resolve,
 }
 
 impl<F: Frames> Software<F> {
-    /// Without queue pairs.
+    /// A provider without queue pairs.
     pub fn new(frames: F, options: SoftwareOptions) -> Self {
         let config = EndpointConfig {
             max_mtu: options.max_mtu,
@@ -90,7 +90,7 @@ impl<F: Frames> Software<F> {
         }
     }
 
-    /// What all queue pairs have counted, and what was counted of frames for none.
+    /// Sum of the counters of all queue pairs, and of frames that belong to none.
     pub fn all_counters(&self) -> Counters {
         self.endpoint.counters()
     }
@@ -99,18 +99,19 @@ impl<F: Frames> Software<F> {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Takes a batch of frames; whether any came.
+    /// Receives a batch of frames; returns whether any arrived.
     fn receive(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         let (endpoint, memory) = (&mut self.endpoint, &mut self.memory);
         let taken = self.frames.receive_batch(BATCH, &mut |frame| {
-            // What is not for a queue pair is counted.
+            // The endpoint counts frames that belong to no queue pair.
             let _ = endpoint.handle_frame(now_ns, memory, frame);
         })?;
         Ok(taken > 0)
     }
 
-    /// Sends up to a batch of frames, as far as the link's queue has room; whether it was one, and more may wait.
+    /// Sends up to a batch of frames, as far as the link's queue has space; returns whether the batch was full, so that more
+    /// may wait.
     fn send(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         if self
@@ -122,7 +123,7 @@ impl<F: Frames> Software<F> {
         }
         let Backlog { frames, .. } = self.backlog;
         let was_nearly_empty = !self.frames.has_waiting(frames / 4);
-        // A batch for an idle link is no queue, but it waits as one.
+        // A batch for an idle link does not mean a backlog, although it waits like one.
         let (most, mut sent) = (BATCH.min(frames), 0);
         let is_full = loop {
             if sent == most {
@@ -147,7 +148,7 @@ impl<F: Frames> Software<F> {
         Ok(self.may_have_more)
     }
 
-    /// Whether there was a frame.
+    /// Sends one frame; returns whether there was one.
     fn send_one(&mut self, now_ns: u64) -> io::Result<bool> {
         let longest = packet::frame_len(self.max_mtu);
         let (endpoint, memory) = (&mut self.endpoint, &self.memory);
@@ -241,7 +242,7 @@ impl<F: Frames> Provider for Software<F> {
             self.buffer_mut(from.0).copy_within(source, to.1);
             return;
         }
-        // Two regions of one memory: one of them is taken out meanwhile.
+        // The two regions are in one collection: take one of them out for the copy.
         let bytes = std::mem::take(self.buffer_mut(from.0));
         self.buffer_mut(to.0)[target].copy_from_slice(&bytes[source]);
         *self.buffer_mut(from.0) = bytes;
@@ -307,7 +308,7 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn destroy(&mut self, qpn: Qpn) {
-        // One that is not there is gone already.
+        // A queue pair that does not exist is already destroyed.
         let _ = self.endpoint.destroy(qpn);
     }
 

@@ -1,6 +1,6 @@
-//! The conversation beside the queue pairs, over TCP, of two programs that are about to use RDMA.
+//! The TCP connection of two programs beside their queue pairs.
 //!
-//! A device goes on while its program waits for a word. So does this side: while it waits, the provider does what there is.
+//! A device continues to work while its program waits for a message. So does this side: while it waits, the provider runs.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -10,28 +10,28 @@ use roce::Qpn;
 
 use crate::provider::{Provider, ProviderError};
 
-/// The port of libibverbs' examples and of perftest.
+/// TCP port of libibverbs' examples and of perftest.
 pub const PORT: u16 = 18_515;
 
-/// What the provider waits for frames before one looks for a word.
+/// How long the provider waits for frames before the TCP connection is polled.
 const LOOK: Duration = Duration::from_millis(1);
-/// Between two tries to reach the server.
+/// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Why a conversation ends.
+/// Reason why the connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TalkError {
-    /// Nobody is there.
+    /// The server cannot be reached.
     #[error("cannot reach {host}:{port}: {source}")]
     Connect {
-        /// The server's name or address.
+        /// Name or address of the server.
         host: String,
         /// The port.
         port: u16,
         /// The system's reason.
         source: io::Error,
     },
-    /// The port is somebody's.
+    /// The port cannot be bound.
     #[error("cannot listen on port {port}: {source}")]
     Listen {
         /// The port.
@@ -39,31 +39,31 @@ pub enum TalkError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Nobody has come.
+    /// No client has connected.
     #[error("no client in {0:?}")]
     Nobody(Duration),
-    /// It says no word.
+    /// The other program sent no message.
     #[error("the other program says nothing for {0:?}: is it the same test?")]
     Silent(Duration),
-    /// It is gone.
+    /// The other program has closed the connection.
     #[error("the other program is gone: {0}")]
     Gone(#[from] io::Error),
-    /// This side's packets.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// See the module.
+/// TCP connection to the other program.
 pub struct Talk {
     stream: TcpStream,
     is_client: bool,
     patience: Duration,
-    /// As long as its packets come, the other program is not silent.
+    /// Queue pair whose incoming packets show that the other program is alive.
     watched: Option<Qpn>,
 }
 
 impl Talk {
-    /// As client: tries for so long to reach the server.
+    /// Connects as the client: retries for at most `patience`.
     pub fn connect(host: &str, port: u16, patience: Duration) -> Result<Self, TalkError> {
         let deadline = Instant::now() + patience;
         loop {
@@ -81,7 +81,7 @@ impl Talk {
         }
     }
 
-    /// As server: waits for a client.
+    /// Accepts a connection as the server: waits for a client for at most `patience`.
     pub fn accept(port: u16, patience: Duration) -> Result<Self, TalkError> {
         let listen = |source| TalkError::Listen { port, source };
         let listener = TcpListener::bind(("0.0.0.0", port)).map_err(listen)?;
@@ -111,17 +111,17 @@ impl Talk {
         })
     }
 
-    /// Whoever sends packets to this queue pair is not silent.
+    /// Counts packets to this queue pair as activity of the other program.
     pub fn watch(&mut self, qpn: Qpn) {
         self.watched = Some(qpn);
     }
 
-    /// Whether this side speaks first.
+    /// Whether this side is the client, which sends first.
     pub fn is_client(&self) -> bool {
         self.is_client
     }
 
-    /// A turn: the client speaks first, and the server answers with as many bytes; what the other has said.
+    /// Exchanges messages of equal length: the client sends first, and the server replies. Returns the other side's message.
     pub fn exchange<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,
@@ -136,7 +136,7 @@ impl Talk {
         Ok(theirs)
     }
 
-    /// Says something.
+    /// Sends a message.
     pub fn say(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
         let deadline = Instant::now() + self.patience;
         while !bytes.is_empty() {
@@ -152,7 +152,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Whether the other program has said something, or is gone, that is not read yet.
+    /// Whether a message, or the end of the connection, waits to be read.
     pub fn has_word(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(_) => true,
@@ -160,7 +160,7 @@ impl Talk {
         }
     }
 
-    /// Hears so many bytes.
+    /// Receives a message of `N` bytes.
     pub fn hear<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,

@@ -1,9 +1,9 @@
-//! RoCEv2's packets through a UDP socket, which needs no capability: between two of these only.
+//! RoCEv2 packets over a UDP socket, which needs no capability; both ends must use this transport.
 //!
-//! The ICRC covers IP and UDP headers, which a socket neither shows nor lets one choose. They follow from what both ends know:
-//! a socket that is not connected sends identification 0 where fragments are forbidden, and the source port is the socket's. So
-//! the sender leaves its frame's headers off and the receiver writes them again. A device sends from other ports and is not
-//! understood.
+//! The ICRC covers the IP and UDP headers, which a socket neither shows nor lets the program choose. But both ends can derive
+//! them: an unconnected socket sends identification 0 if fragmentation is forbidden, and the source port is the socket's. So
+//! the sender strips the headers of its frames, and the receiver rebuilds them. A device sends from other source ports, so
+//! its packets fail.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -21,10 +21,10 @@ use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
 
 use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_network_headers};
 
-/// What the kernel keeps for us in each direction, if it lets us: some windows.
+/// Requested kernel buffer in each direction in bytes: several windows.
 const BUFFER: usize = 4 << 20;
 
-/// Frames with made-up Ethernet addresses, through a socket at RoCEv2's port.
+/// Frames with derived Ethernet addresses, over a socket at RoCEv2's port.
 pub struct UdpFrames {
     socket: OwnedFd,
     own: Ipv4Addr,
@@ -33,17 +33,17 @@ pub struct UdpFrames {
     unsent: u64,
 }
 
-/// The Ethernet address that the host with this IP address has here.
+/// The Ethernet address that this transport assigns to an IP address.
 pub fn made_up_mac(ip: Ipv4Addr) -> [u8; 6] {
     let [a, b, c, d] = ip.octets();
     [0x02, 0, a, b, c, d]
 }
 
 impl UdpFrames {
-    /// Binds the port at this address.
+    /// Binds RoCEv2's port at this address.
     ///
     /// # Errors
-    /// The address is not this host's, or somebody has the port there.
+    /// If the address is not local, or the port is in use there.
     pub fn open(own: Ipv4Addr) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Inet,
@@ -53,7 +53,7 @@ impl UdpFrames {
         )?;
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
         setsockopt(&socket, sockopt::IpRecvTos, &true)?;
-        // As much as the system allows is enough.
+        // A smaller buffer, as the system allows, is sufficient.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
         let _ = setsockopt(&socket, sockopt::SndBuf, &BUFFER);
         bind(
@@ -69,7 +69,7 @@ impl UdpFrames {
         })
     }
 
-    /// Takes a datagram and puts headers in front of it; the frame's length.
+    /// Receives a datagram, and writes its headers in front of it; returns the frame's length.
     fn take(&mut self) -> io::Result<Option<usize>> {
         let (_, payload) = self.buffer.split_at_mut(NETWORK_LEN);
         let mut parts = [io::IoSliceMut::new(payload)];
@@ -82,7 +82,7 @@ impl UdpFrames {
         let received = match received {
             Ok(received) => received,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-            // A peer's host has said that nobody is there; its silence will tell.
+            // The peer's host reports an unreachable port; timeouts detect the silent peer.
             Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
@@ -136,7 +136,7 @@ impl Frames for UdpFrames {
         );
         match sent {
             Ok(_) => Ok(()),
-            // As on any wire: what does not go is lost.
+            // A datagram that is not sent is lost, as on any wire.
             Err(
                 Errno::EAGAIN
                 | Errno::ENOBUFS

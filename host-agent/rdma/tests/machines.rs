@@ -1,5 +1,5 @@
-//! Against RDMA that nobody here wrote: Debian's kernel with rxe and Debian's programs, in a virtual machine whose network interface
-//! ends in the test's namespace. Skipped by name without QEMU, the machine's image or tap interfaces.
+//! Tests against independent RDMA implementations: Debian's kernel with rxe and Debian's programs, in a virtual machine whose
+//! network interface ends in the test's namespace. Skipped by name without QEMU, the machine's image or tap interfaces.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const HERE: &str = "10.9.0.1";
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A machine whose cable ends in the interface `near` here.
+/// A machine whose cable ends in the interface `near` of this namespace.
 fn machine(test: &str) -> Option<Machine> {
     if !in_namespace(test) {
         return None;
@@ -70,7 +70,7 @@ fn rc_pingpong_passes_in_both_roles() {
             drop(ours);
 
             let mut ours = provider(way);
-            // It does not wait for a server.
+            // The program does not wait for a server, so retry it.
             let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
             let calling = machine.spawn(&until).unwrap();
             let server = pingpong(&mut *ours, None, &options).unwrap();
@@ -89,7 +89,7 @@ fn rc_pingpong_passes_in_both_roles() {
     }
 }
 
-/// A test of ours as client of Debian's program, then as its server: what came of each, and what theirs has printed.
+/// Runs our test as client of Debian's program, then as its server; returns our outcomes and their output.
 fn in_both_roles<T, E: std::fmt::Display>(
     machine: &Machine,
     theirs: &str,
@@ -108,7 +108,7 @@ fn in_both_roles<T, E: std::fmt::Display>(
     let client = (client, printed(serving));
     drop(ours);
     let mut ours = provider(Way::Rings);
-    // It does not wait for a server.
+    // The program does not wait for a server, so retry it.
     let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
     let calling = machine.spawn(&until).unwrap();
     let server = test(&mut *ours, None).unwrap_or_else(failed);
@@ -155,7 +155,7 @@ fn perftest_passes_in_both_roles() {
         let [(client, _), (server, told)] = both;
         assert!(client.measured.unwrap().min > 0.0);
         assert!(server.counters.unwrap().rcvd_pkts > 0);
-        // Its own figures, of as many messages.
+        // Its own figures, for the same number of messages.
         assert!(told.contains(" 2       600"), "{told}");
     }
 }

@@ -1,9 +1,9 @@
-//! What a gigabyte of WRITEs costs between two endpoints in one thread's memory, and what its parts cost alone.
+//! Cost of a gigabyte of WRITEs between two endpoints in one thread, and of its parts.
 //!
 //! `cargo run --release -p roce --example roce_throughput [rounds]`
 //!
-//! A batch of frames goes from the sender's region to frame buffers, and from there to the receiver's region, as a driver over
-//! rings does it. "Copies and framing" is the same with bare copies and headers instead of the two machines.
+//! Batches of frames are copied from the sender's region to frame buffers, and from there to the receiver's region, as a
+//! driver over rings does. "Copies and framing" does the same with bare copies and headers instead of the two state machines.
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
 use std::convert::Infallible;
@@ -20,11 +20,11 @@ use roce::{
 };
 
 const MESSAGE: usize = 1 << 20;
-/// In a round: a gigabyte.
+/// Messages per round: a gigabyte.
 const MESSAGES: u64 = 954;
 const BATCH: usize = 32;
 
-/// A name, and what runs so many messages.
+/// Name of a part, and a function that runs it for a number of messages.
 type Part = (&'static str, fn(u64));
 
 const MTU: usize = 4096;
@@ -38,7 +38,7 @@ fn main() {
         ("two ICRCs", two_crcs),
         ("WRITEs of 1 MiB", write),
     ];
-    // In turns, and the best of each: others use the machine, too.
+    // Alternate the parts and take the best of each, since other processes share the machine.
     let mut best = [f64::MAX; 3];
     for _ in 0..rounds {
         for ((_, run), best) in parts.iter().zip(&mut best) {
@@ -193,7 +193,7 @@ fn copies_and_framing(messages: u64) {
     }
 }
 
-/// What `emit` and `parse` do beyond headers, over frames in the cache.
+/// Cost of `emit` and `parse` beyond headers, over frames in the cache.
 fn two_crcs(messages: u64) {
     let middle = Opcode::from_bits(7).expect("WRITE MIDDLE");
     let header = Header::new(middle, 0xFFFF, Qpn::new(2), Psn::new(0));

@@ -1,10 +1,10 @@
-//! What became of work: completions, in verbs' words, and the queue they wait in.
+//! Completions of work requests, in the terms of verbs, and their queue.
 
 use std::collections::VecDeque;
 
 use crate::Qpn;
 
-/// How work ended: `IBV_WC_*`.
+/// Status of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Status {
     /// `IBV_WC_SUCCESS`.
@@ -13,39 +13,39 @@ pub enum Status {
     /// `IBV_WC_LOC_LEN_ERR`: a message is longer than the receive that was posted for it.
     #[error("local length error")]
     LocalLength,
-    /// `IBV_WC_LOC_QP_OP_ERR`: a device cannot carry the work out as it is.
+    /// `IBV_WC_LOC_QP_OP_ERR`: the device cannot execute the request as posted.
     #[error("local operation error")]
     LocalOperation,
-    /// `IBV_WC_LOC_PROT_ERR`: the local key, address or right is wrong.
+    /// `IBV_WC_LOC_PROT_ERR`: the local key or address is wrong, or the access is not allowed.
     #[error("local protection error")]
     LocalProtection,
-    /// `IBV_WC_WR_FLUSH_ERR`: the queue pair went into the state ERROR before this was done.
+    /// `IBV_WC_WR_FLUSH_ERR`: the queue pair entered the state ERROR before the request completed.
     #[error("flushed")]
     Flushed,
-    /// `IBV_WC_BAD_RESP_ERR`: the peer's answer makes no sense.
+    /// `IBV_WC_BAD_RESP_ERR`: the peer's response is invalid.
     #[error("bad response")]
     BadResponse,
-    /// `IBV_WC_REM_INV_REQ_ERR`: the peer calls the request invalid.
+    /// `IBV_WC_REM_INV_REQ_ERR`: the peer rejected the request as invalid.
     #[error("remote invalid request")]
     RemoteInvalidRequest,
-    /// `IBV_WC_REM_ACCESS_ERR`: the peer's region does not allow it.
+    /// `IBV_WC_REM_ACCESS_ERR`: the peer's region does not allow the access.
     #[error("remote access error")]
     RemoteAccess,
-    /// `IBV_WC_REM_OP_ERR`: the peer has failed.
+    /// `IBV_WC_REM_OP_ERR`: the peer failed.
     #[error("remote operation error")]
     RemoteOperation,
-    /// `IBV_WC_RETRY_EXC_ERR`: no answer, as often as it was tried.
+    /// `IBV_WC_RETRY_EXC_ERR`: no response after all retries.
     #[error("transport retry counter exceeded")]
     RetryExceeded,
-    /// `IBV_WC_RNR_RETRY_EXC_ERR`: the peer has posted no receive, as often as it was asked.
+    /// `IBV_WC_RNR_RETRY_EXC_ERR`: the peer had no receive posted after all retries.
     #[error("RNR retry counter exceeded")]
     RnrRetryExceeded,
-    /// `IBV_WC_GENERAL_ERR`, and what else a device says.
+    /// `IBV_WC_GENERAL_ERR`, and all other codes of devices.
     #[error("general error")]
     General,
 }
 
-/// What work it was: `IBV_WC_*` again.
+/// Kind of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkKind {
     /// `IBV_WC_SEND`.
@@ -56,33 +56,33 @@ pub enum WorkKind {
     Read,
     /// `IBV_WC_RECV`.
     Receive,
-    /// `IBV_WC_RECV_RDMA_WITH_IMM`: a WRITE with immediate has used a receive.
+    /// `IBV_WC_RECV_RDMA_WITH_IMM`: a WRITE with immediate has consumed a receive.
     ReceiveWriteImmediate,
 }
 
 /// A completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// What the caller called the work.
+    /// The caller's identifier of the work request.
     pub wr_id: u64,
-    /// Whose.
+    /// The queue pair.
     pub qpn: Qpn,
-    /// How it ended. All other fields but the two above say something only after success.
+    /// Status. After a failure only the two fields above are valid besides it.
     pub status: Status,
-    /// What it was.
+    /// Kind of the work request.
     pub kind: WorkKind,
     /// Bytes received, written or read.
     pub byte_len: u32,
-    /// Four bytes from the sender, as they came.
+    /// Immediate data of the sender, in network byte order.
     pub immediate: Option<[u8; 4]>,
 }
 
-/// Completions that nobody has polled yet. It never overflows: posting reserves.
+/// Completions that wait to be polled. The queue never overflows, since posting reserves capacity.
 #[derive(Debug)]
 pub struct CompletionQueue {
     queue: VecDeque<Completion>,
     depth: usize,
-    /// Work that is posted: each will complete once at most.
+    /// Number of posted work requests, each of which completes at most once.
     reserved: usize,
 }
 
@@ -95,14 +95,14 @@ impl CompletionQueue {
         }
     }
 
-    /// Whether there is room for one more; if so it is reserved.
+    /// Reserves capacity for one completion; returns `false` if there is none.
     pub(crate) fn reserve(&mut self) -> bool {
         let room = self.queue.len() + self.reserved < self.depth;
         self.reserved += usize::from(room);
         room
     }
 
-    /// The work will not complete: unsignaled, or its queue pair is gone.
+    /// Releases reservations of work requests that will not complete: unsignaled ones, or those of a destroyed queue pair.
     pub(crate) fn release(&mut self, count: usize) {
         debug_assert!(self.reserved >= count);
         self.reserved = self.reserved.saturating_sub(count);

@@ -1,8 +1,8 @@
-//! Counters, under the names that others know: rxe's in `/sys/class/infiniband/*/ports/1/hw_counters`, else mlx5's.
+//! Counters, under established names: rxe's in `/sys/class/infiniband/*/ports/1/hw_counters`, otherwise mlx5's.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a queue pair, or a whole endpoint, has counted.
+        /// Counters of a queue pair, or of a whole endpoint.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
@@ -14,7 +14,7 @@ macro_rules! counters {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
 
-            /// Adds another's.
+            /// Adds the values of another set of counters.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }
@@ -25,11 +25,11 @@ macro_rules! counters {
 counters! {
     /// Packets sent (rxe).
     sent_pkts,
-    /// Packets taken in for a queue pair (rxe).
+    /// Packets received for a queue pair (rxe).
     rcvd_pkts,
-    /// Requests that had been taken before (rxe).
+    /// Requests received again (rxe).
     duplicate_request,
-    /// Requests after a gap (rxe counts the first after each gap, as is done here).
+    /// Requests after a gap; only the first after each gap counts, as in rxe.
     out_of_seq_request,
     /// RNR NAKs received (rxe).
     rcvd_rnr_err,
@@ -37,35 +37,35 @@ counters! {
     send_rnr_err,
     /// NAKs "PSN sequence error" received (rxe).
     rcvd_seq_err,
-    /// ACKs that were merged into a later one (rxe: put off).
+    /// ACKs that were merged into a later one (rxe: deferred).
     ack_deferred,
-    /// Work that ended as `RetryExceeded` (rxe).
+    /// Work requests that failed with `RetryExceeded` (rxe).
     retry_exceeded_err,
-    /// Work that ended as `RnrRetryExceeded` (rxe).
+    /// Work requests that failed with `RnrRetryExceeded` (rxe).
     retry_rnr_exceeded_err,
-    /// Times that a requester went back and sent again: time-outs, NAKs, gaps in READ responses (rxe).
+    /// Times that a requester went back and retransmitted: timeouts, NAKs, gaps in READ responses (rxe).
     completer_retry_err,
-    /// Packets that could not be made because the local region is wrong (rxe).
+    /// Packets that could not be built because the local region is invalid (rxe).
     send_err,
-    /// Always 0: an endpoint sees no link (rxe).
+    /// Always 0: an endpoint does not see the link (rxe).
     link_downed,
     /// Messages sent and acknowledged; on UC: sent (rxe).
     rdma_sends,
     /// Messages received: SENDs and WRITEs with immediate (rxe).
     rdma_recvs,
-    /// Time-outs of the transport timer (mlx5).
+    /// Timeouts of the transport timer (mlx5).
     local_ack_timeout_err,
     /// Gaps in READ responses (mlx5).
     implied_nak_seq_err,
-    /// Requests refused for their key, address or right (mlx5).
+    /// Requests refused for an invalid key, address or access (mlx5).
     resp_remote_access_errors,
     /// Requests refused as invalid (mlx5: `req_remote_invalid_request` counts them at the other end).
     resp_remote_invalid_request,
-    /// READ requests taken (mlx5).
+    /// READ requests accepted (mlx5).
     rx_read_requests,
     /// WRITE messages begun (mlx5).
     rx_write_requests,
-    /// Packets that came with CE (mlx5).
+    /// Packets received with CE (mlx5).
     np_ecn_marked_roce_packets,
     /// CNPs sent (mlx5: `np_cnp_sent`).
     cnp_sent,
@@ -73,23 +73,23 @@ counters! {
     cnp_handled,
     /// Packets with a wrong ICRC (mlx5: `rx_icrc_encapsulated`).
     icrc_errors,
-    /// Packets whose headers are not RoCEv2's, or none that is here.
+    /// Packets whose headers are not RoCEv2's, or use a feature that is not supported here.
     malformed,
     /// Packets for a queue pair that does not exist.
     unknown_qp,
-    /// Packets for a queue pair from somebody who is not its peer.
+    /// Packets for a queue pair from an address that is not its peer's.
     stranger,
     /// Packets of another partition.
     pkey_violations,
-    /// Packets that came in a state that takes none, or for the other transport service.
+    /// Packets received in a state that accepts none, or with an opcode of the other transport service.
     wrong_state,
-    /// Packets whose PSN the connection has not reached, or answers to nothing: of another life, or late.
+    /// Packets with a PSN that the connection has not reached, or responses to nothing: from another generation, or late.
     ghost_pkts,
     /// Packets whose length the MTU does not allow.
     mtu_violations,
-    /// UC: packets dropped because of a gap, or because no receive was posted, or as refused.
+    /// UC: packets dropped because of a gap, a missing receive, or a refusal.
     uc_dropped_pkts,
-    /// Replies for which the responder's queue had no room.
+    /// Replies dropped because the responder's queue was full.
     reply_overflows,
 }
 

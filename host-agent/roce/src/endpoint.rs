@@ -1,6 +1,6 @@
-//! An endpoint: many queue pairs behind one address, one queue of completions.
+//! An endpoint: many queue pairs behind one address, with one completion queue.
 //!
-//! Whoever drives it gives it frames and time, and takes frames, completions and the next point in time out.
+//! Its driver passes it frames and the time, and takes frames, completions and the time of the next timeout from it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,29 +19,29 @@ use crate::qp::{
     RtrAttributes, RtsAttributes, SendRequest, Shared, State,
 };
 
-/// What an endpoint is made with.
+/// Configuration of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndpointConfig {
-    /// Its own addresses; frames for others are not taken.
+    /// Ethernet and IPv4 address of the endpoint, which ignores frames for other addresses.
     pub address: Address,
-    /// From it follow the numbers of queue pairs.
+    /// Seed of the queue pair numbers.
     pub seed: u64,
-    /// The largest path MTU of its queue pairs: frames fit buffers of [`frame_len`](packet::frame_len) of it.
+    /// Largest path MTU of its queue pairs: frames fit buffers of [`frame_len`](packet::frame_len) of it.
     pub max_mtu: Mtu,
-    /// Queue pairs there may be at once.
+    /// Maximum number of queue pairs.
     pub max_qps: usize,
-    /// Completions that may wait, with those of all that is posted.
+    /// Capacity of the completion queue, including reservations for posted work requests.
     pub completions: usize,
-    /// UDP's source port of all queue pairs; `None`: hashed, one each.
+    /// UDP source port of all queue pairs; `None`: each has a hashed one.
     pub source_port: Option<u16>,
-    /// Whether queues on the way may mark packets instead of dropping them.
+    /// Whether packets are ECN-capable, so that queues on the path may mark instead of dropping them.
     pub ecn: bool,
-    /// How CNPs slow a queue pair down; `None`: they do not.
+    /// Reaction of queue pairs to CNPs; `None`: CNPs have no effect.
     pub dcqcn: Option<DcqcnConfig>,
 }
 
 impl EndpointConfig {
-    /// With limits for a host, and DCQCN for 100 Gb/s.
+    /// Limits for a host, and DCQCN for 100 Gb/s.
     pub fn new(address: Address, seed: u64) -> Self {
         Self {
             address,
@@ -56,38 +56,38 @@ impl EndpointConfig {
     }
 }
 
-/// Why there is no queue pair more.
+/// Reason why a queue pair cannot be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
-    /// As many as the limit.
+    /// The maximum number of queue pairs exists.
     #[error("{0} queue pairs are there, as many as there may be")]
     Full(usize),
 }
 
-/// Why a frame was not given to a queue pair. What a queue pair itself does not like it counts.
+/// Reason why a frame did not reach a queue pair. Refusals by a queue pair itself are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Discarded {
-    /// It is no RoCEv2 packet, or a broken one.
+    /// The frame is not a valid RoCEv2 packet.
     #[error(transparent)]
     Packet(#[from] packet::Error),
-    /// It is for another address.
+    /// The frame is for another address.
     #[error("for another address")]
     NotForUs,
-    /// No queue pair has this number (any more).
+    /// No queue pair has this number; it may have been destroyed.
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
     /// The queue pair is not connected.
     #[error("queue pair {0} is not connected")]
     NotConnected(Qpn),
-    /// It comes from another address than the queue pair's peer.
+    /// The source address is not that of the queue pair's peer.
     #[error("not from the peer of queue pair {0}")]
     Stranger(Qpn),
-    /// It is of another partition.
+    /// The packet belongs to another partition.
     #[error("partition {0:#06x} is not the queue pair's")]
     Partition(u16),
 }
 
-/// A node: `Memory` beside it holds the regions.
+/// An endpoint; a separate `Memory` holds its regions.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Shared,
@@ -95,10 +95,10 @@ pub struct Endpoint {
     numbers: ChaCha8Rng,
     qps: Vec<Option<Slot>>,
     by_number: BTreeMap<Qpn, usize>,
-    /// Slots that may have something to send, each once, in turn.
+    /// Slots that may have something to send, each at most once, in turn.
     ready: VecDeque<usize>,
     completions: CompletionQueue,
-    /// Of frames that no queue pair has got, and of queue pairs that are gone.
+    /// Counters of frames without a queue pair, and of destroyed queue pairs.
     counters: Counters,
 }
 
@@ -109,7 +109,7 @@ struct Slot {
 }
 
 impl Endpoint {
-    /// Without queue pairs.
+    /// An endpoint without queue pairs.
     pub fn new(config: EndpointConfig) -> Self {
         Self {
             shared: Shared {
@@ -129,12 +129,12 @@ impl Endpoint {
         }
     }
 
-    /// Its own addresses.
+    /// Ethernet and IPv4 address of the endpoint.
     pub fn address(&self) -> Address {
         self.shared.address
     }
 
-    /// Makes a queue pair, in the state RESET.
+    /// Creates a queue pair in the state RESET.
     pub fn create(&mut self, config: QpConfig) -> Result<Qpn, CreateError> {
         if self.by_number.len() >= self.max_qps {
             return Err(CreateError::Full(self.max_qps));
@@ -161,12 +161,12 @@ impl Endpoint {
         Ok(qpn)
     }
 
-    /// A PSN to begin with: whoever sees packets of an earlier connection cannot guess it.
+    /// Draws an initial PSN that cannot be guessed from packets of earlier connections.
     pub fn draw_psn(&mut self) -> Psn {
         Psn::new(self.numbers.next_u32())
     }
 
-    /// Ends a queue pair. What is posted is forgotten; completions that wait stay.
+    /// Destroys a queue pair. Its posted work requests are discarded; waiting completions remain.
     pub fn destroy(&mut self, qpn: Qpn) -> Result<(), ModifyError> {
         let index = self.by_number.remove(&qpn);
         let index = index.ok_or(ModifyError::UnknownQp(qpn))?;
@@ -189,7 +189,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Changes how many packets a queue pair in RTS sends without an answer. What is under way beyond them stays so.
+    /// Sets the maximum number of unacknowledged packets of a queue pair in RTS. Packets in flight beyond it remain in flight.
     pub fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ModifyError> {
         let index = self.index(qpn).ok_or(ModifyError::UnknownQp(qpn))?;
         if let Some(slot) = &mut self.qps[index] {
@@ -199,7 +199,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// INIT, RTR and RTS at once. Receives that are to be there before the peer's first packet are posted in between.
+    /// Enters INIT, RTR and RTS at once. A caller that needs receives before the peer's first packet posts them in between,
+    /// by [`modify`](Self::modify).
     pub fn connect(
         &mut self,
         qpn: Qpn,
@@ -212,7 +213,7 @@ impl Endpoint {
         self.modify(qpn, Modify::Rts(rts))
     }
 
-    /// Gives work to a queue pair.
+    /// Posts a work request to the send queue of a queue pair.
     pub fn post_send<B: Buffer>(
         &mut self,
         qpn: Qpn,
@@ -227,7 +228,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Gives a queue pair a place for what is sent to it.
+    /// Posts a receive buffer to a queue pair.
     pub fn post_receive<B: Buffer>(
         &mut self,
         qpn: Qpn,
@@ -241,7 +242,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a frame from the network.
+    /// Processes a frame from the network.
     pub fn handle_frame<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -282,7 +283,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Looks at the clock. To be called at [`poll_timeout`](Self::poll_timeout)'s time, or when it pleases.
+    /// Runs timers that are due. To be called at the time of [`poll_timeout`](Self::poll_timeout), or at any other time.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         for index in 0..self.qps.len() {
             let Some(slot) = &mut self.qps[index] else {
@@ -295,17 +296,17 @@ impl Endpoint {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do, or a paced packet may be sent, at the latest. It
-    /// may have passed; who has no room for a frame waits for room instead.
+    /// Latest time at which [`handle_timeout`](Self::handle_timeout) has work to do, or a paced packet may be sent. The time
+    /// may have passed already; a driver without capacity for a frame waits for capacity instead.
     pub fn poll_timeout(&self) -> Option<u64> {
         let slots = self.qps.iter().flatten();
         slots.filter_map(|slot| slot.qp.deadline_ns()).min()
     }
 
-    /// Writes the next frame, if there is one for now; returns its length. Queue pairs take turns.
+    /// Writes the next frame that may be sent now, and returns its length. Queue pairs take turns.
     ///
     /// # Panics
-    /// If the buffer is shorter than a frame of the endpoint's largest MTU may be ([`packet::frame_len`]).
+    /// If the buffer is shorter than the longest frame of the endpoint's largest MTU ([`packet::frame_len`]).
     pub fn poll_transmit<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -339,27 +340,27 @@ impl Endpoint {
         Some(self.qp(qpn)?.state())
     }
 
-    /// Why a queue pair is in the state ERROR.
+    /// Reason why a queue pair is in the state ERROR.
     pub fn fault(&self, qpn: Qpn) -> Option<Fault> {
         self.qp(qpn)?.fault()
     }
 
-    /// The oldest PSN of a queue pair that has no answer.
+    /// The oldest unacknowledged PSN of a queue pair.
     pub fn unanswered(&self, qpn: Qpn) -> Option<Psn> {
         self.qp(qpn)?.unanswered()
     }
 
-    /// The rate at which a queue pair sends, while congestion limits it.
+    /// Rate of a queue pair in bits per second, while congestion limits it; `None` otherwise.
     pub fn rate_bps(&self, qpn: Qpn) -> Option<u64> {
         self.qp(qpn)?.rate_bps()
     }
 
-    /// What a queue pair has counted.
+    /// Counters of a queue pair.
     pub fn qp_counters(&self, qpn: Qpn) -> Option<&Counters> {
         Some(self.qp(qpn)?.counters())
     }
 
-    /// What all queue pairs have counted, those that are gone too, and the endpoint beside them.
+    /// Sum of the counters of all queue pairs, including destroyed ones, and of the endpoint itself.
     pub fn counters(&self) -> Counters {
         let mut sum = self.counters;
         for slot in self.qps.iter().flatten() {
@@ -387,7 +388,7 @@ impl Endpoint {
     }
 }
 
-/// The low 15 bits are the same, and one of the two is a full member (IBA 10.9.3).
+/// Whether the low 15 bits are equal, and at least one side is a full member (IBA 10.9.3).
 fn partitions_meet(ours: u16, theirs: u16) -> bool {
     const FULL: u16 = 0x8000;
     ours & !FULL == theirs & !FULL && (ours | theirs) & FULL != 0

@@ -1,4 +1,4 @@
-//! RoCEv2 in user space, without I/O: packets, and the machines of reliable and unreliable connections (`docs/rdma.md`).
+//! RoCEv2 in user space, without I/O: packets, and the state machines of reliable and unreliable connections (`docs/rdma.md`).
 //!
 //! ```text
 //!  post_send, post_receive ─▶ ┌──────────┐ ─▶ poll_completion
@@ -8,15 +8,15 @@
 //!                                 Memory     regions: the bytes are the driver's
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`packet`] | frames: a view and a value, ICRC |
-//! | [`psn`] | sequence numbers that wrap |
-//! | [`memory`] | regions, keys, rights |
-//! | [`qp`] | queue pairs: requester, responder, states, what is posted |
-//! | [`completion`] | what became of work, in verbs' words |
+//! | [`packet`] | frames as a view and as a value, ICRC |
+//! | [`psn`] | packet sequence numbers, which wrap |
+//! | [`memory`] | regions, keys, access rights |
+//! | [`qp`] | queue pairs: requester, responder, states, work requests |
+//! | [`completion`] | completions, in the terms of verbs |
 //! | [`congestion`] | ECN, CNP, DCQCN |
-//! | [`counters`] | rxe's names, then mlx5's |
+//! | [`counters`] | counters with rxe's names, otherwise mlx5's |
 //! | [`endpoint`] | many queue pairs behind one address |
 //!
 //! Time is nanoseconds from an origin that the caller chooses.
@@ -42,12 +42,12 @@ pub use qp::{
     RtrAttributes, RtsAttributes, SendRequest, State, Work,
 };
 
-/// A queue pair's number, 24 bits.
+/// Number of a queue pair, 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Qpn(u32);
 
 impl Qpn {
-    /// The queue pair with these low 24 bits.
+    /// The number with these low 24 bits.
     pub fn new(bits: u32) -> Self {
         Self(bits & 0xFF_FFFF)
     }

@@ -1,7 +1,7 @@
-//! Registered memory: regions, their keys, and who may do what in them (IBA 10.6).
+//! Registered memory: regions, their keys, and access rights (IBA 10.6).
 //!
-//! A key is a slot's index and a tag that is drawn anew each time the slot is taken: two regions never share a key, and the
-//! key of a region that is gone hits nothing. There is one protection domain: all queue pairs of an endpoint share its
+//! A key consists of a slot's index and a tag that is drawn each time the slot is used: two regions never share a key, and
+//! the key of a deregistered region matches nothing. There is one protection domain: all queue pairs of an endpoint share its
 //! regions, and one key serves as lkey and rkey, as with rxe.
 
 use std::fmt;
@@ -9,13 +9,12 @@ use std::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// The bytes of a region. They belong to the driver; nothing here keeps a reference to them between calls, so they may lie
-/// in memory that others share.
+/// Bytes of a region, owned by the driver. This crate keeps no reference to them between calls, so they may lie in shared memory.
 pub trait Buffer {
-    /// How many bytes.
+    /// Length in bytes.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the buffer has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -69,29 +68,29 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
     }
 }
 
-/// What may be done in a region, or through a queue pair. Reading by this side is always allowed.
+/// Access rights of a region, or of the peer through a queue pair. Local reads are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Access(u8);
 
 impl Access {
-    /// Nothing but reading by this side.
+    /// No access but local reads.
     pub const LOCAL_READ: Self = Self(0);
-    /// Receives and READ responses may be put there.
+    /// Receives and READ responses may be written.
     pub const LOCAL_WRITE: Self = Self(1);
     /// The peer may WRITE.
     pub const REMOTE_WRITE: Self = Self(2);
     /// The peer may READ.
     pub const REMOTE_READ: Self = Self(4);
-    /// Everything.
+    /// All rights.
     pub const ALL: Self = Self(7);
 
-    /// Both.
+    /// The union of both rights.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether this allows all that `other` does.
+    /// Whether these rights include all of `other`.
     pub const fn allows(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -121,39 +120,39 @@ impl fmt::Display for Key {
     }
 }
 
-/// Why a region is not registered.
+/// Reason why a region cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// As many regions as the limit.
+    /// The maximum number of regions is registered.
     #[error("{0} regions are registered, as many as there may be")]
     Full(usize),
-    /// The addresses would go beyond 2⁶⁴.
+    /// The region would extend beyond address 2⁶⁴.
     #[error("{len} bytes from address {address:#x} on end beyond 2^64")]
     Address {
-        /// Where the region was to begin.
+        /// Address of the first byte.
         address: u64,
-        /// Its bytes.
+        /// Length in bytes.
         len: usize,
     },
 }
 
-/// Why bytes of a region are not to be had.
+/// Reason why bytes of a region are not accessible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// No region has this key (any more).
+    /// No region has this key; it may have been deregistered.
     #[error("no region has key {0}")]
     Key(Key),
-    /// Some of the bytes lie outside.
+    /// Some of the bytes lie outside of the region.
     #[error("{len} bytes at {address:#x} are not in the region of key {key}")]
     Range {
         /// The region's key.
         key: Key,
-        /// The first byte.
+        /// Address of the first byte.
         address: u64,
-        /// How many.
+        /// Number of bytes.
         len: u64,
     },
-    /// The region does not allow it.
+    /// The region does not allow this access.
     #[error("the region of key {0} does not allow it")]
     Right(Key),
 }
@@ -167,7 +166,7 @@ struct Region<B> {
 
 #[derive(Debug)]
 struct Slot<B> {
-    /// That of the region, or of the one before.
+    /// Tag of the region, or of the last one in this slot.
     tag: u16,
     region: Option<Region<B>>,
 }
@@ -181,11 +180,11 @@ pub struct Memory<B> {
     tags: ChaCha8Rng,
 }
 
-/// As many regions as keys can tell apart.
+/// Maximum number of regions that keys can distinguish.
 const MAX_REGIONS: usize = 1 << 16;
 
 impl<B: Buffer> Memory<B> {
-    /// No region yet; at most `limit` (and 65,536). Keys follow from the seed.
+    /// A memory without regions; at most `limit` of them, and at most 65,536. Keys follow from the seed.
     pub fn new(limit: usize, seed: u64) -> Self {
         Self {
             slots: Vec::new(),
@@ -195,7 +194,7 @@ impl<B: Buffer> Memory<B> {
         }
     }
 
-    /// Registers a buffer whose first byte has this address; addresses are the caller's choice.
+    /// Registers a buffer whose first byte gets this address, which the caller chooses.
     pub fn register(
         &mut self,
         buffer: B,
@@ -232,7 +231,7 @@ impl<B: Buffer> Memory<B> {
         Ok(Key::new(index, slot.tag))
     }
 
-    /// Gives a buffer back; from now on nobody reaches it by this key.
+    /// Deregisters a region and returns its buffer; the key is invalid from now on.
     pub fn deregister(&mut self, key: Key) -> Option<B> {
         self.region(key)?;
         self.free.push(key.index());
@@ -250,7 +249,7 @@ impl<B: Buffer> Memory<B> {
         Some(&mut self.region_mut(key)?.buffer)
     }
 
-    /// Whether all these bytes are in the region and it allows this.
+    /// Checks that all these bytes are in the region, and that it allows this access.
     pub fn check(
         &self,
         key: Key,
@@ -263,7 +262,7 @@ impl<B: Buffer> Memory<B> {
         Ok(())
     }
 
-    /// Copies bytes of a region out. No bytes are always to be had, whatever the key.
+    /// Copies bytes out of a region. A length of zero succeeds with any key.
     pub fn read(
         &self,
         key: Key,
@@ -280,7 +279,7 @@ impl<B: Buffer> Memory<B> {
         Ok(())
     }
 
-    /// Copies bytes into a region: all or none.
+    /// Copies bytes into a region: all or none of them.
     pub fn write(
         &mut self,
         key: Key,
@@ -310,7 +309,7 @@ impl<B: Buffer> Memory<B> {
 }
 
 impl<B: Buffer> Region<B> {
-    /// Where in the buffer the bytes begin.
+    /// Offset of the bytes in the buffer.
     fn offset(
         &self,
         key: Key,
@@ -385,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, keys in use differ, and no key is used again at once.
+        /// In any sequence of registrations, keys in use differ, and no key is reused at once.
         #[test]
         fn keys_never_collide(seed: u64, steps in prop::collection::vec((any::<bool>(), any::<usize>()), 1..200)) {
             let mut memory = Memory::new(8, seed);

@@ -1,4 +1,4 @@
-//! Packet sequence numbers: 24 bits that wrap (IBA 9.7.2), and the 64-bit positions they stand for inside.
+//! Packet sequence numbers: 24 bits that wrap (IBA 9.7.2), and the 64-bit positions that they stand for.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ const BITS: u32 = 24;
 const MASK: u32 = (1 << BITS) - 1;
 const HALF: u32 = 1 << (BITS - 1);
 
-/// A packet sequence number as it stands in a packet.
+/// A packet sequence number as in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Psn(u32);
 
 impl Psn {
-    /// The number of these low 24 bits.
+    /// The number with these low 24 bits.
     pub fn new(bits: u32) -> Self {
         Self(bits & MASK)
     }
@@ -21,8 +21,8 @@ impl Psn {
         self.0
     }
 
-    /// How far this is after `other`; negative: before it. The two are less than half the numbers apart, or this guesses
-    /// wrong: nobody may have more than 2²³ packets under way.
+    /// Distance from `other` to this number; negative if this number is before it. The true distance must be less than 2²³,
+    /// which limits the packets in flight, or the result is wrong.
     pub fn after(self, other: Self) -> i32 {
         let distance = self.0.wrapping_sub(other.0) & MASK;
         if distance < HALF {
@@ -39,23 +39,23 @@ impl fmt::Display for Psn {
     }
 }
 
-/// A packet's place in everything that one direction of a connection ever sends. It does not wrap, so the machines compare
-/// plainly; packets carry its low 24 bits. The first packet's place is its PSN.
+/// Position of a packet among all packets of one direction of a connection. It does not wrap, so positions compare plainly;
+/// packets carry its low 24 bits. The first packet's position is its PSN plus 2²⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(u64);
 
 impl Place {
-    /// Where a connection begins. One turn is left before it, for packets of another life that are "earlier".
+    /// Position of the first packet. One cycle of PSNs is left before it, for packets of another generation that seem earlier.
     pub fn first(psn: Psn) -> Self {
         Self((1 << BITS) + u64::from(psn.0))
     }
 
-    /// What a packet at this place carries.
+    /// PSN of the packet at this position.
     pub fn psn(self) -> Psn {
         Psn::new(self.0 as u32)
     }
 
-    /// The place nearest to this one that `psn` may mean.
+    /// The position nearest to this one that has this PSN.
     pub fn near(self, psn: Psn) -> Self {
         Self(
             self.0
@@ -63,19 +63,19 @@ impl Place {
         )
     }
 
-    /// So many packets later.
+    /// The position `packets` later.
     #[must_use]
     pub fn plus(self, packets: u64) -> Self {
         Self(self.0 + packets)
     }
 
-    /// The place before.
+    /// The previous position.
     #[must_use]
     pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// How many packets lie from `earlier` to before this; 0 if it is not earlier.
+    /// Number of packets from `earlier` to just before this position; 0 if it is not earlier.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

@@ -1,6 +1,6 @@
-//! While messages pass, lost packets among them, an endpoint allocates nothing.
+//! An endpoint allocates nothing while messages are transferred, also with lost packets.
 //!
-//! A program of its own: its allocator counts what all threads allocate.
+//! A separate test binary, since its allocator counts the allocations of all threads.
 
 use roce::packet::{Address, MAX_FRAME_LEN, Mtu, Service};
 use roce::{
@@ -13,7 +13,7 @@ use test_support::allocations;
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 const LEN: u32 = 20_000;
-/// One frame in so many is lost.
+/// One of this many frames is lost.
 const LOST: u64 = 61;
 
 struct Side {
@@ -59,7 +59,7 @@ fn connected() -> [Side; 2] {
     sides
 }
 
-/// Posts a SEND, a WRITE and a READ, and runs until all are done.
+/// Posts a SEND, a WRITE and a READ, and runs until all have completed.
 fn pass_messages(sides: &mut [Side; 2], now_ns: &mut u64, frames: &mut u64, buffer: &mut [u8]) {
     let remote = Remote {
         address: 0,
@@ -150,7 +150,7 @@ fn messages_allocate_nothing() {
             pass_messages(&mut sides, &mut now_ns, &mut frames, &mut buffer);
         }
     };
-    // Queues grow to what they hold.
+    // The first pass lets queues grow to their final size.
     pass();
     let before = allocations::count();
     pass();

@@ -17,19 +17,20 @@ use crate::train::{PARAMETERS, Recipe};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// What every agent of a job must be told alike.
+/// Settings that must be equal at all agents of a job.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct JobArgs {
     /// Number of the job.
     #[arg(long, default_value_t = 1)]
     pub job: u16,
-    /// How many workers there are.
+    /// Number of workers.
     #[arg(long)]
     pub workers: u16,
-    /// How many chunks a worker may have under way; a power of two.
+    /// Maximum number of a worker's chunks in flight; a power of two.
     #[arg(long, default_value_t = 16)]
     pub window: u32,
-    /// Number of the first chunk. A job that follows another of the same number on the same switch begins after it.
+    /// Number of the first chunk. A job that reuses the number of an earlier job on the same switch begins after that job's
+    /// chunks.
     #[arg(long, default_value_t = 0)]
     pub first_chunk: u32,
     #[command(flatten)]
@@ -54,19 +55,19 @@ impl JobArgs {
     }
 }
 
-/// When to send again, and when to give up.
+/// Retransmission timeouts, and their limit.
 #[derive(Debug, Clone, Copy, PartialEq, Args)]
 pub struct RetransmissionArgs {
-    /// No chunk is sent again sooner.
+    /// Minimum timeout of a retransmission.
     #[arg(long, default_value_t = 200, value_name = "MS")]
     pub timeout_floor_ms: u64,
-    /// The timeout before the first answer.
+    /// Timeout until the first round-trip time is measured.
     #[arg(long, default_value_t = 1_000, value_name = "MS")]
     pub timeout_initial_ms: u64,
-    /// A timeout that doubles stops here.
+    /// Maximum timeout: repeated timeouts double it up to this value.
     #[arg(long, default_value_t = 2_000, value_name = "MS")]
     pub timeout_ceiling_ms: u64,
-    /// A worker gives up after so many timeouts of one chunk.
+    /// Number of timeouts of one chunk after which a worker gives up.
     #[arg(long, default_value_t = 10)]
     pub max_timeouts: u32,
 }
@@ -83,13 +84,13 @@ impl RetransmissionArgs {
     }
 }
 
-/// How an agent is connected.
+/// Connection of an agent to the network.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct LinkArgs {
     /// The interface to send and receive on.
     #[arg(long, required_unless_present = "link_fd", value_name = "NAME")]
     pub iface: Option<String>,
-    /// An inherited socket that carries frames, instead of an interface.
+    /// Descriptor of an inherited socket that carries frames, instead of an interface.
     #[arg(long, conflicts_with = "iface", value_name = "NUMBER")]
     pub link_fd: Option<i32>,
     /// This agent's Ethernet address.
@@ -98,16 +99,16 @@ pub struct LinkArgs {
     /// This agent's IPv4 address.
     #[arg(long)]
     pub ip: Ipv4Addr,
-    /// Start only when a line comes on the standard input; further lines are orders.
+    /// Wait for a line on the standard input before the start; further lines are orders.
     #[arg(long)]
     pub wait: bool,
-    /// Show metrics for Prometheus, and what `weir doctor` asks for, at this address: 127.0.0.1:9477, or unix:PATH.
+    /// Serve metrics for Prometheus, and the status for `weir doctor`, at this address: 127.0.0.1:9477, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<Address>,
 }
 
 impl LinkArgs {
-    /// Where this agent is.
+    /// Addresses of this agent.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
             mac: self.mac,
@@ -133,7 +134,7 @@ impl LinkArgs {
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct WorkerArgs {
-    /// Which worker this is, from 0.
+    /// Rank of this worker, from 0.
     #[arg(long)]
     pub rank: u16,
     /// The server's Ethernet address.
@@ -142,10 +143,10 @@ pub struct WorkerArgs {
     /// The server's IPv4 address.
     #[arg(long)]
     pub server_ip: Ipv4Addr,
-    /// The part of the job that a switch sums this worker in, and its number there, where switches sum a part each.
+    /// If each switch sums one part of the job: this worker's part, and its number in the part.
     #[arg(long, value_name = "NUMBER/CHILD", requires = "via")]
     pub part: Option<PlaceInPart>,
-    /// The Ethernet address that its updates go to, by which the switches on their way know them; the server's.
+    /// Destination Ethernet address of the updates, by which the switches of the part recognise them; without, the server's.
     #[arg(long, value_name = "MAC")]
     pub via: Option<Mac>,
     #[command(flatten)]
@@ -156,24 +157,24 @@ pub struct WorkerArgs {
     pub link: LinkArgs,
 }
 
-/// Who sums.
+/// The node that sums the updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ServerMode {
-    /// A switch.
+    /// A switch sums all updates.
     Switch,
-    /// The server itself.
+    /// The server itself sums all updates.
     Direct,
-    /// Switches, a part each, and the server what they have summed.
+    /// Each switch sums one part, and the server sums the parts.
     Parts,
 }
 
-/// Where a worker is in a part of a job: `2/0`.
+/// A worker's position in a part of a job: `2/0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlaceInPart {
     /// The part's number.
     pub number: JobId,
-    /// The number that the switch knows the worker by.
+    /// Number of the worker at the switch.
     pub child: WorkerId,
 }
 
@@ -262,13 +263,13 @@ impl TryFrom<String> for PartOf {
 /// A parameter server.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ServerArgs {
-    /// Who sums.
+    /// The node that sums the updates.
     #[arg(long)]
     pub mode: ServerMode,
-    /// A worker's addresses; repeat in the order of the ranks.
+    /// Addresses of a worker; repeat in the order of the ranks.
     #[arg(long = "peer", value_name = "MAC/IP", required = true)]
     pub peers: Vec<Endpoint>,
-    /// A part that a switch sums; repeat for each.
+    /// A part that a switch sums; repeat for each part.
     #[arg(
         long = "part",
         value_name = "NUMBER:RANKS",
@@ -283,10 +284,10 @@ pub struct ServerArgs {
     pub link: LinkArgs,
 }
 
-/// The run without a network.
+/// The reference run without a network.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ReferenceArgs {
-    /// How many workers are played.
+    /// Number of simulated workers.
     #[arg(long)]
     pub workers: u16,
     #[command(flatten)]

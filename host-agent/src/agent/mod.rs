@@ -1,9 +1,9 @@
 //! Agents: the loops around `aggregation`'s state machines, their arguments and what they print.
 //!
-//! An agent prints one JSON object a line ([`Line`]): `ready` once it can receive, the server `round` after each round, and
-//! `report` at the end. With `--wait` it starts when a line comes on its standard input, so that nobody sends before all
-//! can receive. What comes then are [`Order`]s. Exit status: 0, or 2 with one line on the standard error; 1 where what was
-//! measured is wrong.
+//! An agent prints one JSON object per line ([`Line`]): `ready` once it can receive, at the server `round` after each round,
+//! and `report` at the end. With `--wait` it starts when it reads a line from its standard input, so that no agent sends
+//! before all can receive. Further lines are [`Order`]s. Exit status: 0, or 2 with one line on the standard error; 1 if a
+//! measured result is wrong.
 
 mod args;
 mod orders;
@@ -32,27 +32,27 @@ use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
 use crate::train::reference_run;
 
-/// What an agent is.
+/// Role of an agent.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum AgentCommand {
     /// Train on a shard of the data, and send gradients.
     Worker(WorkerArgs),
     /// Keep the weights, apply summed gradients, answer with the new weights.
     Server(ServerArgs),
-    /// Do the same training in one process, without any network.
+    /// Run the same training in one process, without a network.
     Reference(ReferenceArgs),
-    /// Let processes without capabilities be ranks, through a Unix socket, until SIGTERM.
+    /// Serve ranks to processes without capabilities, over a Unix socket, until SIGTERM.
     Serve(ServeArgs),
-    /// Be a rank of a job whose values the switch sums: give values by a rule, and look whether the sums are right.
+    /// Take part as a rank in a job that the switch sums: submit generated values, and check the sums.
     AllReduce(AllReduceArgs),
-    /// Try and measure RDMA, in perftest's words: over RoCEv2 in user space, with any RDMA at the other end.
+    /// Test and measure RDMA with perftest's options: RoCEv2 in user space or a device, with any RDMA implementation as peer.
     RdmaPerf(RdmaPerfArgs),
-    /// Measure and check collectives over RDMA, in nccl-tests' words: this is one rank.
+    /// Measure and check collectives over RDMA with nccl-tests' options, as one rank.
     CollectivesPerf(CollectivesPerfArgs),
 }
 
 impl AgentCommand {
-    /// Runs it to its end.
+    /// Runs the agent to its end.
     pub fn run(&self) -> ExitCode {
         match self.try_run() {
             Ok(()) => ExitCode::SUCCESS,
@@ -126,7 +126,7 @@ fn print(line: &Line) -> anyhow::Result<()> {
         .context("cannot print")
 }
 
-/// Says that frames can be received, and waits for the start if asked to; what may come then.
+/// Reports that frames can be received, and waits for the start if requested; returns the source of orders.
 fn start(wait: bool) -> anyhow::Result<Orders> {
     print(&Line::Ready)?;
     if !wait {
@@ -140,7 +140,7 @@ fn start(wait: bool) -> anyhow::Result<Orders> {
     Orders::from_standard_input().context("cannot read the standard input")
 }
 
-/// Time as the state machines want it.
+/// The time for the state machines.
 struct Clock(Instant);
 
 impl Clock {
@@ -152,9 +152,9 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// How long until a deadline.
+    /// Time until a deadline.
     fn until(&self, deadline_ns: Option<u64>) -> Duration {
-        // Without a deadline too, one looks around now and then.
+        // Without a deadline, poll at this interval.
         const IDLE: Duration = Duration::from_millis(100);
         deadline_ns.map_or(IDLE, |deadline| {
             Duration::from_nanos(deadline.saturating_sub(self.now_ns()))
@@ -162,16 +162,16 @@ impl Clock {
     }
 }
 
-/// Frames taken in a row before anything else is done.
+/// Maximum number of frames that are processed before other work.
 const BURST: usize = 64;
 
-/// Whether the other end of a cable is gone.
+/// Whether the other end of a cable has closed.
 fn is_unplugged(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// Waits for frames and gives each to `handle`: the first for at most `timeout`, then those that are there.
+/// Waits for frames and passes each to `handle`: waits for the first for at most `timeout`, then takes those that have arrived.
 fn receive(
     frames: &mut dyn Frames,
     timeout: Duration,

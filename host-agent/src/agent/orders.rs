@@ -1,4 +1,4 @@
-//! What an agent is told while it runs: a JSON object a line, on the standard input.
+//! Orders to a running agent: one JSON object per line, on the standard input.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -11,52 +11,52 @@ use serde::{Deserialize, Serialize};
 use super::args::{PartOf, PlaceInPart};
 use crate::frames::Mac;
 
-/// So many orders wait at most; who gives more waits.
+/// Maximum number of waiting orders; then the reader blocks.
 const MOST_WAITING: usize = 16;
-/// A line is no longer.
+/// Maximum length of a line in bytes.
 const MOST_BYTES: u64 = 1 << 20;
-/// So often an agent that takes orders looks for them.
+/// Interval at which an agent polls for orders.
 const PACE: Duration = Duration::from_millis(10);
 
-/// One order.
+/// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
-    /// To a server: switches sum these parts from now on. It answers with [`Line::Replanned`](super::Line::Replanned).
+    /// To a server: from now on switches sum these parts. The server answers with [`Line::Replanned`](super::Line::Replanned).
     Replan {
-        /// As `--part` has them.
+        /// Parts, in the form of `--part`.
         parts: Vec<PartOf>,
     },
-    /// To a worker: its updates go another way.
+    /// To a worker: send updates by another route.
     Move {
-        /// As `--part` has it; none if no switch sums them.
+        /// The worker's part, in the form of `--part`; `None` if no switch sums its values.
         #[serde(skip_serializing_if = "Option::is_none")]
         part: Option<PlaceInPart>,
-        /// As `--via` has it.
+        /// Address for its updates, as in `--via`.
         via: Mac,
-        /// From this chunk on; before it, to the server by itself.
+        /// First chunk sent by this route; earlier chunks go directly to the server.
         from: u32,
     },
 }
 
-/// Where orders come from.
+/// Source of orders.
 #[derive(Debug)]
 pub struct Orders {
-    /// `None` once nobody gives any more.
+    /// `None` once the source has ended.
     lines: Option<Receiver<io::Result<String>>>,
 }
 
 impl Orders {
-    /// From nowhere.
+    /// No source.
     #[must_use]
     pub fn none() -> Orders {
         Orders { lines: None }
     }
 
-    /// From the standard input, which nobody else reads.
+    /// The standard input, which nothing else may read.
     pub fn from_standard_input() -> io::Result<Orders> {
         let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
-        // It ends with the input, or with the process.
+        // The thread ends with the input, or with the process.
         thread::Builder::new()
             .name("orders".to_owned())
             .spawn(move || {
@@ -73,7 +73,7 @@ impl Orders {
         })
     }
 
-    /// No longer than this the agent may wait for anything else.
+    /// Limits a wait, so that the agent polls for orders in time.
     pub(super) fn at_most(&self, wait: Duration) -> Duration {
         match self.lines {
             Some(_) => wait.min(PACE),
@@ -99,7 +99,7 @@ impl Orders {
     }
 }
 
-/// A line that is not empty; nothing at the end.
+/// The next line that is not empty; `None` at the end.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     loop {
         let mut line = String::new();
@@ -150,7 +150,7 @@ mod tests {
         }
         assert_eq!(orders.at_most(Duration::MAX), PACE);
         assert_eq!(orders.next().unwrap(), None);
-        // Whoever gave them has gone.
+        // The source has ended.
         assert_eq!(orders.at_most(Duration::MAX), Duration::MAX);
     }
 

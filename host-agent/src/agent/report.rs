@@ -1,4 +1,4 @@
-//! What agents print.
+//! Output of agents.
 
 use aggregation::Sent;
 use aggregation::server::ServerCounters;
@@ -12,71 +12,71 @@ pub enum Line {
     Ready,
     /// The server has applied a round.
     Round(RoundReport),
-    /// The server takes sums of other parts, as it was told to.
+    /// The server now accepts sums of other parts, as ordered.
     Replanned {
-        /// The first chunk of which it does. Workers send those before it to the server by themselves.
+        /// First chunk of the new parts. Workers send earlier chunks directly to the server.
         from: u32,
     },
-    /// The server has applied the first of those chunks, or the last of all.
+    /// The server has applied the first chunk of the new parts, or the last chunk of the job.
     Resumed {
-        /// Which plan's: as it was said in `Replanned`.
+        /// First chunk of the plan, as in `Replanned`.
         from: u32,
-        /// When, in nanoseconds since 1970.
+        /// Time, in nanoseconds since 1970.
         at_ns: u64,
     },
-    /// The end.
+    /// The final report.
     Report(Report),
 }
 
-/// The last line.
+/// The last line of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Report {
-    /// A worker's.
+    /// Report of a worker.
     Worker(WorkerReport),
-    /// The server's.
+    /// Report of the server.
     Server(ServerReport),
-    /// That of the run without a network.
+    /// Report of the run without a network.
     Reference(ReferenceReport),
 }
 
-/// A round.
+/// A round of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundReport {
-    /// Which, from 0.
+    /// Number of the round, from 0.
     pub round: u64,
-    /// How many there will be.
+    /// Total number of rounds.
     pub rounds: u64,
-    /// The fraction of held-out samples that the weights recognise now.
+    /// Fraction of the held-out samples that the weights now classify correctly.
     pub accuracy: f64,
-    /// How long the round took.
+    /// Duration of the round in milliseconds.
     pub wall_ms: f64,
 }
 
-/// What was sent. Bytes are whole Ethernet frames without FCS.
+/// Counters of transmitted frames. Bytes are those of whole Ethernet frames without FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SentReport {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes in those frames.
     pub bytes: u64,
     /// Frames whose chunk had been sent before to the same destination.
     pub retransmitted_frames: u64,
-    /// Their bytes.
+    /// Bytes in those retransmitted frames.
     pub retransmitted_bytes: u64,
 }
 
-/// Of a frame, in front of the aggregation header.
+/// Length of the headers before the aggregation header.
 const HEADERS: u64 = 14 + 20 + 8;
 
-/// What came to a server in frames that brought nothing new, with their headers.
+/// Bytes received by a server in frames that added nothing, with their headers.
 pub(super) fn repeated_bytes(counters: &ServerCounters) -> u64 {
     let frames = counters.again + counters.duplicates + counters.stale;
     counters.repeated_bytes + frames * HEADERS
 }
 
 impl SentReport {
-    /// Adds the headers that each frame has in front.
+    /// Adds the headers of each frame to the bytes.
     pub(crate) fn new(sent: Sent) -> SentReport {
         SentReport {
             frames: sent.frames,
@@ -87,74 +87,74 @@ impl SentReport {
     }
 }
 
-/// What a worker did.
+/// Results of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// Which worker.
+    /// Rank of the worker.
     pub rank: u16,
-    /// The SHA-256 of the weights that it received last.
+    /// SHA-256 of the last received weights.
     pub weights_sha256: String,
-    /// What it sent.
+    /// Frames sent.
     pub sent: SentReport,
     /// Chunks that timed out.
     pub timeouts: u64,
-    /// Chunks sent again because later ones were answered.
+    /// Chunks retransmitted because later ones were answered.
     pub fast_retransmits: u64,
-    /// Answers that came again.
+    /// Answers received again.
     pub duplicates: u64,
-    /// Frames that were for others, or no aggregation frames.
+    /// Frames for others, or that are not aggregation frames.
     pub not_ours: u64,
-    /// Aggregation frames that were broken.
+    /// Invalid aggregation frames.
     pub malformed: u64,
     /// The mean loss of its batch, by round.
     pub losses: Vec<f32>,
-    /// How long each round took.
+    /// Duration of each round in milliseconds.
     pub rounds_ms: Vec<f64>,
-    /// From the start to the end.
+    /// Total duration in milliseconds.
     pub wall_ms: f64,
 }
 
-/// What a server did.
+/// Results of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The SHA-256 of the final weights.
     pub weights_sha256: String,
-    /// The fraction of held-out samples that the final weights recognise.
+    /// Fraction of the held-out samples that the final weights classify correctly.
     pub accuracy: f64,
-    /// What it sent.
+    /// Frames sent.
     pub sent: SentReport,
     /// Chunks applied or agreed on.
     pub completed: u64,
-    /// Frames that asked again.
+    /// Frames that requested an answer again.
     pub again: u64,
-    /// Frames that brought nothing new.
+    /// Frames that added nothing.
     pub duplicates: u64,
-    /// Frames older than what their cell holds.
+    /// Frames older than their cell's owner.
     pub stale: u64,
-    /// Bytes of the last three: whole Ethernet frames without FCS.
+    /// Bytes of the frames in the last three fields: whole Ethernet frames without FCS.
     pub repeated_bytes: u64,
-    /// Frames that were for others, or no aggregation frames.
+    /// Frames for others, or that are not aggregation frames.
     pub not_ours: u64,
-    /// Aggregation frames that were broken.
+    /// Invalid aggregation frames.
     pub malformed: u64,
     /// Answers not sent because the queue was full.
     pub dropped: u64,
-    /// How long each round took.
+    /// Duration of each round in milliseconds.
     pub rounds_ms: Vec<f64>,
-    /// From the start to the end.
+    /// Total duration in milliseconds.
     pub wall_ms: f64,
 }
 
-/// What the run without a network came to.
+/// Results of the run without a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceReport {
     /// The SHA-256 of the final weights.
     pub weights_sha256: String,
-    /// The fraction of held-out samples that the final weights recognise.
+    /// Fraction of the held-out samples that the final weights classify correctly.
     pub accuracy: f64,
     /// The mean loss of the workers' batches, by round.
     pub losses: Vec<f32>,
-    /// From the start to the end.
+    /// Total duration in milliseconds.
     pub wall_ms: f64,
 }
 

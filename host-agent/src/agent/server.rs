@@ -1,4 +1,4 @@
-//! The server's loop: sums in, weights out.
+//! The server's loop: receives sums, sends weights.
 
 use std::net::Ipv4Addr;
 use std::time::{Instant, SystemTime};
@@ -16,7 +16,7 @@ use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
-/// Runs a server to the end of the training; `progress` is told of each round, and of what becomes of orders.
+/// Runs a server to the end of the training; calls `progress` with each round, and with the results of orders.
 pub fn run(
     args: &ServerArgs,
     frames: &mut dyn Frames,
@@ -44,7 +44,7 @@ pub fn run(
     let (mut rounds_ms, mut foreign) = (Vec::new(), 0);
     let mut round_start = Instant::now();
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
-    // The first chunk of other parts, of which no sum has come yet.
+    // First chunk of other parts, until its sum arrives.
     let mut awaited = None;
     loop {
         while let Some(destination) = server.poll_transmit(clock.now_ns(), &mut payload) {
@@ -58,7 +58,7 @@ pub fn run(
             pass_mark(&mut frame, server.mark());
             frames.send(&frame).context("cannot send")?;
         }
-        // After the answers, so that nobody waits for what only a person looks at.
+        // After the answers, so that no worker waits for output that only the user reads.
         let done = rounds_ms.len() as u64;
         if server.application().rounds() > done {
             let wall_ms = round_start.elapsed().as_secs_f64() * 1e3;
@@ -105,7 +105,7 @@ pub fn run(
             frames,
             orders.at_most(watch.at_most(clock.until(server.poll_timeout()))),
             |frame| match open(frame, me) {
-                // What the switch has summed comes in the header of the last of the workers.
+                // A SUM has the header of the UPDATE that completed it.
                 Some(payload) if source(frame).is_some_and(|ip| workers.contains(&ip)) => {
                     server.handle_packet(clock.now_ns(), mark(frame), payload);
                 }
@@ -114,7 +114,7 @@ pub fn run(
         )
         .context("cannot receive");
         match received {
-            // All is applied, and no worker remains that could request a retransmission.
+            // Everything is applied, and no worker remains that could request an answer again.
             Err(error) if is_unplugged(&error) && server.is_closing() => break,
             received => received?,
         }
@@ -139,7 +139,7 @@ pub fn run(
     })
 }
 
-/// Now, in nanoseconds since 1970.
+/// The current time, in nanoseconds since 1970.
 fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
@@ -166,7 +166,7 @@ fn machine(args: &ServerArgs, job: Job, now_ns: u64) -> anyhow::Result<Server<Tr
     })
 }
 
-/// What is done with a sum: its mean moves the weights, and the new weights are the answer.
+/// Application of sums: the mean moves the weights, and the new weights are the answer.
 struct Training {
     sgd: Sgd,
     workers: u16,
@@ -176,7 +176,7 @@ struct Training {
 }
 
 impl Training {
-    /// How many rounds are applied.
+    /// Number of applied rounds.
     fn rounds(&self) -> u64 {
         self.applied / self.chunks_per_round.max(1)
     }

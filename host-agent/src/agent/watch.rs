@@ -1,4 +1,4 @@
-//! What an agent shows of itself, if it was told an address (`--metrics`).
+//! Status of an agent, served at the address in `--metrics`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use anyhow::Context;
 use super::args::LinkArgs;
 use crate::metrics::{Board, Exporter, Status, Waits};
 
-/// So often an agent that shows itself looks whether it is asked.
+/// Interval at which an agent with a status server polls for requests.
 const PACE: Duration = Duration::from_millis(50);
-/// So long an agent is waited for that computes.
+/// Maximum wait for an agent that computes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// An agent's loop calls [`Watch::show`] now and then.
+/// Status server of an agent, whose loop calls [`Watch::show`] now and then.
 pub struct Watch {
     blank: Status,
     job: Job,
@@ -22,7 +22,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Shows, at the address that the arguments name, what is written from now on; nothing if they name none.
+    /// Serves the status at the address in the arguments; does nothing if they have none.
     pub fn start(link: &LinkArgs, job: Job, mut blank: Status) -> anyhow::Result<Watch> {
         blank.interface.clone_from(&link.iface);
         blank.io = Some(
@@ -54,7 +54,7 @@ impl Watch {
         Ok(Watch { blank, job, shown })
     }
 
-    /// No longer than this the agent may wait for anything.
+    /// Limits a wait, so that the agent polls for requests in time.
     pub fn at_most(&self, wait: Duration) -> Duration {
         match self.shown {
             Some(_) => wait.min(PACE),
@@ -62,7 +62,7 @@ impl Watch {
         }
     }
 
-    /// If somebody asks, writes down what the agent counts and what it waits for.
+    /// On request, writes the agent's counters and its unfinished chunk.
     pub fn show(
         &self,
         now_ns: u64,

@@ -1,4 +1,4 @@
-//! The worker's loop: gradient, round, new weights, and again.
+//! The worker's loop: computes a gradient, sums a round, takes the new weights, and repeats.
 
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ pub fn run(
     }
     member.worker.close()?;
     match member.drive() {
-        // The server has left. That is no error, as when closing frames are not answered.
+        // The server has left. As with unanswered closing frames, that is no error.
         Err(error) if is_unplugged(&error) => {}
         closed => closed?,
     }
@@ -107,17 +107,17 @@ struct Member<'a> {
     clock: Clock,
     me: Endpoint,
     server: Endpoint,
-    /// Whom updates are addressed to: the server, or, on Ethernet, who sums them on the way.
+    /// Destination of updates: the server, with the Ethernet address of a switch on the path that sums.
     via: Endpoint,
     orders: Orders,
-    /// Frames that are no aggregation frames for us, or none of the server's.
+    /// Frames that are not aggregation frames for this worker, or not from the server.
     foreign: u64,
     rounds: u64,
     watch: Watch,
 }
 
 impl Member<'_> {
-    /// Drives the worker until the round, or the job, is done.
+    /// Drives the worker until the round, or the job, is finished.
     fn drive(&mut self) -> anyhow::Result<()> {
         let (mut payload, mut frame) = (Vec::new(), Vec::new());
         loop {
@@ -160,7 +160,7 @@ impl Member<'_> {
         }
     }
 
-    /// Whom the frame that was given last is addressed to.
+    /// Destination of the last frame.
     fn to(&self) -> Endpoint {
         match self.worker.is_before_move() {
             true => self.server,

@@ -1,4 +1,4 @@
-//! Which rank it is, and by which way: options, or what a scenario says in the environment.
+//! Settings of the rank and its transport: from options, or from a scenario's environment.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
@@ -13,61 +13,63 @@ use crate::frames::{Endpoint, Io};
 /// `weir-agent all-reduce`
 #[derive(Debug, Clone, Args)]
 pub struct AllReduceArgs {
-    /// The job's number; without, WEIR_JOB.
+    /// Number of the job; without, WEIR_JOB.
     #[arg(long, value_name = "NUMBER")]
     job: Option<u16>,
-    /// Which rank this is, from 0; without, WEIR_RANK.
+    /// This rank, from 0; without, WEIR_RANK.
     #[arg(long, value_name = "NUMBER")]
     rank: Option<u16>,
-    /// How many ranks there are; without, WEIR_RANKS.
+    /// Number of ranks; without, WEIR_RANKS.
     #[arg(long, value_name = "NUMBER")]
     ranks: Option<u16>,
-    /// Chunks that a rank may have under way, a power of two; without, WEIR_WINDOW.
+    /// Maximum number of a rank's chunks in flight, a power of two; without, WEIR_WINDOW.
     #[arg(long, value_name = "NUMBER")]
     window: Option<u32>,
-    /// The rank's number at its switch, how many that one sums, and the topmost; without, WEIR_PLACE, or one switch sums all.
+    /// The rank's number at its switch, and the numbers of children of that switch and of the topmost switch; without,
+    /// WEIR_PLACE, or one switch sums all ranks.
     #[arg(long, value_name = "CHILD/SIBLINGS/TOP")]
     place: Option<String>,
-    /// The job's first chunk: in a switch's cells that another use has left, one beyond them.
+    /// Number of the job's first chunk: on a switch whose cells an earlier job has used, beyond that job's chunks.
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     first_chunk: u32,
-    /// The interface; without, WEIR_INTERFACE, or eth0.
+    /// The network interface; without, WEIR_INTERFACE, or eth0.
     #[arg(short = 'd', long, value_name = "NAME")]
     interface: Option<String>,
-    /// What frames are between this rank and its switch: udp, or rdma (WRITEs over RoCEv2); without, WEIR_TRANSPORT, or udp.
+    /// Transport between this rank and its switch: udp, or rdma (WRITEs over RoCEv2); without, WEIR_TRANSPORT, or udp.
     #[arg(long, value_name = "TRANSPORT")]
     transport: Option<Transport>,
-    /// How frames come and go: auto, rings or pnet.
+    /// Packet I/O: auto, rings or pnet.
     #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
     pub(super) way: Io,
-    /// A rank's addresses; repeat in the order of the ranks. Ranks that know each other tell who is gone, and do without a switch.
+    /// Addresses of a rank; repeat in the order of the ranks. Ranks that know each other report a dead rank, and continue
+    /// without a switch that does not answer.
     #[arg(long = "peer", value_name = "MAC/IP")]
     pub(super) peers: Vec<Endpoint>,
-    /// Values of an operation.
+    /// Number of values per operation.
     #[arg(short = 'n', long, default_value_t = 1 << 20, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     values: u32,
-    /// What is summed: float32 or int32.
+    /// Type of the values: float32 or int32.
     #[arg(long, default_value = "float32", value_name = "TYPE")]
     pub(super) dtype: Dtype,
-    /// Operations, one after the other.
+    /// Number of operations, run one after the other.
     #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) iters: u32,
-    /// Of the values: the same at all ranks, which then know what the sums have to be.
+    /// Seed of the generated values; the same at all ranks, so that each can compute the expected sums.
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub(super) seed: u64,
-    /// Nobody looks whether the sums are right.
+    /// Do not check the sums.
     #[arg(long)]
     pub(super) no_check: bool,
-    /// Seconds that a sum may take.
+    /// Maximum time to wait for the sums of an operation, in seconds.
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) patience: u64,
-    /// The outcome as JSON.
+    /// Print the outcome as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 impl AllReduceArgs {
-    /// The rank.
+    /// Settings of the rank.
     pub(super) fn setup(&self) -> Result<Setup> {
         let values_per_packet = match said("WEIR_VALUES") {
             Some(said) => number("WEIR_VALUES", &said)?,
@@ -111,7 +113,7 @@ impl AllReduceArgs {
         said.unwrap_or_else(|| "eth0".to_owned())
     }
 
-    /// Which, and who says so.
+    /// The transport, and the source of this choice.
     pub(super) fn transport(&self) -> Result<(Transport, &'static str)> {
         if let Some(transport) = self.transport {
             return Ok((transport, "--transport says so"));
@@ -128,13 +130,13 @@ impl AllReduceArgs {
         }
     }
 
-    /// How many values an operation has.
+    /// Number of values per operation.
     pub(super) fn length(&self) -> usize {
         self.values as usize
     }
 }
 
-/// A rank that does not answer the others for so long is gone.
+/// Time without a reply after which a rank is declared dead.
 const GONE_AFTER_NS: u64 = 5_000_000_000;
 
 fn said(name: &str) -> Option<String> {

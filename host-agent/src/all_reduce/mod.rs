@@ -1,10 +1,9 @@
-//! `weir-agent all-reduce`: a rank that gives values by a rule, has them summed by the switch, and looks whether the sums are
-//! right.
+//! `weir-agent all-reduce`: a rank with generated values, which the switch sums, and which checks the sums.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `args.rs` | which rank it is, and by which way: options, or what a scenario says in the environment |
-//! | `values.rs` | what a rank gives, and what the sums have to be |
+//! | `args.rs` | settings of the rank and its transport: from options, or from a scenario's environment |
+//! | `values.rs` | the generated values, and their sums |
 
 mod args;
 mod values;
@@ -24,33 +23,33 @@ use crate::collective::{Config, Member, Place, attach};
 use crate::frames::Endpoint;
 use values::Given;
 
-/// What came of it.
+/// Results of the rank.
 #[derive(Debug, Serialize)]
 struct Report {
     rank: u16,
     ranks: u16,
     job: u16,
     transport: String,
-    /// By which way, and why.
+    /// Transport and backend, with the reason.
     way: String,
     bytes: u64,
     iterations: u32,
-    /// Of each operation.
+    /// Durations of the operations.
     seconds: Vec<f64>,
-    /// This process's processor time in them, user's and system's.
+    /// Processor time of this process during them, user and system.
     processor_s: f64,
-    /// By the machine's clock, which its programs share.
+    /// Times on the machine's clock, which all its processes share.
     begun_s: f64,
     ended_s: f64,
-    /// Values a second and rank, in bits, over all operations.
+    /// Bits of values per second and rank, over all operations.
     bits_per_s: f64,
-    /// Of the last operation's sums, which are the same bits at all ranks.
+    /// SHA-256 of the last operation's sums, which are equal at all ranks.
     sums_sha256: String,
     /// The first 48 bits of it, as a number.
     fingerprint: u64,
-    /// No sum is farther from the exact one than that.
+    /// Error bound of the sums.
     error_bound: f64,
-    /// Sums that are farther; absent if nobody looked.
+    /// Number of sums beyond the bound; absent without a check.
     wrong: Option<u64>,
     frames: u64,
     frames_again: u64,
@@ -60,7 +59,7 @@ struct Report {
 }
 
 impl AllReduceArgs {
-    /// Runs it to its end, and prints what came of it.
+    /// Runs the rank to its end, and prints the results.
     pub fn run(&self) -> Result<()> {
         let setup = self.setup()?;
         let interface = self.interface();
@@ -159,7 +158,7 @@ impl AllReduceArgs {
     }
 }
 
-/// The sums' bits.
+/// SHA-256 of the sums' bits.
 fn digest(sums: &Sums) -> Result<String> {
     let mut hasher = Sha256::new();
     match &sums.values {
@@ -179,7 +178,7 @@ fn digest(sums: &Sums) -> Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a scenario can compare.
+/// A number that a scenario can compare.
 fn fingerprint(sha256: &str) -> Result<u64> {
     let first = sha256.get(..12).context("a digest")?;
     Ok(u64::from_str_radix(first, 16)?)

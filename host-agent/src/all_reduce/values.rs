@@ -1,16 +1,16 @@
-//! What a rank gives, and what the sums have to be: all ranks know all of it by the seed.
+//! Generated values and their sums: all ranks derive both from the seed.
 
 use std::str::FromStr;
 
 use aggregation::rank::{Sums, Values};
 use anyhow::{Result, bail};
 
-/// What is summed.
+/// Element type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
     /// IEEE 754 binary32, in [-1, 1).
     Float32,
-    /// Two's complement, of which sums wrap.
+    /// Two's complement integers, whose sums wrap.
     Int32,
 }
 
@@ -25,19 +25,19 @@ impl FromStr for Dtype {
     }
 }
 
-/// A rule for values.
+/// A rule that generates values.
 #[derive(Debug, Clone, Copy)]
 pub struct Given {
-    /// Of which type.
+    /// Element type.
     pub dtype: Dtype,
-    /// From which they follow.
+    /// Seed of the values.
     pub seed: u64,
-    /// How many.
+    /// Number of values.
     pub length: usize,
 }
 
 impl Given {
-    /// What a rank gives to an operation.
+    /// The values of a rank for an operation.
     pub fn by(&self, rank: u16, operation: u32) -> Values {
         let word = self.words(rank, operation);
         match self.dtype {
@@ -46,12 +46,12 @@ impl Given {
         }
     }
 
-    /// How many sums of an operation are farther from the exact ones than they say.
+    /// Number of sums of an operation that differ from the exact ones by more than the error bound.
     pub fn wrong(&self, sums: &Sums, ranks: u16, operation: u32) -> Result<u64> {
         let words: Vec<_> = (0..ranks).map(|rank| self.words(rank, operation)).collect();
         let wrong = match (&sums.values, self.dtype) {
             (Values::Floats(sums_of), Dtype::Float32) => {
-                // A sum that is no number is not near anything.
+                // A sum that is NaN is not near anything.
                 let is_right = |(at, sum): &(usize, &f32)| {
                     let given = words.iter().map(|word| f64::from(float(word(*at))));
                     let exact: f64 = given.sum();
@@ -77,7 +77,7 @@ impl Given {
     }
 }
 
-/// 24 bits, which binary32 has.
+/// A float from 24 bits, which binary32 represents exactly.
 fn float(word: u32) -> f32 {
     (word >> 8) as f32 / (1 << 23) as f32 - 1.0
 }

@@ -1,4 +1,4 @@
-//! A rank's way to an interface: which transport, and how frames come and go.
+//! Attachment of a rank to an interface: transport and I/O backend.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use crate::connections::announce;
 use crate::frames::{Endpoint, Frames, InterfaceFrames, Io, LinkFault, UDP_PORT};
 use crate::seed::from_system;
 
-/// What a rank's frames are between it and its switch.
+/// Transport of frames between a rank and its switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
@@ -47,30 +47,30 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Why a rank is not attached to an interface.
+/// Reason why a rank cannot be attached to an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// It cannot be opened for raw frames.
+    /// The interface cannot be opened for raw frames.
     #[error("cannot open the interface {interface}: {source}{}", hint(source))]
     Interface {
-        /// Which.
+        /// The interface.
         interface: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// No frame passes it now.
+    /// The link carries no frames now.
     #[error(transparent)]
     Link(#[from] LinkFault),
-    /// It is none for RoCEv2.
+    /// The interface is not usable for RoCEv2.
     #[error(transparent)]
     Unfit(#[from] InterfaceError),
-    /// RoCEv2 over it is refused.
+    /// RoCEv2 cannot be opened on the interface.
     #[error(transparent)]
     Provider(OpenError),
-    /// The system does not say what numbers to begin with.
+    /// The system gives no random seed.
     #[error("cannot read /dev/urandom: {0}")]
     Seed(io::Error),
-    /// The job's frames are not carried so.
+    /// The transport does not support the job.
     #[error(transparent)]
     Carrier(#[from] CollectiveError),
 }
@@ -84,21 +84,21 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// How frames come and go, by what the system allows.
+/// The I/O backend in use.
 #[derive(Debug)]
 pub struct Way {
-    /// By which.
+    /// The backend.
     pub io: Io,
-    /// Why not by rings, where these were wanted.
+    /// Error of the rings, if another backend was chosen because of it.
     pub refused: Option<io::Error>,
-    /// For people, in a line.
+    /// Description for the user, in one line.
     pub told: String,
 }
 
-/// A carrier, whichever it is.
+/// A carrier of any kind.
 pub type AnyCarrier = Box<dyn Carrier + Send>;
 
-/// Attaches a rank that knows its job's ranks.
+/// Attaches a rank whose job's ranks are known.
 pub fn attach(
     interface: &str,
     io: Io,
@@ -116,7 +116,7 @@ pub fn attach(
     Ok((Box::new(Rdma::new(provider, frames, config)?), way))
 }
 
-/// The same before a job's ranks are known.
+/// Attaches a rank before its job's ranks are known.
 pub fn attach_alone(
     interface: &str,
     io: Io,
@@ -156,14 +156,14 @@ fn opened(interface: &str, io: Io) -> Result<(InterfaceFrames, Way), AttachError
     Ok((frames, way))
 }
 
-/// RoCEv2 over a socket of its own: the kernel sorts out which frames are for which.
+/// A RoCEv2 provider over its own socket: the kernel distributes frames between the sockets.
 fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, AttachError> {
     let found = Interface::find(Some(interface))?;
     let seed = from_system().map_err(AttachError::Seed)?;
     let opened = raw(&found, io, seed).map_err(|error| match error {
         OpenError::Interface(error) => error.into(),
         OpenError::Raw { interface, source } => AttachError::Interface { interface, source },
-        // Neither a device nor a socket was asked for.
+        // These errors belong to devices and UDP sockets, which are not used here.
         other => AttachError::Provider(other),
     });
     let mut provider = opened?;

@@ -18,17 +18,17 @@ use super::{
 };
 use crate::frames::Endpoint;
 
-/// So many frames are taken before what they brought about is sent.
+/// Maximum number of received frames that are processed before transmission.
 const BURST: usize = 64;
-/// One that leaves stays no longer than that for others.
+/// Maximum time that a leaving rank stays for other ranks.
 const LINGERING_NS: u64 = 2_000_000_000;
-/// One that leaves looks around so often.
+/// Poll interval of a leaving rank.
 const LINGERING: Duration = Duration::from_millis(20);
-/// One looks around at least so often.
+/// Maximum poll interval.
 const IDLE: Duration = Duration::from_millis(500);
-/// One who waits looks after its interface so often.
+/// Interval of checks of the interface while the rank waits.
 const LINK_NS: u64 = 200_000_000;
-/// An interface that carries nothing for so long is not waited for, where ranks do not say when one of them is gone.
+/// Time after which a dead interface is an error, if ranks have no timeout for dead ranks.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
 pub struct Driver<C> {
@@ -39,20 +39,20 @@ pub struct Driver<C> {
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     origin: Instant,
-    /// Who waits for which operation.
+    /// Receivers of the results, by operation.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
     frame: Vec<u8>,
-    /// When nobody was there any more who could give commands.
+    /// Time at which the last handle that could submit operations was dropped.
     left_ns: Option<u64>,
     received: u64,
-    /// Frames that the kernel dropped; `None` if it does not tell.
+    /// Number of frames that the kernel dropped; `None` if it keeps no count.
     lost: Option<u64>,
-    /// When the interface is looked at again, and since when it carries nothing.
+    /// Time of the next check of the interface, and time since which it carries nothing.
     link_ns: u64,
     faulty_ns: Option<u64>,
-    /// Nobody else on this host is a rank of the job meanwhile.
+    /// Lock that keeps other ranks of the job off this interface of the host.
     _place: Option<Place>,
-    /// For peers whose frames do not arrive.
+    /// Direct contact with peers whose frames do not arrive.
     reach: Option<Reach>,
 }
 
@@ -85,7 +85,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Until the member is dropped, or something fails; then all who wait are told.
+    /// Runs until the member is dropped, or an error occurs, of which all waiting callers are notified.
     pub fn run(mut self) {
         let ended = self.serve().map_err(|error| self.explained(error));
         self.tell();
@@ -93,21 +93,21 @@ impl<C: Carrier> Driver<C> {
         self.shared.board.close();
         if let Err(error) = ended {
             self.shared.lock().failed = Some(error.clone());
-            // The other ranks are told first: who waits here may end the process.
+            // Notify the other ranks first: a waiting caller may end the process.
             let _ = self.transmit();
             for (_, waiting) in self.waiting.drain() {
-                // Who does not wait any more need not be told.
+                // The receiver may have stopped waiting.
                 let _ = waiting.send(Err(error.clone()));
             }
             if matches!(error, CollectiveError::Rank(RankError::Differs { .. })) {
-                // A network that fails now is of no interest any more.
+                // A failure of the network no longer matters.
                 let _ = self.answer_why();
             }
-            // Those that come later are told by their closed channel.
+            // Later callers notice their closed channel.
         }
     }
 
-    /// Others may have lost the word that says why this rank has given up: it is there for a while to say it again.
+    /// Stays for a while to repeat the reason of this rank's failure, since the frame with it may have been lost.
     fn answer_why(&mut self) -> Result<(), CollectiveError> {
         let until_ns = self.now_ns().saturating_add(LINGERING_NS);
         while self.now_ns() < until_ns && self.take_commands() {
@@ -146,7 +146,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Gives up once the interface has carried nothing for as long as a rank may be silent. What is lost meanwhile is mended.
+    /// Fails once the interface has carried nothing for as long as a rank may be silent. Lost frames are retransmitted.
     fn check_link(&mut self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
         if now_ns < self.link_ns || self.left_ns.is_some() {
@@ -160,7 +160,7 @@ impl<C: Carrier> Driver<C> {
         let since_ns = *self.faulty_ns.get_or_insert(now_ns);
         let gone_after_ns = self.config.setup.dead_after_ns;
         let until_ns = since_ns.saturating_add(gone_after_ns.unwrap_or(LINK_PATIENCE_NS));
-        // Who waits for nothing loses nothing.
+        // A rank that waits for nothing loses nothing.
         let waits = self.rank.under_way().is_some();
         match fault.may_pass() && !(waits && now_ns >= until_ns) {
             true => Ok(()),
@@ -168,7 +168,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// To a rank whose own interface carries nothing all others seem to be gone; so do those whose frames the switch drops.
+    /// Replaces an error about dead peers: a dead interface, or a switch that drops frames, makes them seem dead.
     fn explained(&mut self, error: CollectiveError) -> CollectiveError {
         let seems = matches!(
             error,
@@ -193,7 +193,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Whether others may still want, of a rank that sums in the switch's place, what they have missed.
+    /// Whether other ranks may still need sums from this rank, which is a host.
     fn lingers(&mut self) -> bool {
         let now_ns = self.now_ns();
         let since_ns = *self.left_ns.get_or_insert(now_ns);
@@ -204,7 +204,7 @@ impl<C: Carrier> Driver<C> {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// `false` once there is nobody any more who could give any.
+    /// Accepts new operations; returns `false` once nobody can submit any.
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
@@ -229,7 +229,7 @@ impl<C: Carrier> Driver<C> {
 
     fn transmit(&mut self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
-        // What the rank sends before would be late before anybody can answer it.
+        // Frames sent earlier would count as late before the switch can answer them.
         while self.carrier.is_ready()
             && let Some(to) = self.rank.poll_transmit(now_ns, &mut self.frame)
         {
@@ -238,7 +238,7 @@ impl<C: Carrier> Driver<C> {
         self.carrier.flush()
     }
 
-    /// How many frames came.
+    /// Processes received frames; returns their number.
     fn receive(&mut self) -> Result<usize, CollectiveError> {
         let now_ns = self.now_ns();
         let mut taker = Taker {
@@ -253,7 +253,7 @@ impl<C: Carrier> Driver<C> {
         while let Some(event) = self.rank.poll_event() {
             match event {
                 Event::Done { operation, outcome } => {
-                    // Who has its sums finds them counted.
+                    // A caller that has its sums finds them counted.
                     self.tell();
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(outcome.map_err(CollectiveError::from));
@@ -268,7 +268,7 @@ impl<C: Carrier> Driver<C> {
     fn tell(&self) {
         let mut state = self.shared.lock();
         let counters = self.rank.counters();
-        // The switch tells only who asks.
+        // The switch reports missing ranks only in answers to probes.
         let may_stand = state.stands.is_some() || counters.probes > 0;
         state.counters = counters;
         state.foreign = self.carrier.foreign();
@@ -288,7 +288,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Writes down what somebody asks for.
+    /// Writes the status, which an observer has requested.
     fn show(&mut self, failed: Option<String>) {
         if let Some(lost) = self.carrier.overflow() {
             self.lost = Some(self.lost.unwrap_or(0) + lost);
@@ -308,7 +308,7 @@ impl<C: Carrier> Driver<C> {
         });
     }
 
-    /// Until there is a frame, a command, or something is due.
+    /// Waits for a frame, a command or a timer.
     fn wait(&self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
         let due_ns = self.rank.poll_timeout();
@@ -333,7 +333,7 @@ impl<C: Carrier> Driver<C> {
     }
 }
 
-/// The rank, as who takes frames.
+/// Passes received frames to the rank.
 struct Taker<'a> {
     now_ns: u64,
     rank: &'a mut Rank,

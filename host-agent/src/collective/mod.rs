@@ -1,7 +1,7 @@
 //! A rank of an all-reduce, attached to a network: a thread that drives [`aggregation::rank::Rank`] over raw frames, or over RDMA.
 //!
-//! [`Member::all_reduce`] gives values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations are
-//! summed in the order in which they were given, several at a time as far as the window reaches.
+//! [`Member::all_reduce`] passes values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations
+//! are summed in the order of submission, several at a time as far as the window allows.
 
 mod attach;
 mod carrier;
@@ -38,106 +38,106 @@ pub use observer::Observer;
 pub use opening::{open_job, open_job_by};
 pub use place::{Place, PlaceError};
 
-/// What a member needs to know.
+/// Configuration of a member.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The job, and which of its ranks this is.
+    /// Settings of the rank and its job.
     pub setup: Setup,
-    /// Where it is.
+    /// Addresses of the rank.
     pub me: Endpoint,
-    /// Where all ranks are, by number: those who miss each other ask. Empty if [`Setup::dead_after_ns`] is `None`.
+    /// Addresses of all ranks, by number, for communication between ranks. Empty if [`Setup::dead_after_ns`] is `None`.
     pub peers: Vec<Endpoint>,
 }
 
-/// Why an operation has no sums.
+/// Reason why an operation has no sums.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CollectiveError {
-    /// The rank gave up.
+    /// The rank has given up.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// A rank that the others wait for lives: it answers past the switch's guard, and its frames do not arrive.
+    /// A missing rank is alive: it answers by a path that bypasses the switch's guard, but its frames do not arrive.
     #[error(
         "rank {} lives, but frames of this job do not pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
         .rank.0
     )]
     Unheard {
-        /// Which rank.
+        /// The missing rank.
         rank: WorkerId,
         /// The chunk that waits for its values.
         chunk: ChunkId,
     },
-    /// Some rank's values are not finite. All ranks are told so of this operation, and go on with the next.
+    /// Some rank's values are not finite. All ranks get this error for the operation, and continue with the next one.
     #[error(transparent)]
     NonFinite(#[from] NonFinite),
-    /// The operation was not taken.
+    /// The operation was rejected.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// The job did not begin.
+    /// The job could not begin.
     #[error(transparent)]
     Opening(#[from] OpeningError),
     /// The network interface failed.
     #[error("the network interface failed: {0}")]
     Io(Arc<io::Error>),
-    /// No frame passes the network interface, so this rank has left its job.
+    /// The network interface carries no frames, so this rank has left its job.
     #[error("{0}, so this rank can sum nothing")]
     Link(LinkFault),
-    /// The job's frames are not carried by RDMA.
+    /// RDMA does not support the job.
     #[error("the switch sums nothing by RDMA: {0}")]
     NotByRdma(#[from] NotByRdma),
     /// RDMA failed.
     #[error("RDMA failed: {0}")]
     Rdma(Arc<ProviderError>),
-    /// The switch does not know where sums go.
+    /// The switch did not answer the registration of the queue pair.
     #[error(
         "the switch did not answer the registration of queue pair {qpn:#08x} at its {switch:#08x}, {tries} times in {waited_ms} ms: \
          does it sum RoCEv2 for this job, by this port?"
     )]
     Unregistered {
-        /// The rank's.
+        /// Number of the rank's queue pair.
         qpn: u32,
-        /// The switch's.
+        /// Number of the switch's queue pair.
         switch: u32,
-        /// How often it was sent.
+        /// Number of registrations sent.
         tries: u32,
-        /// For how long.
+        /// Total waiting time in milliseconds.
         waited_ms: u64,
     },
-    /// The switch sums for other ranks.
+    /// The switch sums for another set of ranks.
     #[error(
         "the switch sums for other ranks than the {} of this job (it sums for {everyone}): was it told of another number of them?",
         siblings.len()
     )]
     RegisteredAmong {
-        /// As it has answered the registration.
+        /// The switch's children, by its answer to the registration.
         everyone: WorkerSet,
-        /// As the rank was told.
+        /// The switch's children, by the rank's settings.
         siblings: WorkerSet,
     },
-    /// Somebody else on this host is a rank of the job.
+    /// Another process of this host is a rank of the job.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The sums did not come in time.
+    /// The sums did not arrive in time.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
     Timeout {
-        /// How long they were waited for.
+        /// Time that the caller waited.
         waited: Duration,
-        /// What the oldest chunk waits for, as far as the switch has told.
+        /// State of the oldest chunk, as far as the switch has reported it.
         stands: Option<Standing>,
     },
-    /// The same, by a daemon.
+    /// The sums did not arrive in time, at a daemon.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting_there(.waits.as_ref()))]
     Late {
-        /// How long they were waited for.
+        /// Time that the caller waited.
         waited: Duration,
-        /// What the oldest chunk waits for, as far as the daemon has told.
+        /// State of the oldest chunk, as far as the daemon has reported it.
         waits: Option<Waits>,
     },
-    /// What a daemon says.
+    /// Error reported by a daemon.
     #[error("{text}")]
     Agent {
-        /// For programs.
+        /// Kind of the error, for programs.
         kind: crate::serve::Kind,
-        /// For people.
+        /// Description of the error, for the user.
         text: String,
     },
     /// The member was closed.
@@ -145,14 +145,14 @@ pub enum CollectiveError {
     Closed,
 }
 
-/// What an operation that goes on waits for.
+/// State of an unfinished operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
-    /// The oldest chunk under way of which the switch has told anything.
+    /// The oldest chunk in flight that the switch has reported on.
     pub chunk: ChunkId,
-    /// Who has not contributed to it.
+    /// Ranks that have not contributed to it.
     pub misses: WorkerSet,
-    /// When that was told.
+    /// Time of the report.
     pub told: Instant,
 }
 
@@ -185,7 +185,7 @@ fn waiting_there(waits: Option<&Waits>) -> String {
     }
 }
 
-/// Sums that are to come.
+/// Handle of an operation whose sums are to come.
 #[derive(Debug)]
 pub struct Pending {
     sums: Receiver<Result<Sums, CollectiveError>>,
@@ -193,7 +193,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Waits for the sums, but not longer than that.
+    /// Waits for the sums for at most `timeout`.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         match self.sums.recv_timeout(timeout) {
             Ok(sums) => sums,
@@ -206,11 +206,11 @@ impl Pending {
     }
 }
 
-/// What the thread tells of itself.
+/// State that the thread shares with its handles.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// For those who look at it from outside.
+    /// Status for observers outside of the thread.
     board: Board<Seen>,
 }
 
@@ -219,7 +219,7 @@ struct State {
     stands: Option<Standing>,
     counters: RankCounters,
     foreign: u64,
-    /// Why the rank has given up.
+    /// Reason why the rank has given up.
     failed: Option<CollectiveError>,
 }
 
@@ -228,7 +228,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why nothing is summed any more.
+    /// Reason why no further operation is accepted.
     fn closed(&self) -> CollectiveError {
         let failed = self.lock().failed.clone();
         failed.unwrap_or(CollectiveError::Closed)
@@ -241,7 +241,7 @@ struct Command {
     answer: Sender<Result<Sums, CollectiveError>>,
 }
 
-/// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
+/// A rank with its thread. Dropping it ends the thread; unfinished operations are lost.
 #[derive(Debug)]
 pub struct Member {
     setup: Setup,
@@ -254,18 +254,19 @@ pub struct Member {
 }
 
 impl Member {
-    /// What keeps this rank in its job, and its interface open: descriptors that a process which is forked of this one has to
-    /// close, since it is no rank and yet holds them. Beside that it must neither use this nor drop it: the thread is not its own.
+    /// Descriptors that keep this rank in its job, and its interface open. A forked child process must close them, since it
+    /// inherits them without being a rank. The child must neither use nor drop this value: the thread exists only in the parent.
     pub fn descriptors(&self) -> &[RawFd] {
         &self.descriptors
     }
 
-    /// Starts the thread.
+    /// Starts the thread over this transport of frames.
     pub fn start(config: Config, frames: impl Frames + Send + 'static) -> io::Result<Member> {
         Self::start_at(config, frames, None)
     }
 
-    /// The same, and until the thread ends nobody else on this host is a rank of the job by that interface.
+    /// Starts the thread, and holds `place` until it ends, so that no other process of this host is a rank of the job at this
+    /// interface.
     pub fn start_at(
         config: Config,
         frames: impl Frames + Send + 'static,
@@ -276,7 +277,7 @@ impl Member {
         Self::start_by(config, datagrams, place)
     }
 
-    /// The same, whatever carries its frames.
+    /// Starts the thread over any carrier, and holds `place` until it ends.
     pub fn start_by(
         config: Config,
         carrier: impl Carrier + Send + 'static,
@@ -285,7 +286,7 @@ impl Member {
         let (setup, me) = (config.setup, config.me);
         let mut descriptors = carrier.descriptors();
         descriptors.extend(place.as_ref().map(Place::descriptor));
-        // A rank in memory has no place on this host, and no address. Where the port cannot be had peers are not asked.
+        // A rank in memory has no place and no address. If the port is not available, peers are not contacted directly.
         let reach = place.as_ref().and_then(|_| {
             let job = setup.job.id().0;
             Reach::open(job, setup.rank.0, me, &config.peers).ok()
@@ -315,12 +316,12 @@ impl Member {
         })
     }
 
-    /// Gives values to be summed over all ranks.
+    /// Submits values to be summed over all ranks.
     pub fn all_reduce(&self, values: Values) -> Result<Pending, CollectiveError> {
         self.all_reduce_as(values, Reduction::default())
     }
 
-    /// The same, averaged or rounded otherwise.
+    /// Submits values with a reduction, such as an average.
     pub fn all_reduce_as(
         &self,
         values: Values,
@@ -334,7 +335,7 @@ impl Member {
             answer,
         });
         sent.map_err(|_| self.shared.closed())?;
-        // Full only if it was written to 2⁶⁴ times: it wakes then, too.
+        // The write fails only if the counter is full; the thread then wakes, too.
         let _ = self.wake.write(1);
         Ok(Pending {
             sums,
@@ -342,13 +343,13 @@ impl Member {
         })
     }
 
-    /// What was counted so far, and frames that were no aggregation frames for this rank.
+    /// The rank's counters, and the number of received frames that were not aggregation frames for this rank.
     pub fn counters(&self) -> (RankCounters, u64) {
         let state = self.shared.lock();
         (state.counters, state.foreign)
     }
 
-    /// One who looks at this member from another thread, also when it is gone.
+    /// An observer of this member for other threads, which may outlive it.
     pub fn observer(&self) -> Observer {
         Observer::new(
             self.setup,
@@ -364,7 +365,7 @@ impl Drop for Member {
         self.commands = None;
         let _ = self.wake.write(1);
         if let Some(thread) = self.thread.take() {
-            // It does not panic; if it did, there would be nobody left to tell.
+            // The thread does not panic; if it did, nobody could be notified.
             let _ = thread.join();
         }
     }

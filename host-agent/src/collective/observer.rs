@@ -1,4 +1,4 @@
-//! How a member looks from outside.
+//! Observation of a member from other threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::Shared;
 use crate::frames::Endpoint;
 use crate::metrics::{Role, Status, Waits, count_rank, names};
 
-/// So long a member may take to say what it counts: it is woken for that.
+/// Maximum wait for a member's status: the member is woken to write it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What the thread of a member writes down when it is asked.
+/// Status that a member's thread writes on request.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub counters: RankCounters,
@@ -22,12 +22,12 @@ pub(super) struct Seen {
     pub received: u64,
     pub lost: Option<u64>,
     pub unsent: u64,
-    /// What it waits for, and since when.
+    /// The unfinished chunk, and the time since when it waits.
     pub under_way: Option<(UnderWay, Instant)>,
     pub failed: Option<String>,
 }
 
-/// One who looks at a member.
+/// Observer of a member.
 #[derive(Debug, Clone)]
 pub struct Observer {
     setup: Setup,
@@ -51,12 +51,12 @@ impl Observer {
         }
     }
 
-    /// How often the switch has fallen silent, as the member said with its last sum.
+    /// Number of times that the switch fell silent, as of the last finished operation.
     pub fn fallbacks(&self) -> u64 {
         self.shared.lock().counters.fallbacks
     }
 
-    /// What the member counts and waits for now; of one that hangs, or is gone, what it said last.
+    /// Current counters and unfinished chunk of the member; the last known ones if it hangs or has ended.
     pub fn status(&self) -> Status {
         let Setup {
             job, rank, place, ..
@@ -65,7 +65,7 @@ impl Observer {
         status.child = Some((place.child.0, place.siblings));
         status.address = Some(self.me.to_string());
         let wake = || {
-            // Full only if it was written to 2⁶⁴ times: it wakes then, too.
+            // The write fails only if the counter is full; the thread then wakes, too.
             let _ = self.wake.write(1);
         };
         let Some((seen, at)) = self.shared.board.ask(PATIENCE, wake) else {

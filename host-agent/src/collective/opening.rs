@@ -1,4 +1,4 @@
-//! Before a job begins: one rank asks from which chunk number on the switch's cells are free.
+//! Opening of a job: one rank probes the switch for the first chunk number with free cells.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use aggregation::{Destination, Mark};
 use super::{Carrier, CollectiveError, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames};
 
-/// So many frames are taken before what they brought about is looked at.
+/// Maximum number of received frames between checks of the result.
 const BURST: usize = 64;
 
-/// Asks the switch from an endpoint, and gives the job's first chunk, which all ranks are then to be told. It asks from the
-/// chunk on that the job has now.
+/// Probes the switch from an endpoint, beginning at the job's current first chunk. Returns the first chunk to use, which the
+/// caller must announce to all ranks.
 pub fn open_job(
     setup: &Setup,
     me: Endpoint,
@@ -25,7 +25,7 @@ pub fn open_job(
     open_job_by(setup, &mut Datagrams::alone(frames, job, rank, me))
 }
 
-/// The same, whatever carries its frames.
+/// Like [`open_job`], over any carrier.
 pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId, CollectiveError> {
     let Setup {
         job,
@@ -49,7 +49,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
             carrier.send(now, me, &frame)?;
         }
         carrier.flush()?;
-        // An answer may have said that nothing can begin.
+        // An answer may have made the opening fail.
         if let Err(error) = opening.handle_timeout(now_ns()) {
             let fault = carrier.fault();
             return Err(fault.map_or(error.into(), CollectiveError::Link));
@@ -67,7 +67,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
     }
 }
 
-/// Until there is a frame, but not for longer.
+/// Waits for a frame, for at most `timeout`.
 fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
     match frames::wait_readable(carrier.readable(), timeout) {
         Ok(_) => Ok(()),
@@ -75,7 +75,7 @@ fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError
     }
 }
 
-/// The one who asks, as who takes frames.
+/// Passes received frames to the opening.
 struct Taker<'a>(&'a mut Opening);
 
 impl Takes for Taker<'_> {

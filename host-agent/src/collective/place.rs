@@ -1,4 +1,5 @@
-//! One rank of a job on an interface of a host: two would spoil each other's chunks, and to the switch they are one.
+//! Lock of a job on an interface of a host: two ranks there would corrupt each other's chunks, and the switch cannot
+//! distinguish them.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -8,36 +9,36 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
 };
 
-/// The place of a job's rank on an interface, in this network namespace, as long as this lives: an abstract Unix socket of that
-/// name, which ends with the process that has it.
+/// The lock of a job's rank on an interface in this network namespace, held as long as this value lives: an abstract Unix
+/// socket with a derived name, which disappears with its process.
 #[derive(Debug)]
 pub struct Place {
     socket: OwnedFd,
 }
 
-/// Why it cannot be had.
+/// Reason why the lock is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Somebody has it.
+    /// Another process holds the lock.
     #[error(
         "job {job} has a rank on {interface} already{}: two uses of a job at once would spoil each other's sums", by(*.process)
     )]
     Taken {
-        /// Of which job.
+        /// The job.
         job: u16,
-        /// Where.
+        /// The interface.
         interface: String,
-        /// Who, as far as this process can see.
+        /// The process that holds the lock, if this process can see it.
         process: Option<i32>,
     },
-    /// The system does not let one have it.
+    /// The system refused the lock.
     #[error("cannot take the place of a rank of job {job} on {interface}: {}", .errno.desc())]
     Refused {
-        /// Of which job.
+        /// The job.
         job: u16,
-        /// Where.
+        /// The interface.
         interface: String,
-        /// Why.
+        /// The error of the system.
         errno: Errno,
     },
 }
@@ -47,12 +48,12 @@ fn by(process: Option<i32>) -> String {
 }
 
 impl Place {
-    /// The socket's descriptor.
+    /// Descriptor of the socket.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Takes the place, if nobody has it.
+    /// Takes the lock, if it is free.
     pub fn take(interface: &str, job: u16) -> Result<Place, PlaceError> {
         let interface = || interface.to_owned();
         bound(&name(&interface(), job)).map_err(|errno| match errno {
@@ -85,7 +86,7 @@ fn bound(name: &str) -> Result<Place, Errno> {
         socket.as_raw_fd(),
         &UnixAddr::new_abstract(name.as_bytes())?,
     )?;
-    // Nobody is ever accepted: whoever connects reads who listens, and a queue that is full of them tells nothing more.
+    // Connections are never accepted: a client only reads the listener's process number, and a full queue hides it.
     listen(&socket, Backlog::MAXCONN)?;
     Ok(Place { socket })
 }
@@ -95,7 +96,7 @@ fn holder(name: &str) -> Option<i32> {
     let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
     connect(socket.as_raw_fd(), &address).ok()?;
     let id = getsockopt(&socket, PeerCredentials).ok()?.pid();
-    // Of another namespace of processes.
+    // The process is in another PID namespace.
     (id != 0).then_some(id)
 }
 

@@ -1,8 +1,9 @@
-//! Whether a rank lives whose frames do not arrive.
+//! Direct contact with peers whose frames do not arrive.
 //!
-//! A switch may drop a job's frames: after its lease, or from a port that none of its ranks is admitted at. To a rank that is the
-//! silence of a dead peer. So before a rank calls a peer gone it asks it by ordinary UDP, at a port that no switch takes for
-//! aggregation (`docs/protocol.md`, "Ranks ask each other"). The peer's driver thread answers, so a process that is stopped does not.
+//! A switch may drop a job's frames: after its lease, or from a port where none of the job's ranks is admitted. To a rank,
+//! that looks like the silence of a dead peer. So before a rank declares a peer dead, it asks the peer by ordinary UDP, at a
+//! port that no switch takes for aggregation (`docs/protocol.md`, "Ranks ask each other"). The peer's driver thread answers,
+//! so a stopped process does not.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -11,31 +12,32 @@ use std::time::{Duration, Instant};
 
 use crate::frames::Endpoint;
 
-/// A job's port is this one plus its number modulo 256: a host serves several jobs, and no two of a switch are equal in that.
+/// A job's port is this one plus the job's number modulo 256: a host serves several jobs, and no two jobs of a switch are
+/// equal modulo 256.
 const FIRST_PORT: u16 = wire::UDP_PORT + 1;
-/// How long a peer has to answer, and the time between two questions.
+/// Maximum wait for a peer's reply, and interval of questions.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PACE: Duration = Duration::from_millis(100);
-/// Datagrams that are read before the driver does something else.
+/// Maximum number of datagrams that are read before the driver continues.
 const BURST: usize = 64;
 
 const QUESTION: u8 = 1;
 const ANSWER: u8 = 2;
-/// "WE", question or answer, 0, the job, the sender's rank.
+/// Length of a message in bytes: "WE", question or answer, 0, job, sender's rank.
 const LEN: usize = 8;
 
-/// A rank's socket for such questions.
+/// A rank's socket for direct contact.
 #[derive(Debug)]
 pub struct Reach {
     socket: UdpSocket,
     job: u16,
     rank: u16,
-    /// By rank: its address, and when it was last heard here.
+    /// Address of each rank, and time of its last message.
     peers: Vec<(Ipv4Addr, Option<Instant>)>,
 }
 
 impl Reach {
-    /// Opens the socket at the rank's address. Fails if the address is not this host's, or the port is taken.
+    /// Opens the socket at the rank's address. Fails if the address is not local or the port is in use.
     pub fn open(job: u16, rank: u16, me: Endpoint, peers: &[Endpoint]) -> io::Result<Reach> {
         let socket = UdpSocket::bind(SocketAddrV4::new(me.ip, port(job)))?;
         socket.set_nonblocking(true)?;
@@ -48,24 +50,24 @@ impl Reach {
         })
     }
 
-    /// What becomes readable when a peer asks.
+    /// Descriptor that becomes readable when a peer sends a message.
     pub fn readable(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The socket's descriptor.
+    /// Descriptor of the socket.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Answers the peers that have asked, and notes which were heard. A datagram of anybody else is ignored.
+    /// Answers questions of peers, and records the peers that sent messages. Datagrams of other senders are ignored.
     pub fn answer(&mut self) {
         let mut bytes = [0; LEN + 1];
         for _ in 0..BURST {
             let (len, from) = match self.socket.recv_from(&mut bytes) {
                 Ok(came) => came,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // An answer of the system to what was sent before.
+                // An ICMP error about an earlier datagram.
                 Err(_) => continue,
             };
             let Some((kind, rank)) = self.parse(&bytes[..len]) else {
@@ -76,14 +78,14 @@ impl Reach {
                 _ => continue,
             }
             if kind == QUESTION {
-                // One that is lost is asked for again.
+                // If the answer is lost, the peer asks again.
                 let _ = self.socket.send_to(&self.message(ANSWER), from);
             }
         }
     }
 
-    /// Whether a peer lives: it was heard within `lately`, or answers within half a second. All peers are asked, so that each of
-    /// them knows that this rank lives, which may be the first to give up.
+    /// Whether a peer is alive: its last message is at most `lately` old, or it answers within half a second. All peers
+    /// receive the question, so that each of them learns that this rank, which may be the first to give up, is alive.
     pub fn lives(&mut self, rank: u16, lately: Duration) -> bool {
         let begun = Instant::now();
         let mut asked: Option<Instant> = None;
@@ -111,7 +113,7 @@ impl Reach {
         let question = self.message(QUESTION);
         for (number, (ip, _)) in (0..).zip(&self.peers) {
             if number != self.rank {
-                // What finds a full queue is asked again.
+                // If the queue is full, the question is repeated later.
                 let to = SocketAddrV4::new(*ip, port(self.job));
                 let _ = self.socket.send_to(&question, to);
             }
@@ -124,7 +126,7 @@ impl Reach {
         [a, b, kind, 0, c, d, e, f]
     }
 
-    /// Whether a message asks or answers, and whose it is.
+    /// Kind and sender of a message; `None` if it is invalid.
     fn parse(&self, bytes: &[u8]) -> Option<(u8, u16)> {
         let &[a, b, kind, 0, c, d, e, f] = bytes else {
             return None;

@@ -1,12 +1,12 @@
-//! Elements by nccl-tests' names, how they are combined, and what ranks have in the beginning.
+//! Element types under nccl-tests' names, their reductions, and the initial values of ranks.
 //!
-//! Values are such that every result is exact, in whatever order it is combined: so one wrong bit is wrong.
+//! The values make every result exact, in any order of combination, so a single wrong bit is an error.
 
 use clap::ValueEnum;
 use collectives::ReduceOp;
 use half::{bf16, f16};
 
-/// What an element is.
+/// Element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum DataType {
@@ -23,7 +23,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// What is done with such elements.
+    /// Operations on elements of this type.
     pub fn work(self) -> Work {
         match self {
             Self::Int8 => Work::of::<i8>(),
@@ -40,7 +40,7 @@ impl DataType {
     }
 }
 
-/// How elements are combined.
+/// Reduction of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Op {
     Sum,
@@ -60,14 +60,14 @@ impl From<Op> for ReduceOp {
     }
 }
 
-/// What the elements of one type have done to them, as bytes, the low one first.
+/// Operations on elements of one type, as little-endian bytes.
 #[derive(Clone, Copy)]
 pub struct Work {
-    /// Bytes of an element.
+    /// Length of an element in bytes.
     pub width: usize,
     /// Combines the second range into the first.
     pub combine: fn(ReduceOp, &mut [u8], &[u8]),
-    /// Appends the element of all these ranks, combined.
+    /// Appends one element, combined over all these ranks.
     pub push: fn(&mut Vec<u8>, &Values, &[usize], usize),
 }
 
@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Elements that differ.
+    /// Number of elements that differ.
     pub fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
         let pairs = expected.chunks(self.width).zip(output.chunks(self.width));
         pairs
@@ -89,24 +89,24 @@ impl Work {
     }
 }
 
-/// What ranks have.
+/// Rule for the ranks' initial values.
 #[derive(Debug, Clone, Copy)]
 pub struct Values {
-    /// How many ranks there are.
+    /// Number of ranks.
     pub ranks: usize,
-    /// How they are combined.
+    /// Reduction that combines the values.
     pub op: ReduceOp,
 }
 
-/// A value that a type makes an element of.
+/// An abstract value, which each type converts to an element.
 enum Value {
-    /// From 0 on, less than a limit.
+    /// An integer from 0 to below a limit.
     Whole(u32),
-    /// −1, 0 or 1: a power of two, of integers a factor.
+    /// −1, 0 or 1: the exponent of a power of two, or for integers a factor.
     Power(i8),
 }
 
-/// Ranks whose factor is not 1, so that no product overflows a half.
+/// Number of ranks whose factor is not 1, so that no product overflows binary16.
 const FACTORS: usize = 8;
 
 impl Values {
@@ -124,7 +124,7 @@ impl Values {
     }
 }
 
-/// splitmix64's last part.
+/// Finalizer of splitmix64.
 fn mixed(number: u64) -> u64 {
     let x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -132,9 +132,9 @@ fn mixed(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A type of elements.
+/// An element type.
 trait Element: Copy {
-    /// Whole numbers up to this are exact.
+    /// Largest integer up to which all integers are exact.
     const EXACT: u32;
     fn of(value: Value) -> Self;
     fn read(bytes: &[u8]) -> Self;
@@ -175,7 +175,7 @@ macro_rules! bytes {
     };
 }
 
-/// Integers wrap, so that the order does not matter.
+/// Integers wrap, so the order of combination does not matter.
 macro_rules! integers {
     ($($of:ty),*) => {$(
         impl Element for $of {
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// A result that is 0, or the same whoever contributes, would hide errors.
+    /// Results that are 0, or independent of the contributors, would hide errors.
     #[test]
     fn values_differ_and_so_do_their_sums() {
         let distinct = |rank_sets: &[&[usize]]| {

@@ -1,12 +1,12 @@
-//! `weir-agent collectives-perf`: collectives measured and checked, in the words of nccl-tests, a process a rank.
+//! `weir-agent collectives-perf`: collective benchmarks with checks and with the options of nccl-tests, one process per rank.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `element.rs` | types, operations, values whose results are exact |
-//! | `sizes.rs` | which sizes, and what each means for a collective |
-//! | `place.rs` | where ranks find each other |
-//! | `run.rs` | a rank that measures |
-//! | `table.rs` | what it prints |
+//! | `element.rs` | element types, reductions, values with exact results |
+//! | `sizes.rs` | the measured sizes, and their meaning for each collective |
+//! | `place.rs` | the place where ranks meet |
+//! | `run.rs` | a measuring rank |
+//! | `table.rs` | output |
 
 mod element;
 mod place;
@@ -30,42 +30,42 @@ use sizes::{Kind, Range, Step, bytes};
 
 pub use run::Wrong;
 
-/// Its options are nccl-tests'.
+/// Options with nccl-tests' names.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "A time is that of a collective and of the barrier behind it. Exit codes: 0, 1 if an element was wrong, 2 if it could not be \
                   carried out."
 )]
 pub struct CollectivesPerfArgs {
-    /// Which collective.
+    /// The collective.
     #[arg(value_name = "COLLECTIVE", value_enum)]
     kind: Kind,
     /// This rank, from 0.
     #[arg(long, env = "RANK", value_name = "NUMBER")]
     rank: usize,
-    /// How many ranks there are.
+    /// Number of ranks.
     #[arg(long, env = "WORLD_SIZE", value_name = "NUMBER", value_parser = ranks)]
     ranks: usize,
-    /// Where ranks find each other: a folder that all see, empty, or not there yet; tcp://HOST:PORT, where rank 0 listens; or
-    /// torch://HOST:PORT/NAME, torch's store there, with a new name for each run. Without, what torchrun says.
+    /// Meeting place of the ranks: a folder that all can access, empty or not yet existing; tcp://HOST:PORT, where rank 0
+    /// listens; or torch://HOST:PORT/NAME, torch's store there, with a new name for each run. Without, that of torchrun.
     #[arg(long, value_name = "PLACE")]
     store: Option<Place>,
-    /// The least size, as 8, 64K, 32M, 1G (of 1,024 each).
+    /// Minimum size in bytes, such as 8, 64K, 32M, 1G (powers of 1,024).
     #[arg(short = 'b', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
     minbytes: u64,
-    /// The largest size.
+    /// Maximum size in bytes.
     #[arg(short = 'e', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
     maxbytes: u64,
-    /// From one size to the next.
+    /// Increment from one size to the next, in bytes.
     #[arg(short = 'i', long, default_value = "1M", value_name = "BYTES", value_parser = step)]
     stepbytes: u64,
-    /// From one size to the next, as a factor; goes before --stepbytes.
+    /// Factor from one size to the next; overrides --stepbytes.
     #[arg(short = 'f', long, value_name = "FACTOR", value_parser = clap::value_parser!(u64).range(2..))]
     stepfactor: Option<u64>,
-    /// Times that each size is measured.
+    /// Number of measured iterations per size.
     #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     iters: u32,
-    /// Times before.
+    /// Number of unmeasured iterations before them.
     #[arg(
         short = 'w',
         long = "warmup_iters",
@@ -73,54 +73,55 @@ pub struct CollectivesPerfArgs {
         value_name = "NUMBER"
     )]
     warmup_iters: u32,
-    /// Times that results are compared with what they have to be; 0: nobody looks.
+    /// Number of additional runs per size whose results are checked; 0: none.
     #[arg(short = 'c', long, default_value_t = 1, value_name = "NUMBER")]
     check: u32,
-    /// How values are combined; all: one way after the other.
+    /// Reduction of the values; all: each in turn.
     #[arg(short = 'o', long, default_value = "sum", value_name = "OP", value_parser = choice::<Op>())]
     op: Choice<Op>,
-    /// What values are; all: one type after the other.
+    /// Type of the values; all: each in turn.
     #[arg(short = 'd', long, default_value = "float", value_name = "TYPE", value_parser = choice::<DataType>())]
     datatype: Choice<DataType>,
-    /// Of broadcast and reduce; all: one rank after the other.
+    /// Root of broadcast and reduce; all: each rank in turn.
     #[arg(short = 'r', long, default_value = "0", value_name = "RANK", allow_negative_numbers = true, value_parser = root)]
     root: Root,
-    /// nccl-tests': GPUs of a process; a process is one rank here.
+    /// GPUs per process, as in nccl-tests; only 1 is supported, since a process is one rank.
     #[arg(short = 'g', long = "ngpus", default_value = "1", value_name = "NUMBER", value_parser = one_rank)]
     ngpus: u32,
-    /// nccl-tests': threads of a process; a process is one rank here.
+    /// Threads per process, as in nccl-tests; only 1 is supported, since a process is one rank.
     #[arg(short = 't', long = "nthreads", default_value = "1", value_name = "NUMBER", value_parser = one_rank)]
     nthreads: u32,
-    /// By which algorithm; without, the one that a cost model finds the fastest for ranks at one switch.
+    /// The algorithm; without, the fastest by a cost model for ranks at one switch.
     #[arg(long, value_name = "ALGORITHM", value_parser = PossibleValuesParser::new(FLAT.map(Algorithm::word)).map(|word| algorithm(&word)))]
     algorithm: Option<Algorithm>,
-    /// The interface, or the RDMA device; without, the only one that is up and has an IPv4 address.
+    /// Name of the interface or RDMA device; without, the only interface that is up and has an IPv4 address.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Who carries it out: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability.
+    /// Provider: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     way: Way,
-    /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what all ranks' interfaces carry.
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096; without, the largest that all ranks' interfaces carry.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
-    /// Queue pairs to each peer: messages, cut into parts of 64 KiB at least, take turns, and each may take another way.
+    /// Number of queue pairs to each peer: they carry the messages, cut into parts of at least 64 KiB, in turn, each possibly
+    /// on another path.
     #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = qps)]
     qps: usize,
-    /// Packets that a queue on the way holds: all who use it in a schedule share them.
+    /// Capacity in packets of a queue on the path; all traffic of a schedule through the queue shares it.
     #[arg(long, default_value_t = 128, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
-    /// Seconds in which something has to happen.
+    /// Maximum time without progress, in seconds.
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
-    /// Of queue pairs' numbers, PSNs and keys; without, one from the system.
+    /// Seed of queue pair numbers, PSNs and keys; without, random from the system.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// One JSON object, of each rank; without, rank 0 prints a table.
+    /// Each rank prints one JSON object; without, rank 0 prints a table.
     #[arg(long)]
     json: bool,
 }
 
-/// Those for ranks that are all alike.
+/// The algorithms for ranks without a hierarchy.
 const FLAT: [Algorithm; 9] = [
     Algorithm::Direct,
     Algorithm::Ring,
@@ -133,16 +134,16 @@ const FLAT: [Algorithm; 9] = [
     Algorithm::Dissemination,
 ];
 
-/// A group has a queue pair for each pair.
+/// Maximum number of ranks: a group has queue pairs for each pair of ranks.
 const MOST_RANKS: usize = 256;
-/// To each peer.
+/// Maximum number of queue pairs to each peer.
 const MOST_QPS: usize = 64;
 
-/// Values of an option that also takes `all`.
+/// Values of an option that also accepts `all`.
 #[derive(Debug, Clone)]
 struct Choice<T>(Vec<T>);
 
-/// The words of `T`, and `all`.
+/// Parser for the names of `T` and `all`.
 fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value = Choice<T>> {
     let words = T::value_variants().iter().filter_map(T::to_possible_value);
     let words = words.chain([PossibleValue::new("all")]);
@@ -152,7 +153,7 @@ fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value
     })
 }
 
-/// The root of a collective that has one.
+/// Root of a collective that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Root {
     All,
@@ -160,7 +161,7 @@ enum Root {
 }
 
 fn root(text: &str) -> Result<Root, String> {
-    // nccl-tests has -1 for all.
+    // nccl-tests uses -1 for all.
     match (text, text.parse()) {
         ("all" | "-1", _) => Ok(Root::All),
         (_, Ok(rank)) => Ok(Root::Rank(rank)),
@@ -175,13 +176,13 @@ fn one_rank(text: &str) -> Result<u32, String> {
     }
 }
 
-/// By which an option is known.
+/// Name of an option's value.
 fn word(value: &impl ValueEnum) -> String {
     let named = value.to_possible_value();
     named.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-// clap takes no other words.
+// clap accepts no other words.
 fn algorithm(word: &str) -> Algorithm {
     Algorithm::of_word(word).unwrap_or(Algorithm::Direct)
 }
@@ -208,7 +209,7 @@ fn step(text: &str) -> Result<u64, String> {
 }
 
 impl CollectivesPerfArgs {
-    /// Runs it to its end, and prints what came of it.
+    /// Runs the benchmark to its end, and prints the results.
     pub fn run(&self) -> anyhow::Result<()> {
         let (rank, ranks) = (self.rank, self.ranks);
         anyhow::ensure!(

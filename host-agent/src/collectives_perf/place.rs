@@ -1,4 +1,4 @@
-//! Where ranks find each other, as `--store` or torchrun says.
+//! The place where ranks meet, from `--store` or torchrun.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
 
-/// See the module.
+/// The place where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// One that all see.
+    /// A folder that all ranks can access.
     Folder(PathBuf),
-    /// Where rank 0 listens.
+    /// `HOST:PORT` at which rank 0 listens.
     Rank0(String),
-    /// Where torch's `TCPStore` is, and below which name.
+    /// torch's `TCPStore`, and a prefix of the keys.
     Torch {
         /// `HOST:PORT`.
         at: String,
-        /// Others use it, too.
+        /// Prefix that separates the keys from those of other users.
         prefix: String,
     },
 }
 
-/// Between two looks whether a name is known.
+/// Interval of attempts to resolve a name.
 const LOOK: Duration = Duration::from_millis(200);
 
 const RANK0: &str = "tcp://";
@@ -46,7 +46,7 @@ impl FromStr for Place {
             return Ok(Self::Rank0(known(at)?));
         }
         if let Some(rest) = text.strip_prefix(TORCH) {
-            // Others use it as well, and runs before this one have.
+            // Other programs use the store, too, and earlier runs have used it.
             let (at, name) = match rest.split_once('/') {
                 Some((at, name)) if !name.is_empty() => (at, name),
                 _ => return Err(format!("`{text}`: it is {TORCH}HOST:PORT/NAME")),
@@ -63,14 +63,14 @@ impl FromStr for Place {
     }
 }
 
-/// Below which nobody else leaves anything.
+/// A prefix that no other program uses.
 fn prefix(name: &str) -> String {
     format!("weir/collectives-perf/{name}")
 }
 
 impl Place {
-    /// Where those meet whom torchrun, or who sets what it sets, has started: at its store, or at rank 0 where it has none. Each
-    /// run and each restart after a failure has a name of its own; one because ranks have joined or left has not.
+    /// The place for processes started by torchrun, or with its environment: torchrun's store, or rank 0 if there is none.
+    /// Each run and each restart after a failure has its own name; a restart because of a change of membership does not.
     pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let at = format!("{}:{}", said("MASTER_ADDR")?, said("MASTER_PORT")?);
         if said("TORCHELASTIC_USE_AGENT_STORE").as_deref() != Some("True") {
@@ -83,7 +83,7 @@ impl Place {
         Some(Self::Torch { at, prefix })
     }
 
-    /// For this rank; it waits so long for whom it needs.
+    /// Opens the store for this rank; waits at most `patience` for the servers that it needs.
     pub fn open(&self, rank: usize, ranks: usize, patience: Duration) -> Result<Box<dyn Store>> {
         let since = Instant::now();
         let left = || patience.saturating_sub(since.elapsed());
@@ -102,8 +102,8 @@ impl Place {
     }
 }
 
-/// Where rank 0 listens if it is told a name: at all its addresses, since the name may lead it to itself (Debian's 127.0.1.1).
-/// `None`: it is told an address.
+/// Listening address of rank 0 if `at` has a host name: all its addresses, since the name may resolve to a loopback address
+/// (Debian's 127.0.1.1). `None` if `at` has an address.
 fn own(at: &str) -> Option<SocketAddr> {
     let (_, port) = at.rsplit_once(':')?;
     match at.parse::<SocketAddr>() {
@@ -112,7 +112,7 @@ fn own(at: &str) -> Option<SocketAddr> {
     }
 }
 
-/// Where that is, once somebody knows: a cluster may still be telling its names when ranks begin.
+/// Resolves an address, with retries: a cluster may still be publishing its names when ranks start.
 fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
     let since = Instant::now();
     loop {
@@ -123,7 +123,7 @@ fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
     }
 }
 
-/// IPv4's first: so do those listen who listen for either.
+/// IPv4 addresses first, since servers that accept both listen there, too.
 fn resolved(at: &str) -> Result<SocketAddr> {
     let mut found: Vec<SocketAddr> = at
         .to_socket_addrs()

@@ -1,4 +1,4 @@
-//! A rank that measures.
+//! A measuring rank.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use super::sizes::{InPlace, Kind, Move, Range, Size};
 use super::table::{HEAD, Row, Timing};
 use super::{CollectivesPerfArgs, Root, word};
 
-/// How long a rank answers for what it sent last.
+/// Time for which a finished rank continues to answer.
 const GOODBYE: Duration = Duration::from_millis(300);
-/// Links of the model that chooses: 1 Gb/s, 20 µs, and 2 µs for a message.
+/// Links of the model that chooses the algorithm: 1 Gb/s, 20 µs, and 2 µs per message.
 const MODEL: (u64, u64, u64) = (1_000_000_000, 20_000, 2_000);
 
-/// Elements that are not what they have to be.
+/// Some elements of the results are wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} elements of all ranks are not what they have to be")]
 pub struct Wrong(pub u64);
 
-/// A size, and how it is carried out.
+/// A measurement: a size with its schedule.
 pub struct Case {
     size: Size,
     data_type: DataType,
@@ -38,12 +38,12 @@ pub struct Case {
     schedule: Schedule,
 }
 
-/// What is measured, in nccl-tests' order: by type, operation and root, each in all sizes.
+/// All measurements, in nccl-tests' order: by type, operation and root, each with all sizes.
 pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     let (rate_bps, delay_ns, post_ns) = MODEL;
     let mut model = Model::star(args.ranks, rate_bps, delay_ns)?;
     model.post_ns = post_ns;
-    // A barrier has no values, and what combines none has no operation.
+    // A barrier has no values, and a collective without reduction has no operation.
     let types = match args.kind {
         Kind::Barrier => &args.datatype.0[..1],
         _ => &args.datatype.0,
@@ -71,7 +71,7 @@ pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Chooses how one size is carried out.
+/// Chooses the schedule of one measurement.
 fn case(
     args: &CollectivesPerfArgs,
     model: &Model,
@@ -114,7 +114,7 @@ fn case(
     })
 }
 
-/// Elements of a put, at most, so that several queue pairs have something to do; `None`: they have.
+/// Maximum elements per put that occupies all queue pairs; `None` if the schedule does so already.
 fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     if queue_pairs == 1 {
         return None;
@@ -125,29 +125,29 @@ fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     (tile < longest).then_some(tile)
 }
 
-/// Puts of a range by each queue pair, so that none waits long for another.
+/// Number of puts of a range per queue pair, so that none waits long for another.
 const TURNS: usize = 4;
-/// Bytes of a put that is worth a message of its own.
+/// Minimum length in bytes of a put that justifies a separate message.
 const LEAST_PUT: usize = 1 << 16;
 
-/// What is printed in the end.
+/// Results in JSON.
 #[derive(Serialize)]
 struct Report<'r> {
     collective: String,
     rank: usize,
     ranks: usize,
     rows: &'r [Row],
-    /// Elements of all ranks and sizes; none: nobody has looked.
+    /// Number of wrong elements over all ranks and sizes; `None` without a check.
     out_of_bounds: Option<u64>,
     average_busbw_gb_per_s: f64,
     took_s: f64,
     counters: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Meets the others, measures all sizes, prints.
+/// Meets the other ranks, measures all sizes, and prints the results.
 ///
 /// # Errors
-/// [`Wrong`], or why it cannot be carried out.
+/// [`Wrong`], or the reason why the benchmark failed.
 pub fn run(
     args: &CollectivesPerfArgs,
     cases: &[Case],
@@ -230,7 +230,7 @@ impl Report<'_> {
     }
 }
 
-/// Two numbers of each rank, to all.
+/// All-gather of two numbers per rank.
 fn numbers_of_all(ranks: usize) -> Result<Schedule> {
     let options = Options {
         element_bytes: NUMBER,
@@ -240,7 +240,7 @@ fn numbers_of_all(ranks: usize) -> Result<Schedule> {
     Ok(build(&gather, Algorithm::Direct, &options)?)
 }
 
-/// Bytes of a number, and numbers, that a rank tells.
+/// Length of a number in bytes, and numbers per rank.
 const NUMBER: usize = 8;
 const NUMBERS: usize = 2;
 
@@ -269,7 +269,7 @@ impl Rank<'_> {
         )
     }
 
-    /// Whether all ranks were asked for the same.
+    /// Checks that all ranks have the same options.
     fn agree(&mut self, cases: &[Case]) -> Result<()> {
         let args = self.args;
         let mut asked = Sha256::new();
@@ -335,7 +335,7 @@ impl Rank<'_> {
         })
     }
 
-    /// How long a size takes, with one buffer for input and output or with two.
+    /// Measures a size, with one buffer for input and output or with two.
     fn time(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<Timing> {
         let args = self.args;
         let input = self.input(case);
@@ -356,7 +356,7 @@ impl Rank<'_> {
             let result = in_place.map_or(input.len(), |of| of.result * work.width);
             let mut output = vec![0; expected.len()];
             for _ in 0..args.check {
-                // What is left of the time before must not pass for a result.
+                // Remains of an earlier run must not count as a result.
                 self.group.put(input.len(), &vec![0xFF; expected.len()]);
                 self.fill(case, &input, in_place);
                 self.group.barrier()?;
@@ -367,7 +367,7 @@ impl Rank<'_> {
         }
         let all = self.tell([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
         let took_s = all.iter().map(|[took, _]| f64::from_le_bytes(*took));
-        // As nccl-tests has it unless it is asked for another.
+        // The average, nccl-tests' default.
         let took_s = took_s.sum::<f64>() / all.len() as f64;
         let wrong = all
             .iter()
@@ -382,7 +382,7 @@ impl Rank<'_> {
         })
     }
 
-    /// The input to where the collective, or the one buffer, has it.
+    /// Writes the input to its position for the collective, or for the single buffer.
     fn fill(&mut self, case: &Case, input: &[u8], in_place: Option<InPlace>) {
         let width = case.data_type.work().width;
         match in_place.and_then(|of| of.before) {
@@ -394,7 +394,7 @@ impl Rank<'_> {
         }
     }
 
-    /// And nobody's buffer is written before all have theirs.
+    /// Runs the collective once, and a barrier, so that no buffer is overwritten before all ranks have finished.
     fn once(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<()> {
         let (op, work) = (case.op.into(), case.data_type.work());
         let (before, after) = in_place.map_or((None, None), |of| (of.before, of.after));
@@ -446,7 +446,7 @@ impl Rank<'_> {
         bytes
     }
 
-    /// Two numbers of this rank to all, and theirs.
+    /// Exchanges two numbers with all ranks.
     fn tell(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
         self.group.barrier()?;
         self.group.put(0, own.as_flattened());

@@ -1,4 +1,4 @@
-//! Which sizes are measured, and what each means for a collective: nccl-tests' rules.
+//! The measured sizes, and their meaning for each collective, by nccl-tests' rules.
 
 use clap::ValueEnum;
 use collectives::Collective;
@@ -28,12 +28,12 @@ impl Kind {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
     }
 
-    /// Whether it has a root.
+    /// Whether the collective has a root.
     pub fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce)
     }
 
-    /// What busbw is of algbw: how much the fullest link of a rank carries of the size at least (nccl-tests, PERFORMANCE.md).
+    /// Ratio of busbw to algbw: the minimum share of the size on a rank's most loaded link (nccl-tests, PERFORMANCE.md).
     pub fn bus_factor(self, ranks: usize) -> f64 {
         let n = ranks as f64;
         match self {
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// A size that is measured.
+/// A measured size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// As it is shown: rounded down to whole elements for each rank.
+    /// Displayed size, rounded down to whole elements per rank.
     pub bytes: u64,
-    /// Elements, as nccl-tests counts them: of a rank's part where the size is divided among ranks.
+    /// Elements in nccl-tests' count: those of a rank's part if the size is divided among ranks.
     pub count: usize,
 }
 
@@ -80,7 +80,7 @@ impl Size {
         }
     }
 
-    /// Which ranks' which element is in a place of a rank's output: `ranks` is filled anew.
+    /// Ranks and element that contribute to a position of a rank's output; refills `ranks`.
     pub fn contributors(
         &self,
         kind: Kind,
@@ -116,7 +116,7 @@ impl Size {
     }
 }
 
-/// Elements of a rank's region, where its output follows its input.
+/// A move of elements within a rank's region, in which the output follows the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
     pub from: usize,
@@ -124,19 +124,19 @@ pub struct Move {
     pub len: usize,
 }
 
-/// A collective of a rank that has one buffer for input and output: it runs on two, and what has to be in the other is moved.
+/// A rank's collective with a single buffer for input and output: it runs on two buffers, with moves between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InPlace {
-    /// The input, out of the buffer.
+    /// Move of the input out of the single buffer.
     pub before: Option<Move>,
-    /// The output, into the buffer.
+    /// Move of the output into the single buffer.
     pub after: Option<Move>,
-    /// Where in the region the result begins then.
+    /// Position of the result in the region afterwards.
     pub result: usize,
 }
 
 impl Size {
-    /// Where nccl-tests has the one buffer: the larger of both, and a rank's part of it at the rank's place.
+    /// The single buffer of nccl-tests: the larger of input and output, with a rank's part at the rank's position.
     pub fn in_place(&self, kind: Kind, rank: usize, [input, output]: [usize; 2]) -> InPlace {
         let part = rank * self.count;
         let (before, after) = match kind {
@@ -151,7 +151,7 @@ impl Size {
                     None,
                 )
             }
-            // The root's buffer is its input, the others' their output.
+            // The root's buffer is its input, the others' buffer is their output.
             Kind::Broadcast | Kind::Barrier => (None, None),
             Kind::AllReduce | Kind::AllToAll | Kind::Reduce => (
                 None,
@@ -178,7 +178,7 @@ impl Size {
     }
 }
 
-/// From where to where, and how.
+/// Range of sizes, and step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub least: u64,
@@ -186,42 +186,42 @@ pub struct Range {
     pub step: Step,
 }
 
-/// To the next size.
+/// Step to the next size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Plus(u64),
     Times(u64),
 }
 
-/// Why there are no sizes.
+/// Reason why there are no sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
-    /// The other way round.
+    /// The minimum exceeds the maximum.
     #[error("--minbytes {least} is more than --maxbytes {most}")]
     Order {
-        /// From.
+        /// Minimum in bytes.
         least: u64,
-        /// To.
+        /// Maximum in bytes.
         most: u64,
     },
-    /// Too many.
+    /// There are too many sizes.
     #[error("more than {MOST} sizes: take a larger step")]
     Many,
-    /// Each is less than an element for each rank.
+    /// Every size has less than one element per part.
     #[error("--maxbytes {most} is less than one element of {width} bytes for each part")]
     Small {
-        /// The largest.
+        /// Maximum in bytes.
         most: u64,
-        /// Of an element.
+        /// Length of an element in bytes.
         width: usize,
     },
 }
 
-/// Sizes of a run.
+/// Maximum number of sizes in a run.
 const MOST: usize = 1000;
 
 impl Range {
-    /// All that have an element at least, ascending. Those that round to the same are measured once.
+    /// All sizes with at least one element, ascending. Sizes that round to the same are measured once.
     ///
     /// # Errors
     /// [`SizesError`].
@@ -254,10 +254,10 @@ impl Range {
     }
 }
 
-/// A number of bytes, or of K, M, G: of 1,024 each, as nccl-tests has them.
+/// Parses a number of bytes, or of K, M or G in units of 1,024, as in nccl-tests.
 ///
 /// # Errors
-/// It is none.
+/// If the text is not such a number.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -284,7 +284,7 @@ mod tests {
         let range = |least, most, step| Range { least, most, step };
         let by_factor = range(8, 128, Step::Times(2));
         assert_eq!(bytes_of(Kind::AllReduce, by_factor), [8, 16, 32, 64, 128]);
-        // Of four ranks 8 bytes are less than an element each.
+        // With four ranks, 8 bytes are less than one element each.
         assert_eq!(bytes_of(Kind::AllGather, by_factor), [16, 32, 64, 128]);
         let by_step = range(100, 160, Step::Plus(20));
         assert_eq!(bytes_of(Kind::AllToAll, by_step), [96, 112, 128, 160]);
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The one buffer lies within the region, and its result is the collective's.
+    /// The single buffer lies within the region, and has the collective's result.
     #[test]
     fn one_buffer_holds_input_and_output() {
         let size = Size { bytes: 0, count: 3 };

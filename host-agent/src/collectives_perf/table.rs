@@ -1,42 +1,42 @@
-//! What was measured, as nccl-tests prints it.
+//! The results in nccl-tests' format.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How fast a size is with one kind of buffers.
+/// Results of a size with one kind of buffers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Timing {
-    /// For a collective, and the barrier behind it.
+    /// Time of the collective and the following barrier.
     pub time_us: f64,
-    /// Size over time.
+    /// Size divided by time.
     pub algbw_gb_per_s: f64,
-    /// What the fullest link carries at least.
+    /// Minimum traffic of the most loaded link divided by time.
     pub busbw_gb_per_s: f64,
-    /// Elements of all ranks; `None`: nobody has looked.
+    /// Number of wrong elements over all ranks; `None` without a check.
     pub wrong: Option<u64>,
 }
 
-/// A line.
+/// A line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: usize,
     #[serde(rename = "type")]
     pub data_type: String,
     pub redop: String,
-    /// −1: there is none.
+    /// Root; −1 if there is none.
     pub root: i64,
-    /// With an input and an output.
+    /// With separate input and output.
     #[serde(flatten)]
     pub out_of_place: Timing,
     /// With one buffer for both.
     pub in_place: Timing,
-    /// By which algorithm.
+    /// Name of the algorithm.
     pub algorithm: &'static str,
-    /// Into how many tiles it is cut.
+    /// Number of tiles.
     pub tiles: usize,
 }
 
@@ -84,7 +84,7 @@ fn time(us: f64) -> String {
     }
 }
 
-/// Two digits as there, and more where they would be zeroes.
+/// Two digits as in nccl-tests, or more if they would be zero.
 fn bandwidth(gb_per_s: f64) -> String {
     match gb_per_s {
         of if of >= 1.0 || of == 0.0 => format!("{of:.2}"),
@@ -125,7 +125,7 @@ mod tests {
         );
         let columns = HEAD.lines().nth(1).unwrap();
         assert_eq!(columns.len(), row.to_string().len());
-        // The columns that scripts read, by their number.
+        // The columns that scripts read by number.
         let titles: Vec<&str> = columns.trim_start_matches('#').split_whitespace().collect();
         assert_eq!(titles.len(), row.to_string().split_whitespace().count());
         assert_eq!((titles[7], titles[11]), ("busbw", "busbw"));

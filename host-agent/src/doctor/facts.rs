@@ -1,4 +1,4 @@
-//! What the kernel says of a host. Nothing is judged here.
+//! Facts about a host from the kernel, without judgment.
 
 use std::fs;
 use std::io;
@@ -14,78 +14,78 @@ use crate::frames::{InterfaceFrames, Io, Link, Mac};
 const NET_ADMIN: u32 = 12;
 const NET_RAW: u32 = 13;
 
-/// What was found.
+/// Facts about a host.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// This process may open raw sockets.
+    /// Whether this process may open raw sockets.
     pub net_raw: bool,
-    /// This process may ask for larger buffers than others.
+    /// Whether this process may request larger buffers than the limit.
     pub net_admin: bool,
     /// `net.core.rmem_max`, in bytes.
     pub receive_limit: Option<u64>,
-    /// All interfaces' names.
+    /// Names of all interfaces.
     pub names: Vec<String>,
-    /// The one that was asked for.
+    /// The requested interface, if it exists.
     pub interface: Option<Interface>,
-    /// By rings, and by pnet: why not.
+    /// Result of opening the interface by rings.
     pub rings: Option<Opened>,
-    /// The other way.
+    /// Result of opening the interface by pnet.
     pub pnet: Option<Opened>,
     /// The main routing table.
     pub routes: Vec<Route>,
-    /// What is known of neighbours.
+    /// The neighbor (ARP) table.
     pub neighbours: Vec<Neighbour>,
-    /// Who has the protocol's UDP port.
+    /// Processes that use the protocol's UDP port.
     pub holders: Vec<Holder>,
 }
 
-/// An interface.
+/// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// It is switched on.
+    /// Whether the interface is up.
     pub is_up: bool,
-    /// Somebody is at the other end.
+    /// Whether the link has a carrier.
     pub has_carrier: bool,
     /// Its Ethernet address.
     pub mac: Option<Mac>,
     /// Its IPv4 addresses.
     pub addresses: Vec<Ipv4Addr>,
-    /// The longest packet that it takes.
+    /// MTU in bytes.
     pub mtu: Option<u32>,
 }
 
-/// Whether an interface could be opened; if not, why not.
+/// Success of opening an interface, or the reason of the failure.
 pub type Opened = Result<(), String>;
 
-/// A line of the routing table.
+/// An entry of the routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// By which interface.
+    /// Output interface.
     pub interface: String,
-    /// Whereto.
+    /// Destination network.
     pub network: Ipv4Addr,
-    /// So many of its bits count.
+    /// Network mask.
     pub mask: Ipv4Addr,
-    /// Through whom, if not directly.
+    /// Gateway; `None` for a direct route.
     pub gateway: Option<Ipv4Addr>,
-    /// Of two that are equal otherwise, the smaller is taken.
+    /// Metric: of two otherwise equal routes, the lower one applies.
     pub metric: u32,
 }
 
-/// A line of the neighbours' table.
+/// An entry of the neighbor table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Who.
+    /// IPv4 address of the neighbor.
     pub ip: Ipv4Addr,
-    /// By which interface.
+    /// Interface of the neighbor.
     pub interface: String,
-    /// Its Ethernet address; `None` if it has not answered.
+    /// Ethernet address; `None` if the neighbor has not answered.
     pub mac: Option<Mac>,
 }
 
-/// Looks at the host, for an interface of this network namespace.
+/// Collects facts about the host, for an interface of this network namespace.
 pub fn facts(interface: &str) -> Facts {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let capabilities = capabilities(&status);
@@ -95,7 +95,7 @@ pub fn facts(interface: &str) -> Facts {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
     };
-    // Before they are opened here: opening takes the port for a moment.
+    // Read this before opening the interface, which uses the port for a moment.
     let holders = holders(wire::UDP_PORT);
     Facts {
         net_raw: capabilities >> NET_RAW & 1 == 1,
@@ -107,7 +107,7 @@ pub fn facts(interface: &str) -> Facts {
         interface: found.map(|found| Interface {
             name: found.name.clone(),
             is_up: found.is_up(),
-            // What IFF_RUNNING says comes up to a second later.
+            // IFF_RUNNING may be up to a second late.
             has_carrier: found.is_lower_up(),
             mac: found
                 .mac
@@ -131,14 +131,14 @@ pub fn facts(interface: &str) -> Facts {
     }
 }
 
-/// The effective capabilities that a process's status tells.
+/// Effective capabilities in a process's status.
 fn capabilities(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
         .unwrap_or(0)
 }
 
-/// The kernel writes addresses as it has them in memory.
+/// The kernel writes addresses in its byte order.
 fn address(text: &str) -> Option<Ipv4Addr> {
     let bits = u32::from_str_radix(text, 16).ok()?;
     Some(Ipv4Addr::from(bits.to_ne_bytes()))

@@ -1,18 +1,18 @@
-//! One thing that was looked at.
+//! A finding about one checked item.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be thought of it. The worst comes last.
+/// Severity of a finding, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be.
+    /// The item is as it should be.
     Fine,
-    /// Not wrong, and good to know.
+    /// The item works, but deserves attention.
     Note,
-    /// Something does not work, or hangs.
+    /// The item does not work, or hangs.
     Wrong,
 }
 
@@ -26,16 +26,16 @@ impl fmt::Display for Level {
     }
 }
 
-/// What was found of a thing.
+/// A finding about an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What is to be thought of it.
+    /// Severity.
     pub level: Level,
-    /// The thing: `interface eth0`, `switch s1`, `job 3`.
+    /// The item: `interface eth0`, `switch s1`, `job 3`.
     pub about: String,
-    /// What is so, in a sentence.
+    /// Description in one sentence.
     pub text: String,
-    /// What helps.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -50,22 +50,22 @@ impl Finding {
         }
     }
 
-    /// All is well.
+    /// A finding that all is well.
     pub fn fine(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Fine, about, text)
     }
 
-    /// Good to know.
+    /// A finding that deserves attention.
     pub fn note(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Note, about, text)
     }
 
-    /// Something does not work.
+    /// A finding that something does not work.
     pub fn wrong(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Wrong, about, text)
     }
 
-    /// With what helps.
+    /// Adds a remedy.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Finding {
         Finding {

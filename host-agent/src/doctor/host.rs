@@ -1,4 +1,4 @@
-//! What the facts of a host mean for a rank.
+//! Judgment of a host's facts with regard to its use as a rank.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -7,34 +7,34 @@ use super::facts::{Facts, Interface, Route};
 use super::finding::Finding;
 use crate::frames::{Endpoint, Io, Mac};
 
-/// A buffer of this size holds what comes while a rank does not look; `frames/` asks for it.
+/// Receive buffer that holds the frames of a rank's pauses; crate `frames` requests this size.
 const RECEIVE_BUFFER: u64 = 16 << 20;
-/// IPv4, UDP and the aggregation header.
+/// Length of the IPv4, UDP and aggregation headers in bytes.
 const HEADERS: u32 = 20 + 8 + wire::HEADER_LEN as u32;
 
-/// What the host is to be.
+/// Intended role of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The interface that the switch is on.
+    /// Interface towards the switch.
     pub interface: String,
-    /// How frames are to come and go.
+    /// Requested I/O backend.
     pub io: Io,
-    /// So many values a frame has.
+    /// Number of values per frame.
     pub values: u32,
-    /// Other ranks.
+    /// The other ranks.
     pub peers: Vec<Peer>,
     /// Processes that are known to be ranks.
     pub ranks: Vec<u32>,
-    /// The daemon by which ranks send here, if not by themselves: its socket, and what it says.
+    /// The daemon through which ranks send, if any: path of its socket, and its answer.
     pub agent: Option<(String, Result<Endpoint, String>)>,
 }
 
-/// Another rank: where it is, or only its IPv4 address.
+/// Another rank, with or without its Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub ip: Ipv4Addr,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Option<Mac>,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Peer {
     }
 }
 
-/// All that can be said.
+/// All findings about the host.
 pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut found = match &wanted.agent {
         None => capabilities(facts),
@@ -181,7 +181,7 @@ fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     }
 }
 
-/// The line of the routing table that counts for an address.
+/// The route to an address.
 fn route(routes: &[Route], to: Ipv4Addr) -> Option<&Route> {
     let leads = |route: &&Route| to & route.mask == route.network & route.mask;
     let weight = |route: &&Route| (u32::from(route.mask), std::cmp::Reverse(route.metric));
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(said(&healthy(), &wanted()).0, Level::Fine);
     }
 
-    /// What a test cannot bring about in a namespace.
+    /// Conditions that a test cannot create in a namespace.
     #[test]
     fn rings_and_buffers_that_are_refused() {
         let mut facts = healthy();
@@ -346,7 +346,7 @@ mod tests {
         assert!(told.contains("212992 bytes"), "{told}");
     }
 
-    /// Who sends by a daemon needs nothing itself.
+    /// With a daemon, the process itself needs no capabilities.
     #[test]
     fn a_daemon_sends_instead() {
         let mut facts = healthy();

@@ -1,4 +1,4 @@
-//! What keeps a host from being a rank: looked up (`facts.rs`, `sockets.rs`), then judged (`host.rs`).
+//! Checks whether a host can be a rank: facts are collected (`facts.rs`, `sockets.rs`), then judged (`host.rs`).
 
 mod facts;
 mod finding;

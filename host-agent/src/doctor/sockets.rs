@@ -1,20 +1,20 @@
-//! Which process has a UDP port.
+//! Processes that use a UDP port.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A process that has a socket.
+/// A process with a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number; `None` of a process that is not ours to look at.
+    /// Process number; `None` if this process may not inspect it.
     pub process: Option<u32>,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// It has a packet socket as well, as a rank has.
+    /// Whether it also has a packet socket, as a rank does.
     pub hears_frames: bool,
 }
 
-/// Those who have a UDP port of this network namespace.
+/// Processes that use a UDP port in this network namespace.
 pub fn holders(port: u16) -> Vec<Holder> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut sockets = bound(&read("/proc/self/net/udp"), port);
@@ -60,7 +60,7 @@ pub fn holders(port: u16) -> Vec<Holder> {
     holders
 }
 
-/// Inodes of the sockets that are bound to a port.
+/// Inodes of the sockets bound to a port.
 fn bound(table: &str, port: u16) -> BTreeSet<u64> {
     let inode = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -71,7 +71,7 @@ fn bound(table: &str, port: u16) -> BTreeSet<u64> {
     table.lines().skip(1).filter_map(inode).collect()
 }
 
-/// Inodes of a process's sockets; none of one that is not ours to look at.
+/// Inodes of a process's sockets; empty if this process may not inspect it.
 fn open_sockets(process: u32) -> BTreeSet<u64> {
     let files = fs::read_dir(format!("/proc/{process}/fd"));
     let links = files.into_iter().flatten().flatten();

@@ -1,11 +1,10 @@
-//! How one thread asks another what it knows. The other looks at a flag now and then, and writes something down only when
-//! somebody has asked.
+//! Exchange of a value between threads on request: the writer checks a flag now and then, and writes only after a request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where one thread writes what others ask for.
+/// A value that one thread writes when others request it.
 #[derive(Debug)]
 pub struct Board<T> {
     asked: AtomicBool,
@@ -35,22 +34,22 @@ impl<T> Default for Board<T> {
 }
 
 impl<T> Board<T> {
-    /// Whether somebody asks: all that it costs while nobody does.
+    /// Whether a value is requested: the only cost without requests.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Writes it down.
+    /// Writes the value.
     pub fn write(&self, value: T) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the value is there: who asks from now on wants a newer one.
+        // Clear the flag first: a request from now on needs a newer value.
         self.asked.store(false, Ordering::Relaxed);
         written.last = Some((value, Instant::now()));
         written.times += 1;
         self.changed.notify_all();
     }
 
-    /// Nothing more will be written: the last stands.
+    /// Marks the last value as final.
     pub fn close(&self) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.is_over = true;
@@ -59,8 +58,8 @@ impl<T> Board<T> {
 }
 
 impl<T: Clone> Board<T> {
-    /// What is written from now on, or, if that does not come in time, what was written last; and when it was. `wake` is called
-    /// once the question stands.
+    /// Waits for a new value, for at most `patience`; returns it, or the last one, with its time. `wake` is called after the
+    /// request is set.
     pub fn ask(&self, patience: Duration, wake: impl FnOnce()) -> Option<(T, Instant)> {
         let lock = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {
@@ -92,7 +91,7 @@ mod tests {
         assert!(board.is_asked());
         board.write(1);
         assert!(!board.is_asked());
-        // Nobody writes: the last, and when that was.
+        // Nobody writes: the last value, with its time.
         let (last, _) = board.ask(Duration::from_millis(1), || {}).unwrap();
         assert_eq!(last, 1);
         let other = Arc::clone(&board);
@@ -103,7 +102,7 @@ mod tests {
             other.write(2);
         });
         let (told, _) = board.ask(Duration::from_secs(60), || {}).unwrap();
-        // The question of before stood, so the other may have answered that one.
+        // The earlier request was still set, so the other thread may have answered that one.
         assert_eq!(told, 2);
         writer.join().unwrap();
         board.close();

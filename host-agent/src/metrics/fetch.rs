@@ -1,4 +1,4 @@
-//! A status is asked for.
+//! Client for the status of a member.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use super::serve::Address;
 use super::status::Status;
 
-/// Longer than any answer.
+/// Maximum length of an answer in bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// Why there is no status.
+/// Reason why no status is available.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Nobody listens, or the connection broke.
+    /// The server cannot be reached, or the connection broke.
     #[error("nothing answers at {address}: {source}")]
     Io {
-        /// Where.
+        /// Address of the server.
         address: Address,
-        /// Why.
+        /// Error of the connection.
         source: io::Error,
     },
-    /// Somebody else listens.
+    /// The server is not a member of weir.
     #[error("what answers at {address} is no rank of weir: {reason}")]
     Stranger {
-        /// Where.
+        /// Address of the server.
         address: Address,
-        /// What is wrong with the answer.
+        /// Fault of its answer.
         reason: String,
     },
 }
 
-/// The status of who shows its own at an address.
+/// Fetches the status that a member serves at this address.
 pub fn fetch(address: &Address, patience: Duration) -> Result<Status, FetchError> {
     let io = |source| FetchError::Io {
         address: address.clone(),

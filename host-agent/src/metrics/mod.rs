@@ -1,13 +1,13 @@
-//! What an agent or a rank shows of itself while it works: counters for Prometheus, and what it waits for, for `weir doctor`.
+//! Status of a running agent or rank: counters for Prometheus, and the unfinished chunk for `weir doctor`.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `board.rs` | how one thread asks another what it counts, which costs that one nothing while nobody asks |
-//! | `names.rs` | the metrics: their names, kinds and help (docs/doctor.md has the same table) |
-//! | `status.rs` | what is shown, as JSON |
-//! | `page.rs` | the same as Prometheus reads it |
-//! | `serve.rs` | the two by HTTP, at an address or a Unix socket |
-//! | `fetch.rs` | the other end: a status is asked for |
+//! | `board.rs` | exchange of a status between threads, without cost while nobody requests it |
+//! | `names.rs` | the metrics: names, kinds and help texts (docs/doctor.md has the same table) |
+//! | `status.rs` | the status, as JSON |
+//! | `page.rs` | the status in Prometheus' text format |
+//! | `serve.rs` | HTTP server for both, at an address or a Unix socket |
+//! | `fetch.rs` | HTTP client for the status |
 
 mod board;
 mod fetch;

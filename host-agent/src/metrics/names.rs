@@ -1,23 +1,23 @@
-//! The metrics. Names and units are by Prometheus' conventions; each has the labels `job` and `rank` (`server` is the parameter
-//! server's). docs/doctor.md has the same table, which a test holds.
+//! The metrics. Names and units follow Prometheus' conventions; each metric has the labels `job` and `rank` (`server` for the
+//! parameter server). A test compares the table in docs/doctor.md with this one.
 
-/// How a value moves.
+/// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Up, from 0 on.
+    /// Increases only, from 0 on.
     Counter,
-    /// Anyhow.
+    /// Increases and decreases.
     Gauge,
 }
 
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name.
+    /// Name of the metric.
     pub name: &'static str,
-    /// How it moves.
+    /// Kind of the metric.
     pub kind: Kind,
-    /// What it is.
+    /// Help text.
     pub help: &'static str,
 }
 
@@ -183,7 +183,7 @@ pub const MALFORMED: Metric = counter(
     "frames that are broken, or no answer to what was sent",
 );
 
-/// All of them, in the order in which they are shown.
+/// All metrics, in the order of output.
 pub const ALL: &[&Metric] = &[
     &INFO,
     &RANKS,

@@ -1,11 +1,11 @@
-//! A status as Prometheus reads it: its text format, version 0.0.4.
+//! A status in Prometheus' text format, version 0.0.4.
 
 use std::fmt::Write;
 
 use super::names::{self, Kind, Metric};
 use super::status::{Role, Status};
 
-/// The metrics of a member of a job.
+/// The metrics of a member of a job, as text.
 pub fn page(status: &Status) -> String {
     let mut out = String::new();
     for metric in names::ALL {
@@ -33,7 +33,7 @@ pub fn page(status: &Status) -> String {
     out
 }
 
-/// What stands behind `job` and `rank`, and the value.
+/// The samples of a metric: further labels, and the value.
 fn samples(status: &Status, metric: &Metric) -> Vec<(String, String)> {
     let one = |value: String| vec![(String::new(), value)];
     let waits = status.waits.as_ref();
@@ -77,7 +77,7 @@ fn seconds(ms: f64) -> String {
     (ms / 1e3).to_string()
 }
 
-/// A label's value, as it stands between quotes.
+/// Escapes a label's value for use between quotes.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

@@ -1,4 +1,4 @@
-//! A status by HTTP: `/metrics` for Prometheus, `/status` as JSON. One connection at a time, each of which is short.
+//! HTTP server of a status: `/metrics` for Prometheus, `/status` as JSON. It serves one short connection at a time.
 
 use std::fmt;
 use std::fs;
@@ -19,13 +19,13 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::page;
 use super::status::Status;
 
-/// A request is at most so long, with all that it says of itself.
+/// Maximum length of a request in bytes, including its headers.
 const REQUEST_LIMIT: usize = 8 << 10;
-/// So long somebody may take to ask, and to be answered.
+/// Maximum duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_FAILURES: Duration = Duration::from_millis(10);
 
-/// Where a status is shown.
+/// Address at which a status is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// An IP address and a port.
@@ -34,7 +34,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// Why a text is no such address.
+/// The text is not such an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address: 127.0.0.1:9477 is one, and unix:/run/weir/rank0.sock")]
 pub struct AddressError(String);
@@ -75,7 +75,7 @@ impl Listener {
             }
             Address::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
-                    // One that was killed has left its socket behind: nobody listens there.
+                    // A killed process has left its socket behind, without a listener.
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
                         fs::remove_file(path)?;
                         UnixListener::bind(path)?
@@ -89,7 +89,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Answers who is there.
+    /// Accepts a connection and answers its request.
     fn answer(&self, show: &dyn Fn() -> Status) -> io::Result<()> {
         match self {
             Listener::Tcp(listener) => {
@@ -119,7 +119,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Whether a path is a socket where nobody listens.
+/// Whether a path is a socket without a listener.
 fn is_left(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -128,7 +128,7 @@ fn is_left(path: &std::path::Path) -> bool {
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// A thread that shows a status. Dropped, it ends.
+/// A thread that serves a status, until it is dropped.
 #[derive(Debug)]
 pub struct Exporter {
     address: Address,
@@ -138,7 +138,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Shows what `show` gives, at an address; port 0 is a free one.
+    /// Serves the status that `show` returns at this address; port 0 selects a free port.
     pub fn start(
         address: &Address,
         show: impl Fn() -> Status + Send + 'static,
@@ -158,8 +158,8 @@ impl Exporter {
                     .map(|source| PollFd::new(source, PollFlags::POLLIN));
                 match poll(&mut sources, PollTimeout::NONE) {
                     Ok(_) if sources[1].any() == Some(true) => return,
-                    // Who breaks off, or asks nonsense, has had an answer or wants none. Without a descriptor for who is there, the
-                    // next look would come at once.
+                    // A client that disconnects or sends an invalid request needs nothing more. If descriptors are exhausted,
+                    // pause instead of retrying at once.
                     Ok(_) => {
                         if listener.answer(&show).is_err() {
                             std::thread::sleep(BETWEEN_FAILURES);
@@ -178,12 +178,12 @@ impl Exporter {
         })
     }
 
-    /// The listener's, which a process that is forked has to close.
+    /// Descriptor of the listener, which a forked process must close.
     pub fn descriptor(&self) -> RawFd {
         self.descriptor
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -201,7 +201,7 @@ impl Drop for Exporter {
     }
 }
 
-/// One request, one answer.
+/// Serves one request.
 fn converse(mut stream: impl Read + Write, show: &dyn Fn() -> Status) -> io::Result<()> {
     let begun = Instant::now();
     let (mut request, mut buffer) = (Vec::new(), [0; 1024]);

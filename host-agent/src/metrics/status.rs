@@ -1,4 +1,4 @@
-//! What is shown.
+//! The status of a member of a job.
 
 use std::collections::BTreeMap;
 
@@ -12,61 +12,61 @@ use serde::{Deserialize, Serialize};
 use super::names::{self, Metric};
 use crate::agent::SentReport;
 
-/// What somebody is in a job.
+/// Role of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A rank of an all-reduce.
     Rank,
-    /// A worker of a parameter server.
+    /// A worker of a training with a parameter server.
     Worker,
     /// The parameter server.
     Server,
 }
 
-/// One member of a job.
+/// Status of a member of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// What it is.
+    /// Role of the member.
     pub role: Role,
-    /// Its process.
+    /// Its process number.
     pub process: u32,
-    /// The job.
+    /// Number of the job.
     pub job: u16,
-    /// Which rank, or worker; the server has none.
+    /// Number of the rank or worker; `None` for the server.
     pub rank: Option<u16>,
-    /// By which number its switch knows it, and how many that one sums.
+    /// The member's number at its switch, and the number of the switch's children.
     pub child: Option<(u16, u8)>,
-    /// How many ranks the job has.
+    /// Number of ranks in the job.
     pub ranks: u16,
-    /// How many slots.
+    /// Number of slots.
     pub window: u32,
-    /// The interface that it is on.
+    /// Interface in use.
     pub interface: Option<String>,
-    /// How frames come and go.
+    /// I/O backend in use.
     pub io: Option<String>,
     /// Its Ethernet and IPv4 address.
     pub address: Option<String>,
-    /// What it has counted, by the metrics' names.
+    /// Counters by the names of the metrics.
     pub counters: BTreeMap<String, u64>,
-    /// What it waits for.
+    /// The unfinished chunk.
     pub waits: Option<Waits>,
-    /// Why it has given up.
+    /// Reason why the member has given up.
     pub failed: Option<String>,
-    /// How old this is.
+    /// Age of this status in milliseconds.
     pub age_ms: f64,
 }
 
-/// A chunk that has no sum yet.
+/// A chunk without a sum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Its number.
+    /// Number of the chunk.
     pub chunk: u32,
-    /// Its slot.
+    /// Slot of the chunk.
     pub slot: u16,
-    /// How long ago it was sent for the first time; of a server, how long ago anything was complete.
+    /// Time since its first transmission in milliseconds; for a server, since the last completion.
     pub since_ms: f64,
-    /// Whom it misses, as far as the switch has told.
+    /// Missing ranks, as far as the switch has reported them.
     pub misses: Vec<u16>,
 }
 
@@ -83,7 +83,7 @@ impl Waits {
 }
 
 impl Status {
-    /// That of one who has counted nothing yet, on no interface.
+    /// A status with no counters and no interface.
     pub fn new(role: Role, job: &Job, rank: Option<u16>) -> Status {
         Status {
             role,
@@ -103,7 +103,7 @@ impl Status {
         }
     }
 
-    /// `rank 3`, `worker 3` or `the server`.
+    /// Name of the member: `rank 3`, `worker 3` or `the server`.
     pub fn who(&self) -> String {
         match (self.role, self.rank) {
             (Role::Server, _) | (_, None) => "the server".to_owned(),
@@ -129,9 +129,9 @@ impl Status {
     }
 }
 
-/// What a rank has counted; `foreign` are frames that its driver did not give it.
+/// Adds the counters of a rank; `foreign`: frames that its driver did not pass on.
 pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
-    // Named one by one: what is counted anew is not to be forgotten here.
+    // Destructured completely, so that a new counter is not forgotten here.
     let RankCounters {
         sent,
         operations,
@@ -201,7 +201,7 @@ fn count_congestion(status: &mut Status, congestion: Signals) {
     ]);
 }
 
-/// The same of a worker.
+/// Adds the counters of a worker.
 pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64) {
     let WorkerCounters {
         sent,
@@ -223,7 +223,7 @@ pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64)
     ]);
 }
 
-/// The same of the parameter server.
+/// Adds the counters of the parameter server.
 pub fn count_server(status: &mut Status, counters: ServerCounters, foreign: u64) {
     let ServerCounters {
         sent,
@@ -231,7 +231,7 @@ pub fn count_server(status: &mut Status, counters: ServerCounters, foreign: u64)
         again,
         duplicates,
         stale,
-        // Of use beside those of a switch alone, which a run compares.
+        // Only useful in a run's comparison with a switch's counters.
         repeated_bytes: _,
         not_ours,
         malformed,

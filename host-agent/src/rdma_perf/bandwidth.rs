@@ -10,33 +10,33 @@ use serde::Serialize;
 use super::perftest::PerftestArgs;
 use super::{MeetingArgs, mtu};
 
-/// Its options are perftest's.
+/// Options of the bandwidth tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
 pub struct BandwidthArgs {
     #[command(flatten)]
     meeting: MeetingArgs,
-    /// Bytes of a message, the same at both ends.
+    /// Length of a message in bytes, the same at both ends.
     #[arg(short, long, default_value_t = 65_536, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     size: u32,
-    /// Messages, the same at both ends; 5000 of write and 1000 of others, as in perftest.
+    /// Number of messages, the same at both ends; without, 5000 for write and 1000 for the others, as in perftest.
     #[arg(short = 'n', long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     iters: Option<u64>,
-    /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what the interface carries. The smaller of both ends' counts.
+    /// Path MTU: 256, 512, 1024, 2048 or 4096; without, the interface's. The smaller value of both ends applies.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
-    /// Messages under way.
+    /// Maximum number of messages in flight.
     #[arg(short, long, default_value_t = 128, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     tx_depth: u16,
-    /// Of send: receives that are posted at once.
+    /// For send: number of receives posted at once.
     #[arg(short, long, default_value_t = 512, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
     rx_depth: u16,
-    /// The sender goes on for so many seconds, in place of --iters; at both ends.
+    /// Duration of sending in seconds, instead of --iters; give it at both ends.
     #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with_all = ["iters", "all"], value_parser = clap::value_parser!(u64).range(1..=86_400))]
     duration: Option<u64>,
-    /// Both ends send at once, and the figures are those of both directions together; at both ends.
+    /// Send in both directions at once, and report the sum of both; give it at both ends.
     #[arg(short, long)]
     bidirectional: bool,
-    /// Bandwidths in Gbit/s instead of MiB/s.
+    /// Print bandwidths in Gbit/s instead of MiB/s.
     #[arg(long = "report_gbits")]
     report_gbits: bool,
     #[command(flatten)]
@@ -77,14 +77,14 @@ struct Told {
     local: Port,
     remote: Port,
     mtu: usize,
-    /// Who has measured: this end, or the other one.
+    /// Whether this end has measured, or the other one.
     measured_here: bool,
     size: u64,
     iterations: u64,
     peak_mib_per_s: f64,
     average_mib_per_s: f64,
     million_messages_per_s: f64,
-    /// The same of each size, with `--all`.
+    /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,
@@ -187,7 +187,7 @@ fn print_text(outcome: &Outcome, in_gbits: bool) {
     }
 }
 
-/// perftest's columns.
+/// perftest's column headers.
 fn head(in_gbits: bool) -> &'static str {
     match in_gbits {
         true => " #bytes     #iterations    BW peak[Gb/sec]   BW average[Gb/sec]  MsgRate[Mpps]",

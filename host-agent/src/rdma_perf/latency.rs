@@ -9,18 +9,18 @@ use super::bandwidth::{Port, print_keys};
 use super::perftest::PerftestArgs;
 use super::{MeetingArgs, mtu};
 
-/// Its options are perftest's.
+/// Options of the latency tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
 pub struct LatencyArgs {
     #[command(flatten)]
     meeting: MeetingArgs,
-    /// Bytes of a message, the same at both ends.
+    /// Length of a message in bytes, the same at both ends.
     #[arg(short, long, default_value_t = 2, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     size: u32,
-    /// Messages of each side, the same at both ends.
+    /// Number of messages of each side, the same at both ends.
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
     iters: u64,
-    /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what the interface carries. The smaller of both ends' counts.
+    /// Path MTU: 256, 512, 1024, 2048 or 4096; without, the interface's. The smaller value of both ends applies.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
     #[command(flatten)]
@@ -60,10 +60,10 @@ struct Told {
     mtu: usize,
     size: u32,
     iterations: u64,
-    /// Nothing at the end that is read from.
+    /// Absent at the end whose memory is read.
     #[serde(flatten)]
     latencies: Option<Microseconds>,
-    /// The same of each size, with `--all`.
+    /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,

@@ -1,11 +1,11 @@
-//! `weir-agent rdma-perf`: RDMA tried and measured, in the words of libibverbs' examples and of perftest, and with them.
+//! `weir-agent rdma-perf`: RDMA tests with the options of libibverbs' examples and of perftest, interoperable with both.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
+//! | `pingpong.rs` | messages back and forth, as ibv_rc_pingpong |
 //! | `bandwidth.rs` | WRITEs, SENDs, READs, as ib_write_bw, ib_send_bw, ib_read_bw |
-//! | `latency.rs` | one at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
-//! | `perftest.rs` | options of perftest's that all of its tests take |
+//! | `latency.rs` | one message at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
+//! | `perftest.rs` | perftest's options that all of its tests accept |
 
 mod bandwidth;
 mod latency;
@@ -31,32 +31,32 @@ pub use pingpong::PingpongArgs;
 /// `weir-agent rdma-perf`
 #[derive(Debug, Clone, Args)]
 pub struct RdmaPerfArgs {
-    /// What is tried.
+    /// The test to run.
     #[command(subcommand)]
     pub test: RdmaTest,
 }
 
-/// What is tried.
+/// Tests of RDMA.
 #[derive(Debug, Clone, Subcommand)]
 pub enum RdmaTest {
-    /// Messages to and fro over a reliable connection, as ibv_rc_pingpong and with it.
+    /// Send messages back and forth over a reliable connection, as ibv_rc_pingpong does; interoperates with it.
     Pingpong(PingpongArgs),
-    /// The bandwidth of RDMA WRITEs, as ib_write_bw and with it.
+    /// Measure the bandwidth of RDMA WRITEs, as ib_write_bw does; interoperates with it.
     Write(BandwidthArgs),
-    /// The bandwidth of SENDs, as ib_send_bw and with it.
+    /// Measure the bandwidth of SENDs, as ib_send_bw does; interoperates with it.
     Send(BandwidthArgs),
-    /// The bandwidth of RDMA READs, as ib_read_bw and with it.
+    /// Measure the bandwidth of RDMA READs, as ib_read_bw does; interoperates with it.
     Read(BandwidthArgs),
-    /// How long an RDMA WRITE takes, as ib_write_lat and with it.
+    /// Measure the latency of RDMA WRITEs, as ib_write_lat does; interoperates with it.
     WriteLat(LatencyArgs),
-    /// How long a SEND takes, as ib_send_lat and with it.
+    /// Measure the latency of SENDs, as ib_send_lat does; interoperates with it.
     SendLat(LatencyArgs),
-    /// How long an RDMA READ takes, as ib_read_lat and with it.
+    /// Measure the latency of RDMA READs, as ib_read_lat does; interoperates with it.
     ReadLat(LatencyArgs),
 }
 
 impl RdmaPerfArgs {
-    /// Runs it to its end, and prints what came of it.
+    /// Runs the test to its end, and prints the results.
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.test {
             RdmaTest::Pingpong(args) => pingpong::run(args),
@@ -70,26 +70,26 @@ impl RdmaPerfArgs {
     }
 }
 
-/// Who the other end is, and how both meet.
+/// The peer, and the connection by which both ends exchange their parameters.
 #[derive(Debug, Clone, Args)]
 pub struct MeetingArgs {
-    /// The server's name or address; without, this is the server.
+    /// Name or address of the server; without, this end is the server.
     pub host: Option<String>,
     #[command(flatten)]
     port: PortArgs,
-    /// The TCP port by which the two programs meet.
+    /// TCP port of the server, for the exchange of parameters.
     #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
     tcp_port: u16,
-    /// Seconds that the other end may take for anything.
+    /// Maximum time without progress of the peer, in seconds.
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
-    /// The outcome as JSON.
+    /// Print the outcome as JSON.
     #[arg(long)]
     json: bool,
 }
 
 impl MeetingArgs {
-    /// Opens this end, and says which it is.
+    /// Opens this end, and prints its description.
     fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let provider = self.port.open()?;
         eprintln!("{}", provider.describe());
@@ -101,23 +101,23 @@ impl MeetingArgs {
     }
 }
 
-/// Where packets go.
+/// The port that packets go through.
 #[derive(Debug, Clone, Args)]
 pub struct PortArgs {
-    /// The interface, or the RDMA device; without, the only one that is up and has an IPv4 address.
+    /// Name of the interface or RDMA device; without, the only interface that is up and has an IPv4 address.
     #[arg(short = 'd', long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// Who carries it out: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability but is for weir
-    /// at both ends.
+    /// Provider: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability, but requires weir at
+    /// both ends.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub way: Way,
-    /// Of queue pairs' numbers, PSNs and keys; without, one from the system.
+    /// Seed of queue pair numbers, PSNs and keys; without, random from the system.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 }
 
 impl PortArgs {
-    /// Opens it.
+    /// Opens the provider.
     pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let seed = match self.seed {
             Some(seed) => seed,
@@ -134,7 +134,7 @@ pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
 }
 
-/// What was mended on the way, if anything was.
+/// Prints retransmissions and gaps, if there were any.
 fn print_losses(counters: &Counters) {
     let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);
     if again + gaps > 0 {

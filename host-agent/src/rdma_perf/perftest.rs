@@ -5,16 +5,16 @@ use clap::Args;
 /// Options that scripts pass to every program of perftest.
 #[derive(Debug, Clone, Args)]
 pub struct PerftestArgs {
-    /// perftest's: go on although the processor's clock varies. Nothing here depends on that clock.
+    /// Accepted without effect: lets perftest tolerate a varying CPU frequency, on which no measurement here depends.
     #[arg(short = 'F', long = "CPU-freq")]
     any_clock: bool,
-    /// All sizes from 2 bytes to 8 MiB, each twice the one before, in place of --size; at both ends.
+    /// Measure all powers of two from 2 bytes to 8 MiB, instead of --size; give it at both ends.
     #[arg(short, long)]
     pub all: bool,
-    /// Queue pairs; there is one.
+    /// Number of queue pairs; only 1 is supported.
     #[arg(short, long, default_value = "1", value_name = "NUMBER", value_parser = queue_pairs)]
     qp: u32,
-    /// The service; RC is what is there.
+    /// Transport service; only RC is supported.
     #[arg(short, long, default_value = "RC", value_name = "SERVICE", value_parser = service)]
     connection: String,
     #[arg(short = 'i', long = "ib-port", hide = true, value_parser = device_port)]

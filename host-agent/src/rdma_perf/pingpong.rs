@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use super::{MeetingArgs, mtu};
 
-/// Its options are ibv_rc_pingpong's.
+/// Options of the ping-pong test, with ibv_rc_pingpong's names.
 #[derive(Debug, Clone, Args)]
 pub struct PingpongArgs {
     #[command(flatten)]
     meeting: MeetingArgs,
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     #[arg(short, long, default_value_t = 4096, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     size: u32,
-    /// The path MTU: 256, 512, 1024, 2048 or 4096, the same at both ends.
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096, the same at both ends.
     #[arg(short, long, default_value = "1024", value_name = "BYTES", value_parser = mtu)]
     mtu: Mtu,
-    /// Receives that are posted at once.
+    /// Number of receives posted at once.
     #[arg(short, long, default_value_t = 500, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
     rx_depth: u16,
-    /// Messages in each direction.
+    /// Number of messages in each direction.
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     iters: u64,
 }

@@ -1,4 +1,4 @@
-//! A process without capabilities that is a rank by a daemon.
+//! Client of the daemon: a process without capabilities that is a rank through the daemon.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,15 +21,15 @@ use crate::collective::CollectiveError;
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
-/// So long a daemon may take for a question. It may ask a switch for it, which takes ten timeouts if that is silent.
+/// Maximum time for the daemon's answer. For some questions it probes a switch, which takes ten timeouts if the switch is silent.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same of what is counted, for which it asks nobody.
+/// Maximum time for the answer to a status request, which involves no switch.
 const PATIENCE_OF_STATUS: Duration = Duration::from_secs(5);
-/// One that leaves waits no longer than that for its daemon to let it go.
+/// Maximum time that a leaving client waits for the daemon to release its rank.
 const PATIENCE_OF_CLOSE: Duration = Duration::from_secs(10);
 
-/// A connection to a daemon. [`Client::close`] ends it, and with it the rank; else the last that is dropped, of its clones and of
-/// the sums that are to come.
+/// A connection to a daemon. [`Client::close`] ends it, and with it the rank; otherwise, dropping the last of its clones and
+/// pending sums does.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Connection>);
 
@@ -37,21 +37,21 @@ pub struct Client(Arc<Connection>);
 struct Connection {
     socket: Arc<OwnedFd>,
     shared: Arc<Shared>,
-    /// Operations are given in the order of their numbers.
+    /// Lock that keeps operations in the order of their numbers.
     giving: Mutex<()>,
     answers: Mutex<Answers>,
 }
 
-/// Questions have one answer each, in their order.
+/// Each question has one answer, in the order of the questions.
 #[derive(Debug)]
 struct Answers {
     heard: Receiver<Answer>,
-    /// The first that comes is that of a question nobody waits for any more.
+    /// Whether the next answer belongs to a question that nobody waits for.
     is_overdue: bool,
 }
 
 impl Answers {
-    /// Waits for the next one, but not longer than until then.
+    /// Waits for the next answer, at most until `until`.
     fn next(&self, until: Instant) -> Result<Answer, RecvTimeoutError> {
         let left = until.saturating_duration_since(Instant::now());
         self.heard.recv_timeout(left)
@@ -61,32 +61,32 @@ impl Answers {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Said when an operation was answered.
+    /// Notified when an operation was answered.
     answered: Condvar,
-    /// How often the switch has fallen silent, as the daemon said last.
+    /// Number of times that the switch fell silent, by the daemon's last report.
     fallbacks: AtomicU64,
 }
 
-/// What is told of an operation that has its sums: what they are off by at most, and how many chunks are not of all.
+/// Result of an operation with sums: the error bound, and the number of partial chunks.
 type Bounds = (f64, u64);
 type Told = Sender<Result<Bounds, CollectiveError>>;
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the last operation.
+    /// Number of the last operation.
     last: u64,
-    /// Who waits for which operation.
+    /// Receivers of the results, by operation.
     waiting: HashMap<u64, Told>,
-    /// So many operations may be given and not answered, as the daemon said; `None` before this is a rank.
+    /// Maximum number of unanswered operations, by the daemon's report; `None` until this client is a rank.
     limit: Option<u64>,
-    /// This end has left.
+    /// Whether this end has closed the connection.
     is_closed: bool,
-    /// The daemon says nothing any more.
+    /// Whether the daemon's end has closed.
     is_over: bool,
 }
 
 impl State {
-    /// Why nothing is summed any more.
+    /// Reason why no operation is accepted.
     fn ended(&self) -> Option<CollectiveError> {
         match self {
             State {
@@ -97,7 +97,7 @@ impl State {
         }
     }
 
-    /// Nobody who waits will have sums.
+    /// Fails all unfinished operations.
     fn end(&mut self) {
         let error = self.ended().unwrap_or_else(gone);
         for (_, waiting) in self.waiting.drain() {
@@ -111,7 +111,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of an operation, once it may be given; who waits for it is told by the sender.
+    /// Assigns a number to an operation as soon as it may be submitted, and registers the receiver of its result.
     fn number(&self, told: Told) -> Result<u64, CollectiveError> {
         let full = |state: &mut State| {
             let given = state.waiting.len() as u64;
@@ -128,7 +128,7 @@ impl Shared {
         Ok(operation)
     }
 
-    /// An operation was answered, or nobody was asked for it.
+    /// Removes an operation that was answered, or was not submitted.
     fn take(&self, operation: u64) -> Option<Told> {
         let told = self.lock().waiting.remove(&operation);
         self.answered.notify_all();
@@ -138,7 +138,7 @@ impl Shared {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // The thread that listens ends by that.
+        // The listening thread ends by this.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
     }
 }
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// Where an interface of the daemon's is; its first, if none is named.
+    /// Addresses of an interface of the daemon; of its first interface if `interface` is `None`.
     pub fn whereabouts(&self, interface: Option<&str>) -> Result<Endpoint, CollectiveError> {
         match self.ask(&Ask::Where(interface.map(str::to_owned)))? {
             Answer::Where(told) => {
@@ -203,7 +203,7 @@ impl Client {
         }
     }
 
-    /// From which chunk on the switch's cells are free.
+    /// The first chunk number for which the switch's cells are free.
     pub fn open(&self, rank: &RankOf) -> Result<u32, CollectiveError> {
         match self.ask(&Ask::Open(rank.clone()))? {
             Answer::Opened(first) => Ok(first),
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// Is a rank from now on; gives how frames come and go, and why not by rings.
+    /// Joins a job as a rank; returns the daemon's I/O backend, and the error of the rings if they failed.
     pub fn join(
         &self,
         rank: &RankOf,
@@ -241,7 +241,7 @@ impl Client {
         }
     }
 
-    /// Gives values to be summed over all ranks. Waits while as many operations as the daemon takes have no answer.
+    /// Submits values to be summed over all ranks. Blocks while the maximum number of operations is unanswered.
     pub fn all_reduce_as(
         &self,
         values: &Values,
@@ -286,18 +286,18 @@ impl Client {
         })
     }
 
-    /// So many operations may be given and not answered, as the daemon said; none before this is a rank.
+    /// Maximum number of unanswered operations, by the daemon's report; 0 before this client is a rank.
     pub fn operations(&self) -> u64 {
         self.0.shared.lock().limit.unwrap_or(0)
     }
 
-    /// The connection's, which a process that is forked has to close. It must not drop this: that would end the connection of
-    /// both.
+    /// Descriptor of the connection, which a forked child process must close. The child must not drop this value, which would
+    /// end the connection for both.
     pub fn descriptor(&self) -> RawFd {
         self.0.socket.as_raw_fd()
     }
 
-    /// What the rank counts, and what it waits for.
+    /// The rank's status: its counters and its unfinished chunk.
     pub fn status(&self) -> Result<Status, CollectiveError> {
         match self.ask(&Ask::Status)? {
             Answer::Status(status) => Ok(*status),
@@ -305,20 +305,20 @@ impl Client {
         }
     }
 
-    /// How often the switch had fallen silent when the last sums came, so that ranks summed themselves.
+    /// Number of times that the switch had fallen silent, so that ranks summed themselves, as of the last result.
     pub fn fallbacks(&self) -> u64 {
         self.0.shared.fallbacks.load(Ordering::Relaxed)
     }
 
-    /// Leaves the job: what has no sums yet fails, as that of a [`Member`](crate::collective::Member) that is dropped. Once this
-    /// returns the daemon has let the rank go, so that another may take its place.
+    /// Leaves the job: unfinished operations fail, as those of a dropped [`Member`](crate::collective::Member) do. When this
+    /// returns, the daemon has released the rank, so that another process can take its place.
     pub fn close(&self) {
         let shared = &self.0.shared;
         let mut state = shared.lock();
         state.is_closed = true;
         state.end();
         shared.answered.notify_all();
-        // Its end of the connection ends when the rank has left.
+        // The daemon closes its end when the rank has left.
         let _ = shutdown(self.0.socket.as_raw_fd(), Shutdown::Write);
         let still_there = |state: &mut State| !state.is_over;
         let left = shared
@@ -340,7 +340,7 @@ impl Client {
             .answers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // A daemon that says nothing is not asked ever more.
+        // A daemon that does not answer gets no further questions.
         let before = match answers.is_overdue {
             true => answers.next(until).map(drop),
             false => Ok(()),
@@ -354,13 +354,13 @@ impl Client {
             Err(silent) => (true, Err(silent)),
         };
         match answer {
-            // Who was refused has been told why, even if it was not heard.
+            // The daemon gives the reason of a refusal, even if this answer was overdue.
             Ok(Answer::No { kind, text }) => Err(agent(kind, text)),
             Ok(answer) => Ok(answer),
             Err(RecvTimeoutError::Timeout) if sent => {
                 match is_status {
                     true => answers.is_overdue = true,
-                    // Nobody could tell what has become of this rank.
+                    // The state of this rank would be unknown.
                     false => drop(shutdown(self.0.socket.as_raw_fd(), Shutdown::Both)),
                 }
                 Err(agent(Kind::Failed, "the daemon does not answer"))
@@ -377,7 +377,7 @@ fn unexpected(answer: &Answer) -> CollectiveError {
     )
 }
 
-/// Hears what the daemon says, until it has gone.
+/// Processes the daemon's messages until the connection ends.
 fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
     while let Ok(Some((answer, _))) = receive::<Answer>(socket.as_fd()) {
         let (operation, outcome) = match answer {
@@ -403,7 +403,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
             }
         };
         if let Some(waiting) = shared.take(operation) {
-            // Who does not wait any more need not be told.
+            // The receiver may have stopped waiting.
             let _ = waiting.send(outcome);
         }
     }
@@ -413,7 +413,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
     shared.answered.notify_all();
 }
 
-/// Sums that are to come from a daemon.
+/// Handle of an operation whose sums are to come from a daemon.
 #[derive(Debug)]
 pub struct RemotePending {
     sums: Receiver<Result<Bounds, CollectiveError>>,
@@ -424,7 +424,7 @@ pub struct RemotePending {
 }
 
 impl RemotePending {
-    /// Waits for the sums, but not longer than that.
+    /// Waits for the sums for at most `timeout`.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
             Ok(told) => told?,
@@ -441,7 +441,7 @@ impl RemotePending {
         })
     }
 
-    /// What the rank waits for, which the daemon knows.
+    /// The error for a timeout, with the unfinished chunk, which the daemon knows.
     fn late(&self, waited: Duration) -> CollectiveError {
         let waits = self.client.status().ok().and_then(|status| status.waits);
         CollectiveError::Late { waited, waits }

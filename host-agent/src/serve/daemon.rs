@@ -1,4 +1,4 @@
-//! Who may connect to the daemon, and its end.
+//! The daemon: admission of processes, and shutdown.
 
 use std::ffi::CString;
 use std::fs;
@@ -29,25 +29,25 @@ use crate::frames::{InterfaceFrames, Io};
 /// `weir-agent serve`
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ServeArgs {
-    /// The Unix socket that processes connect to (`WEIR_AGENT`).
+    /// Path of the Unix socket that processes connect to (`WEIR_AGENT`).
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
-    /// An interface whose ranks it serves, may be repeated; who names none is on the first.
+    /// An interface for ranks; may be repeated. A client that names no interface gets the first.
     #[arg(long = "iface", required = true, value_name = "NAME")]
     pub interfaces: Vec<String>,
-    /// How frames come and go: auto, rings or pnet.
+    /// Packet I/O: auto, rings or pnet.
     #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
     pub io: Io,
-    /// Who may connect: the socket's permissions.
+    /// Permissions of the socket, which decide who may connect.
     #[arg(long, default_value = "660", value_name = "OCTAL", value_parser = mode)]
     pub mode: u32,
-    /// Whose socket it is, such as root:training; without, that of who starts this.
+    /// Owner of the socket, such as root:training; without, the user and group of this process.
     #[arg(long, value_name = "USER[:GROUP]|:GROUP")]
     pub owner: Option<String>,
-    /// So many processes may be connected at a time.
+    /// Maximum number of connected processes.
     #[arg(long, default_value_t = 64, value_name = "NUMBER")]
     pub clients: usize,
-    /// So many MiB of values each of them may have under way.
+    /// Maximum size of the values that each of them may have in flight, in MiB.
     #[arg(long, default_value_t = 1_024, value_name = "MIB")]
     pub memory: u64,
 }
@@ -59,41 +59,41 @@ fn mode(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| format!("`{text}` is no mode: 660 is, and 600"))
 }
 
-/// Why there is no daemon.
+/// Reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// An interface cannot be opened.
     #[error("cannot open the interface {interface}: {source}")]
     Interface {
-        /// Which.
+        /// The interface.
         interface: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("cannot listen at {}: {source}", .path.display())]
     Listen {
-        /// Where.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is no such user or group.
+    /// The user or group does not exist.
     #[error("`{0}` is no owner: root is one, root:training, and :training")]
     Owner(String),
-    /// Each operation under way takes an open file.
+    /// The limit on open files is too low, since each operation in flight needs an open file.
     #[error(
         "{clients} clients want at least {needed} open files, and {limit} are allowed (ulimit -Hn): say fewer --clients"
     )]
     Files {
-        /// How many may be connected.
+        /// Maximum number of clients.
         clients: usize,
-        /// What they take.
+        /// Required number of open files.
         needed: u64,
-        /// What this process may have.
+        /// The limit of this process.
         limit: u64,
     },
-    /// Something else of the system.
+    /// Another system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -104,10 +104,10 @@ impl From<Errno> for DaemonError {
     }
 }
 
-/// Serves until SIGTERM or SIGINT; `ready` is called once one may connect. It must be called before there is another thread: the
-/// signals are taken by this one.
+/// Serves until SIGTERM or SIGINT; calls `ready` once clients can connect. It must be called before another thread exists,
+/// since this thread takes the signals.
 ///
-/// With the process its ranks end; those who had connected see their connections end.
+/// The ranks end with the process, and the clients' connections close.
 pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
@@ -115,7 +115,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     signals.thread_block()?;
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
     for interface in &args.interfaces {
-        // What is missing is said now, and not to whoever joins first.
+        // Report a missing interface now, and not to the first client that joins.
         InterfaceFrames::open(interface, crate::frames::UDP_PORT, args.io).map_err(|source| {
             DaemonError::Interface {
                 interface: interface.clone(),
@@ -145,7 +145,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
         }
         let flags = SockFlag::SOCK_CLOEXEC;
         let Ok(fd) = accept4(listener.socket.as_raw_fd(), flags) else {
-            // Who was there has gone, or there are too many descriptors for the moment.
+            // The client has disconnected, or there are no free descriptors at the moment.
             std::thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
@@ -153,14 +153,15 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     }
 }
 
-/// Open files that the daemon has itself, and those of a session without any operation: its socket, its frames' sockets, what
-/// wakes its thread, and a message's memory.
+/// Open files of the daemon itself, and of a session without operations: its socket, the sockets of its frames, the thread's
+/// wake-up descriptor, and a message's memory.
 const OWN_FILES: u64 = 64;
 const FILES_OF_SESSION: u64 = 8;
-/// With fewer operations than this under way no process gets far.
+/// Minimum number of operations in flight that a process needs to make progress.
 const LEAST_OPERATIONS: u64 = 4;
 
-/// So many operations a session may have under way: each holds its memory open, and nobody may leave none for the others.
+/// Maximum number of operations in flight per session: each holds its memory open, and no session may exhaust the files of
+/// the others.
 fn operations(files: u64, clients: usize) -> Result<u64, DaemonError> {
     let clients_files = (clients as u64).max(1);
     let needed =
@@ -175,7 +176,7 @@ fn operations(files: u64, clients: usize) -> Result<u64, DaemonError> {
     Ok(((files - OWN_FILES) / clients_files - FILES_OF_SESSION).min(OPERATIONS))
 }
 
-/// Allows this process as many open files as it may allow itself; how many that is.
+/// Raises this process's limit on open files to its hard limit, and returns that.
 #[allow(unsafe_code)]
 fn raise_files() -> io::Result<u64> {
     let mut limit = libc::rlimit {
@@ -191,15 +192,15 @@ fn raise_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// A descriptor that the kernel has just made.
+/// Takes ownership of a descriptor that the kernel has just created.
 #[allow(unsafe_code)]
 fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
     use std::os::fd::FromRawFd;
-    // SAFETY: accept4(2) made it, and nobody else knows it.
+    // SAFETY: accept4(2) created the descriptor, and nothing else uses it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// A thread for one who connects, if there is room.
+/// Starts a session thread for a client, if the limit on clients allows it.
 fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, limit: usize) {
     let who = getsockopt(&client, PeerCredentials);
     let who = who.map_or_else(
@@ -218,9 +219,9 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
     let grounds = Arc::clone(grounds);
     let seat = Seat(Arc::clone(connected));
     let thread = std::thread::Builder::new().name("weir session".to_owned());
-    // Without a thread the seat is free at once: it goes with what was not run.
+    // If no thread can be created, the seat becomes free with the dropped closure.
     let _ = thread.spawn(move || {
-        // Ends last: who waits to hear that it has left may connect anew at once.
+        // Dropped last: a client that waits for the end may reconnect at once.
         let socket = Socket::new(client);
         let _seat = seat;
         match session::run(&socket, &grounds, &told) {
@@ -230,7 +231,7 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
     });
 }
 
-/// One of those who may be connected. Dropped, however its session ended, it is free.
+/// Place of a connected client, freed when the session ends for any reason.
 struct Seat(Arc<AtomicUsize>);
 
 impl Drop for Seat {
@@ -239,7 +240,7 @@ impl Drop for Seat {
     }
 }
 
-/// The numbers of `USER`, `USER:GROUP` or `:GROUP`.
+/// Parses `USER`, `USER:GROUP` or `:GROUP`.
 fn owner(text: &str) -> Result<(Option<User>, Option<Group>), DaemonError> {
     let wrong = || DaemonError::Owner(text.to_owned());
     let (user, group) = text.split_once(':').unwrap_or((text, ""));
@@ -257,7 +258,7 @@ fn owner(text: &str) -> Result<(Option<User>, Option<Group>), DaemonError> {
     Ok((user, group))
 }
 
-/// The socket, which goes with this.
+/// The listening socket, whose file is removed on drop.
 struct Listener {
     socket: OwnedFd,
     path: PathBuf,
@@ -282,13 +283,13 @@ impl Listener {
             )
         };
         let address = UnixAddr::new(path).map_err(failed)?;
-        // One that was killed has left its socket behind: nobody listens there.
+        // A killed process has left its socket behind, without a listener.
         let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
         if is_socket && connect(open()?.as_raw_fd(), &address) == Err(Errno::ECONNREFUSED) {
             fs::remove_file(path)?;
         }
         let socket = open()?;
-        // Nobody may connect before it has its owner and its mode. There is no other thread yet.
+        // Nobody may connect before the socket has its owner and mode. There is no other thread yet.
         let before = umask(Mode::from_bits_truncate(0o777));
         let bound = bind(socket.as_raw_fd(), &address);
         umask(before);

@@ -1,5 +1,5 @@
-//! What is said between a daemon and who has connected: a message is one object of JSON, and one datagram of a socket that
-//! keeps their order and their boundaries (`SOCK_SEQPACKET`).
+//! Messages between a daemon and its clients: each is a JSON object, in one datagram of a socket that preserves order and
+//! boundaries (`SOCK_SEQPACKET`).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,23 +19,23 @@ use serde::{Deserialize, Serialize};
 use crate::collective::Transport;
 use crate::metrics::Status;
 
-/// Of this protocol. A daemon speaks one version. Counts up with [`aggregation::rank::LAYOUT`] as well.
+/// Version of this protocol. A daemon supports one version. It also increases with [`aggregation::rank::LAYOUT`].
 pub const VERSION: u32 = 6;
-/// No message is longer: the addresses of 1,024 ranks fit.
+/// Maximum length of a message in bytes, enough for the addresses of 1,024 ranks.
 const LIMIT: usize = 96 << 10;
-/// The kernel's SCM_MAX_FD: no message brings more descriptors.
+/// The kernel's SCM_MAX_FD: maximum number of descriptors in a message.
 const MOST_FDS: usize = 253;
-/// No deadline is longer, as in a scenario.
+/// Maximum deadline, as in a scenario.
 const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// When sums are made of fewer than all ranks.
+/// Deadline and quorum of partial sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// After so long.
+    /// Time after which a chunk may be closed, in nanoseconds.
     pub after_ns: u64,
-    /// If so many are there.
+    /// Minimum number of contributors.
     pub quorum: u16,
-    /// Whether what comes later joins the next operation of the same key.
+    /// Whether late values join the next operation of the same key.
     pub carries: bool,
 }
 
@@ -58,32 +58,32 @@ impl Deadline {
     }
 }
 
-/// A rank of a job that a switch has been told of.
+/// A rank of a job that a switch has admitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankOf {
-    /// The interface; the daemon's first, if none is named.
+    /// The interface; `None` for the daemon's first.
     pub interface: Option<String>,
-    /// The job's number.
+    /// Number of the job.
     pub job: u16,
-    /// Which rank.
+    /// Number of the rank.
     pub rank: u16,
-    /// Of how many.
+    /// Number of ranks.
     pub ranks: u16,
-    /// Chunks that it may have under way.
+    /// Maximum number of chunks in flight.
     pub window: u32,
-    /// Values of a frame.
+    /// Number of values per frame.
     pub values_per_packet: u16,
-    /// Its number at its switch, how many that one sums, and the topmost.
+    /// The rank's number at its switch, and the numbers of children of that switch and of the topmost one.
     pub place: (u16, u8, u8),
-    /// When sums are made of fewer than all; `None`: never.
+    /// Deadline and quorum of partial sums; `None` if every sum includes all ranks.
     pub deadline: Option<Deadline>,
-    /// What frames are between it and its switch.
+    /// Transport of frames between the rank and its switch.
     #[serde(default)]
     pub transport: Transport,
 }
 
 impl RankOf {
-    /// As types, if it can be.
+    /// Validates the settings.
     pub fn setup(&self, first_chunk: u32) -> Result<Setup, String> {
         let job = Job::new(JobConfig {
             job: JobId(self.job),
@@ -131,65 +131,66 @@ impl RankOf {
     }
 }
 
-/// What is asked of a daemon.
+/// Request of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// First of all: which version is spoken.
+    /// The first request: version of the protocol.
     Hello(u32),
-    /// Where an interface is.
+    /// Addresses of an interface.
     Where(Option<String>),
-    /// From which chunk on the switch's cells are free.
+    /// The first chunk number for which the switch's cells are free.
     Open(RankOf),
-    /// To be a rank.
+    /// Join a job as a rank.
     Join {
-        /// Which.
+        /// The rank.
         rank: RankOf,
-        /// The job's first chunk.
+        /// First chunk of the job.
         first_chunk: u32,
-        /// Where all ranks are.
+        /// Addresses of all ranks.
         peers: Vec<String>,
-        /// One that does not answer for so long is gone.
+        /// Time without a reply after which a rank is declared dead.
         gone_after_ns: u64,
-        /// Whether ranks sum themselves while the switch is silent: if so, whether from the beginning.
+        /// Summation by the ranks while the switch is silent: `None` if it is disabled, otherwise whether it applies from the
+        /// beginning.
         fallback: Option<bool>,
     },
-    /// To sum what the memory holds that comes with it.
+    /// Sum the values in the memory that the message passes.
     Sum {
-        /// The asker's number of it.
+        /// The client's number of the operation.
         operation: u64,
-        /// The values' type.
+        /// Element type of the values.
         dtype: String,
-        /// How many.
+        /// Number of values.
         length: u64,
-        /// Whether they are averaged.
+        /// Whether sums are averaged.
         average: bool,
-        /// Whether each sum is right to its type's rounding (`Reduction::exact`).
+        /// Whether each sum is exact up to its type's rounding (`Reduction::exact`).
         exact: bool,
-        /// The seed, if they are rounded by chance.
+        /// Seed of stochastic rounding; `None` for rounding to the nearest.
         stochastic: Option<u64>,
-        /// What the asker does in it.
+        /// The client's role in the operation.
         share: Shared,
-        /// What all ranks have to give alike, where the rest does not say it (`Terms::words`).
+        /// Terms that all ranks must have in common, if the other fields do not give them (`Terms::words`).
         terms: Option<[u32; 3]>,
-        /// What of them is late joins the next operation of the same key.
+        /// Late values join the next operation of the same key.
         key: Option<u64>,
     },
-    /// What is counted, and waited for.
+    /// The rank's status.
     Status,
 }
 
-/// What the memory of a sum holds ([`Share`]).
+/// Use of an operation's memory ([`Share`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shared {
-    /// Values, and the sums afterwards.
+    /// Values before, sums after the operation.
     GivesAndTakes,
-    /// Values.
+    /// Values only.
     Gives,
-    /// Nothing before the sums are there.
+    /// Sums only.
     Takes,
-    /// Nothing.
+    /// Neither.
     Compares,
 }
 
@@ -215,75 +216,75 @@ impl From<Shared> for Share {
     }
 }
 
-/// Why something was not done.
+/// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It was asked wrongly, or cannot be here.
+    /// The request is invalid, or not possible here.
     Refused,
-    /// A value is not finite: the operation has no sums, and the next will.
+    /// A value is not finite: the operation has no sums; the next one is not affected.
     NonFinite,
     /// No switch answers for the job.
     Silent,
-    /// The interface.
+    /// The interface failed.
     Io,
     /// The rank has given up.
     Failed,
 }
 
-/// What a daemon says.
+/// Message of a daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// To the version.
+    /// Reply to `Hello`: version of the protocol.
     Hello(u32),
-    /// MAC/IPv4.
+    /// Addresses of the interface: MAC/IPv4.
     Where(String),
-    /// The first chunk.
+    /// First chunk of the job.
     Opened(u32),
-    /// How frames come and go, and why not by rings.
+    /// The client is a rank now.
     Joined {
-        /// `rings` or `pnet`.
+        /// I/O backend: `rings` or `pnet`.
         io: String,
-        /// The reason.
+        /// Error of the rings, if they failed.
         refused: Option<String>,
-        /// So many operations may be given and not answered. Who gives more is put out: then the daemon may always read what is
-        /// said, and each that it has not answered is an open file.
+        /// Maximum number of unanswered operations; a client that exceeds it is disconnected. So the daemon can always read
+        /// all messages, and the number of its open files, one per unanswered operation, is limited.
         operations: u64,
     },
-    /// An operation's sums are in its memory.
+    /// The sums of an operation are in its memory.
     Summed {
-        /// Which.
+        /// Number of the operation.
         operation: u64,
-        /// What they are off by at most.
+        /// Error bound of the sums.
         #[serde(with = "bound")]
         error_bound: f64,
-        /// Chunks whose sum is of fewer than all: so many stand behind the sums in the memory.
+        /// Number of partial chunks, whose list follows the sums in the memory.
         partial: u64,
-        /// How often the switch has fallen silent so far, so that ranks summed themselves.
+        /// Number of times that the switch fell silent so far, so that ranks summed themselves.
         fallbacks: u64,
     },
     /// An operation has no sums.
     NotSummed {
-        /// Which.
+        /// Number of the operation.
         operation: u64,
-        /// Why, for programs.
+        /// Kind of the error, for programs.
         kind: Kind,
-        /// For people.
+        /// Description of the error, for the user.
         text: String,
     },
-    /// What is counted.
+    /// The rank's status.
     Status(Box<Status>),
-    /// To any other question: no.
+    /// Refusal of any other request.
     No {
-        /// Why, for programs.
+        /// Kind of the error, for programs.
         kind: Kind,
-        /// For people.
+        /// Description of the error, for the user.
         text: String,
     },
 }
 
-/// JSON has no infinity: a bound that is infinite is `null`.
+/// Encoding of bounds: JSON has no infinity, so an infinite bound is `null`.
 mod bound {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -299,7 +300,7 @@ mod bound {
     }
 }
 
-/// Says something, with a descriptor if there is one.
+/// Sends a message, with a descriptor if there is one.
 pub fn send(
     socket: BorrowedFd<'_>,
     message: &impl Serialize,
@@ -329,19 +330,19 @@ fn send_with(socket: BorrowedFd<'_>, text: &[u8], fds: &[BorrowedFd<'_>]) -> io:
     }
 }
 
-/// Waits for what the other says; `None` once it has gone. What is no message is an error.
+/// Waits for a message; returns `None` at the end of the connection. An invalid message is an error.
 pub fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut buffer = vec![0; LIMIT];
-    // As many as one message may bring: what this has no room for would be open here, and nobody's.
+    // Space for as many descriptors as a message may pass: the kernel would open further ones, which nobody could close.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let (length, flags) = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         match recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(came) => break (came.bytes, came.flags),
-            // Said once of one who has gone without hearing all: what it said itself is there still.
+            // Reported once if the peer has closed without reading everything; its own messages are still to be read.
             Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -377,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// For a process of its own: others would find no room either.
+    /// For a separate process, since other tests would have no free descriptors either.
     const ALONE: &str = "WEIR_TEST_DESCRIPTORS";
 
     #[test]

@@ -1,18 +1,18 @@
 //! `weir-agent serve`: a daemon that owns interfaces, and the capability to send raw frames. Processes without it join jobs
 //! through its Unix socket.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `message.rs` | what is said on the socket, and how |
-//! | `values.rs` | values in shared memory, which is passed with what is said |
-//! | `daemon.rs` | who may connect, and the end |
-//! | `session.rs` | one process that has connected: a member of a job |
-//! | `operations.rs` | what it gives to be summed, which waits for room |
-//! | `client.rs` | the other end |
+//! | `message.rs` | messages on the socket, and their transmission |
+//! | `values.rs` | values in shared memory, which is passed with messages |
+//! | `daemon.rs` | admission of clients, and shutdown |
+//! | `session.rs` | one connected process: a member of a job |
+//! | `operations.rs` | its operations, which wait for capacity |
+//! | `client.rs` | the client |
 //!
-//! An operation's values come in a memfd of its own, and its sums go back in the same; behind them stands which chunks are not
-//! of all ranks. Neither end maps it: both read and write it as a file. So nobody can take memory away from under the other, and
-//! no rule of memory models is at stake.
+//! The values of an operation come in a separate memfd, and the sums are returned in the same one, followed by the list of
+//! partial chunks. Neither end maps it: both read and write it as a file. So neither can remove the memory from under the
+//! other, and no rule of memory models is involved.
 
 mod client;
 mod daemon;

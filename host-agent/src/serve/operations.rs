@@ -1,7 +1,7 @@
-//! The operations of a rank: those that wait for room, and those that are under way.
+//! The operations of a rank: those that wait for capacity, and those in flight.
 //!
-//! The session's thread waits for none of it, so what is asked is answered at once. One thread waits for room, and gives operations
-//! to the rank in the order in which they came; another gives their sums back, which are done in the same order.
+//! The session's thread never waits for an operation, so it answers requests at once. One thread waits for room, and submits
+//! operations to the rank in the order of their requests; another thread returns their sums, which complete in the same order.
 
 use std::fs::File;
 use std::io;
@@ -17,22 +17,22 @@ use super::session::{Refusal, Socket, broken, refusal};
 use super::values;
 use crate::collective::{Member, Observer, Pending};
 
-/// The member says itself when it gives up; who asked waits as long as it likes.
+/// The member reports its own failure; the client waits as long as it wants.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// What is asked for, and was found to be possible.
+/// A validated request for an operation.
 pub struct Given {
-    /// The asker's number of it.
+    /// The client's number of the operation.
     pub operation: u64,
-    /// The values' type.
+    /// Element type of the values.
     pub dtype: String,
-    /// How many.
+    /// Number of values.
     pub length: usize,
-    /// Bytes that they take.
+    /// Length of the values in bytes.
     pub bytes: u64,
-    /// What becomes of them.
+    /// Reduction of the operation.
     pub reduction: Reduction,
-    /// What they are in.
+    /// Memory with the values.
     pub memory: File,
 }
 
@@ -44,13 +44,13 @@ struct UnderWay {
     pending: Pending,
 }
 
-/// What a rank's operations may take together. Who gives more waits until there is room: were an operation refused that other
-/// ranks make, all that come after it would meet the wrong ones.
+/// Limit on a rank's operations in total. An operation beyond it waits for capacity: if it were refused although other ranks
+/// submit it, all later operations would be summed with the wrong ones.
 #[derive(Debug)]
 pub struct Room {
-    /// Bytes of values that may be under way.
+    /// Maximum bytes of values in flight.
     pub bytes: u64,
-    /// So many may be given and not answered. The process knows, and gives no more.
+    /// Maximum number of unanswered operations. The client knows this limit, and respects it.
     pub operations: u64,
     held: Mutex<Held>,
     freed: Condvar,
@@ -64,7 +64,7 @@ struct Held {
 }
 
 impl Room {
-    /// With nothing in it.
+    /// The limit, with nothing in use.
     pub fn new(bytes: u64, operations: u64) -> Room {
         Room {
             bytes,
@@ -78,7 +78,7 @@ impl Room {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation that has come, whose memory is open from now on; `false` if it is one too many.
+    /// Counts a new operation, whose memory is open from now on; returns `false` if it exceeds the limit.
     fn admit(&self) -> bool {
         let mut held = self.lock();
         let fits = held.operations < self.operations;
@@ -86,7 +86,7 @@ impl Room {
         fits
     }
 
-    /// Waits for room for an operation's values, which are no more than all of it; `false` once nobody wants their sums.
+    /// Waits for capacity for an operation's values, which may be at most the whole; returns `false` once the client has left.
     fn take(&self, bytes: u64) -> bool {
         let full =
             |held: &mut Held| !held.is_closed && held.bytes.saturating_add(bytes) > self.bytes;
@@ -98,7 +98,8 @@ impl Room {
         !held.is_closed
     }
 
-    /// An operation is over. Its memory must be closed: its process may give another as soon as it knows.
+    /// Releases an operation's capacity. Its memory must already be closed, since the client may submit another operation at
+    /// once.
     fn free(&self, bytes: u64) {
         let mut held = self.lock();
         held.operations -= 1;
@@ -112,7 +113,7 @@ impl Room {
     }
 }
 
-/// A rank's operations. Dropped, the rank leaves, and who waited for sums is told.
+/// Operations of a rank. Dropping them makes the rank leave, and fails unfinished operations.
 pub struct Operations {
     given: Option<Sender<Given>>,
     room: Arc<Room>,
@@ -121,7 +122,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Of this rank, for the process at the other end of the socket.
+    /// Starts the threads for this rank, for the client at the other end of the socket.
     pub fn start(member: Member, room: Room, socket: &Arc<Socket>) -> io::Result<Operations> {
         let room = Arc::new(room);
         let (sums, to_come) = mpsc::channel();
@@ -132,7 +133,7 @@ impl Operations {
         let (given, taken) = mpsc::channel();
         let (told, counted) = (Arc::clone(socket), Arc::clone(&room));
         let giver = std::thread::Builder::new().name("weir gives".to_owned());
-        // Without this thread the other ends: it has the member and the sender.
+        // If this thread cannot start, the other one ends: this one owns the member and the sender.
         let giver = giver.spawn(move || give(member, &taken, &sums, &counted, &told))?;
         Ok(Operations {
             given: Some(given),
@@ -142,12 +143,12 @@ impl Operations {
         })
     }
 
-    /// What they may take.
+    /// The limit on the operations.
     pub fn room(&self) -> &Room {
         &self.room
     }
 
-    /// Takes one, whose sums are answered. An error if more were given than may be: the process knows how many that are.
+    /// Accepts an operation, whose sums are answered later. It is an error to exceed the limit, which the client knows.
     pub fn give(&self, given: Given) -> io::Result<()> {
         if !self.room.admit() {
             let told = "it gives more operations than it may";
@@ -165,14 +166,14 @@ impl Drop for Operations {
     fn drop(&mut self) {
         self.given = None;
         self.room.close();
-        // The first has the member, whose end is that of all that the second waits for.
+        // The first thread owns the member, whose end finishes everything that the second waits for.
         for thread in [self.giver.take(), self.finisher.take()] {
             let _ = thread.map(JoinHandle::join);
         }
     }
 }
 
-/// Gives the rank what there is room for, until the process has gone.
+/// Passes operations to the rank as capacity allows, until the client has left.
 fn give(
     member: Member,
     given: &Receiver<Given>,
@@ -187,7 +188,7 @@ fn give(
         }
         match begin(&member, given) {
             Ok(under_way) => {
-                // The finisher ends after this sender has gone.
+                // The finisher ends only after this sender is dropped.
                 let _ = sums.send(under_way);
             }
             Err((kind, text)) => {
@@ -202,7 +203,7 @@ fn give(
     }
 }
 
-/// Reads an operation's values, and gives them.
+/// Reads an operation's values, and submits them.
 fn begin(member: &Member, given: Given) -> Result<UnderWay, Refusal> {
     let Given {
         operation,
@@ -222,7 +223,7 @@ fn begin(member: &Member, given: Given) -> Result<UnderWay, Refusal> {
     })
 }
 
-/// Gives sums back, in the order in which they were asked for: that in which they are done.
+/// Returns sums in the order of the requests, in which they also complete.
 fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Room, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let (operation, bytes) = (under_way.operation, under_way.bytes);
@@ -241,12 +242,12 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Room, seen: &Obs
                 text,
             },
         };
-        // Who has gone is not told; its session ends by itself.
+        // The client may have left; its session ends by itself.
         let _ = socket.say(&answer);
     }
 }
 
-/// Waits for an operation's sums, and writes them to its memory. What they are off by at most, and how many chunks are not of all.
+/// Waits for an operation's sums, and writes them to its memory. Returns the error bound, and the number of partial chunks.
 fn store(under_way: UnderWay) -> Result<(f64, u64), Refusal> {
     let UnderWay {
         operation: _,
@@ -279,7 +280,7 @@ mod tests {
             room.close();
             assert!(!waits.join().unwrap());
         });
-        // However much there is.
+        // Regardless of the capacity.
         assert!(!room.take(1));
     }
 }

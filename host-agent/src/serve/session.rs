@@ -1,4 +1,4 @@
-//! One process that has connected to the daemon, and the rank that it is.
+//! A session: one process connected to the daemon, and its rank.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,28 +15,28 @@ use crate::collective::{
 };
 use crate::frames::Endpoint;
 
-/// So many operations may be given and not answered, if the daemon may have as many files open.
+/// Maximum number of unanswered operations, if the limit on open files allows it.
 pub const OPERATIONS: u64 = 4_096;
-/// After so long without an answer a rank may be gone: sooner, all that is sent would be questions.
+/// Allowed timeouts for dead ranks: with a shorter one, most frames would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
 
-/// A connection, which answers may be sent on from several threads.
+/// A connection on which several threads may send answers.
 pub struct Socket(OwnedFd, Mutex<()>);
 
 impl Socket {
-    /// That of one who has connected.
+    /// Wraps the connection of a client.
     pub fn new(socket: OwnedFd) -> Arc<Socket> {
         Arc::new(Socket(socket, Mutex::new(())))
     }
 
-    /// Says one thing after the other.
+    /// Sends a message; messages of several threads do not mix.
     pub fn say(&self, answer: &Answer) -> io::Result<()> {
         let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         send(self.0.as_fd(), answer, None)
     }
 }
 
-/// A process that is a rank.
+/// A client that is a rank.
 struct Joined {
     operations: Operations,
     observer: Observer,
@@ -44,20 +44,20 @@ struct Joined {
     io: String,
 }
 
-/// What a session may use of the daemon.
+/// Resources of the daemon that a session may use.
 pub struct Grounds {
     /// The interfaces that are served.
     pub interfaces: Vec<String>,
-    /// How frames come and go.
+    /// I/O backend.
     pub io: crate::frames::Io,
-    /// Bytes of values that a session may have under way.
+    /// Maximum bytes of values in flight per session.
     pub memory: u64,
-    /// So many operations a session may have given and not answered.
+    /// Maximum number of unanswered operations per session.
     pub operations: u64,
 }
 
-/// Serves one who has connected until it goes, or says that it will say nothing more; `told` is called with what is good to know.
-/// Afterwards its rank has left.
+/// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this returns,
+/// the client's rank has left.
 pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
     while let Some((ask, with)) = receive::<Ask>(socket.0.as_fd())? {
@@ -103,11 +103,11 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key,
                     share: share.into(),
-                    // Of words that are none of this version's it compares what the values say.
+                    // With terms unknown to this version, only the terms of the values are compared.
                     terms: terms.and_then(Terms::from_words),
                 };
                 match sum(joined.as_ref(), operation, &dtype, length, reduction, with) {
-                    // Its sums are the answer.
+                    // The sums are the answer.
                     Ok((operations, given)) => {
                         operations.give(given)?;
                         continue;
@@ -134,19 +134,19 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
     Ok(())
 }
 
-/// Why something is not done: for programs, and for people.
+/// A refusal: kind for programs, description for the user.
 pub type Refusal = (Kind, String);
 
 fn refused(text: impl Into<String>) -> Refusal {
     (Kind::Refused, text.into())
 }
 
-/// The system did not do it.
+/// Refusal because of a system error.
 pub fn broken(error: &io::Error) -> Refusal {
     (Kind::Io, error.to_string())
 }
 
-/// A rank is not attached to its interface.
+/// Refusal because the rank cannot be attached to its interface.
 fn unattached(error: AttachError) -> Refusal {
     match error {
         AttachError::Carrier(error) => refusal(&error),
@@ -154,7 +154,7 @@ fn unattached(error: AttachError) -> Refusal {
     }
 }
 
-/// The interface that is meant, if it is served.
+/// The requested interface, if it is served.
 fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, Refusal> {
     let served = &grounds.interfaces;
     let found = match named {
@@ -187,7 +187,7 @@ fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
     Ok(Answer::Opened(first.0))
 }
 
-/// Nobody else may be of this job on this interface: in another session, by another daemon, or by itself.
+/// Locks the job on this interface against other sessions, other daemons and independent processes.
 fn taken(interface: &str, job: u16) -> Result<Place, Refusal> {
     Place::take(interface, job).map_err(|error| refusal(&error.into()))
 }
@@ -253,7 +253,7 @@ fn join(
     Ok((answer, joined))
 }
 
-/// Looks whether an operation is one, and whose it is.
+/// Validates an operation, and finds its rank.
 fn sum<'a>(
     joined: Option<&'a Joined>,
     operation: u64,
@@ -290,7 +290,7 @@ fn sum<'a>(
     Ok((operations, given))
 }
 
-/// What a process is told of why something failed.
+/// The refusal for an error of a rank.
 pub fn refusal(error: &CollectiveError) -> Refusal {
     let kind = match error {
         CollectiveError::NonFinite(_) => Kind::NonFinite,

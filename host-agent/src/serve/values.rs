@@ -1,4 +1,4 @@
-//! Values in shared memory: a file without a name, as long as they are. Behind sums stands which chunks' sum is not that of all.
+//! Values in shared memory: an anonymous file. The list of partial chunks follows the sums.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,12 @@ use aggregation::rank::{Partial, Values, bf16, f16};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// Bytes that are converted at a time: they stay in the processor's cache.
+/// Bytes that are converted at a time, which fit the processor's cache.
 const BLOCK: usize = 64 << 10;
-/// Bytes of a number or a bitmap.
+/// Length of a number or a bitmap in bytes.
 const WORD: u64 = 8;
 
-/// How types are called.
+/// Name of the element type.
 pub fn dtype(values: &Values) -> &'static str {
     match values {
         Values::Floats(_) => "float32",
@@ -26,7 +26,7 @@ pub fn dtype(values: &Values) -> &'static str {
     }
 }
 
-/// Bytes of a value of a type; `None` of one that is not summed.
+/// Length of a value in bytes; `None` if the type is not supported.
 pub fn width(dtype: &str) -> Option<u64> {
     match dtype {
         "float32" | "int32" => Some(4),
@@ -36,14 +36,14 @@ pub fn width(dtype: &str) -> Option<u64> {
     }
 }
 
-/// Memory for values, which can be passed on.
+/// Creates memory for values that can be passed to another process.
 pub fn memory() -> io::Result<File> {
-    // Sealing is not used: whoever can be sealed is such a memory, and no other file.
+    // Sealing itself is not used, but only memfds support it, which distinguishes them from other files.
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     Ok(File::from(memfd_create(c"weir values", flags)?))
 }
 
-/// What was passed, if it is memory of at least so many bytes. Another file might never answer.
+/// Checks that a passed descriptor is a memfd of at least `bytes` bytes; reads of other files might block forever.
 pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     fcntl(fd.as_fd(), FcntlArg::F_GET_SEALS)
         .map_err(|_| "what was passed is no memory (memfd)".to_owned())?;
@@ -57,7 +57,7 @@ pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     }
 }
 
-/// Writes values, from the memory's beginning on.
+/// Writes values at the beginning of the memory.
 pub fn store(values: &Values, memory: &File) -> io::Result<()> {
     match values {
         Values::Floats(values) => write(values, 0, memory, |value| value.to_ne_bytes()),
@@ -70,7 +70,7 @@ pub fn store(values: &Values, memory: &File) -> io::Result<()> {
     }
 }
 
-/// Reads values of a type; an error of kind `InvalidInput` if it is none.
+/// Reads values of a type; an error of kind `InvalidInput` if the type is not supported.
 pub fn load(dtype: &str, length: usize, memory: &File) -> io::Result<Values> {
     Ok(match dtype {
         "float32" => Values::Floats(read(length, 0, memory, f32::from_ne_bytes)?),
@@ -86,7 +86,7 @@ pub fn load(dtype: &str, length: usize, memory: &File) -> io::Result<Values> {
     })
 }
 
-/// Writes which chunks' sum is not that of all behind sums of so many bytes.
+/// Writes the list of partial chunks behind the sums, which have `sums_bytes` bytes.
 pub fn store_partial(partial: &[Partial], sums_bytes: u64, memory: &File) -> io::Result<()> {
     let words = partial.iter().flat_map(
         |Partial {
@@ -98,9 +98,9 @@ pub fn store_partial(partial: &[Partial], sums_bytes: u64, memory: &File) -> io:
     write(&words, sums_bytes, memory, u64::to_ne_bytes)
 }
 
-/// Reads so many of these. An error if the memory has fewer.
+/// Reads a list of `count` partial chunks. An error if the memory is shorter.
 pub fn load_partial(count: u64, sums_bytes: u64, memory: &File) -> io::Result<Vec<Partial>> {
-    // What the other says is not believed before there is room for it.
+    // Do not trust the peer's count before allocating.
     let holds = memory.metadata()?.len().saturating_sub(sums_bytes) / (2 * WORD);
     if count > holds {
         return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,4 +1,4 @@
-//! `weir-agent` as a program: its lines and its exit status.
+//! `weir-agent` as a program: its output lines and its exit status.
 
 use std::process::{Command, Output};
 
@@ -18,7 +18,7 @@ fn agent(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Asserts that an agent could not run, and says so in one line.
+/// Asserts that an agent could not run, and that it reports this in one line.
 fn assert_refused(arguments: &[&str], words: &[&str]) {
     let worker = [
         "worker",
@@ -67,7 +67,7 @@ fn the_reference_run_prints_its_report() {
     assert!(report["accuracy"].as_f64().is_some());
 }
 
-/// What scripts pass to perftest's programs is taken, or refused with what to write instead.
+/// Options that scripts pass to perftest's programs are accepted, or refused with the option to use instead.
 #[test]
 fn options_of_perftest_are_taken_or_refused_by_name() {
     let run = |line: &str| {

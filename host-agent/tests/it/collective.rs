@@ -27,12 +27,12 @@ fn job(workers: u16) -> Job {
     Job::new(config).unwrap()
 }
 
-/// Members on a switch that loses every `loses`th frame that it sends.
+/// Members at a switch that loses every `loses`th frame that it sends.
 fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
     network_until(workers, loses, None)
 }
 
-/// The same, and sums are of so many ranks at least if others have not come in time.
+/// Members at such a switch, with a deadline, a quorum and a treatment of late values if `until` is given.
 fn network_until(
     workers: u16,
     loses: Option<u64>,
@@ -50,7 +50,7 @@ fn network_until(
     for rank in 0..workers {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
-        // A switch loses what finds a link full. One that waited would wait for ranks that wait for it.
+        // A switch loses frames for a full link. If it blocked, it would wait for ranks that wait for it.
         fcntl(&a, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
         ports.push(CableFrames::new(a));
         let config = Config {
@@ -127,12 +127,12 @@ fn sums_are_the_same_at_all_ranks() {
             .iter()
             .map(|member| member.counters().0.probes)
             .sum();
-        // Without a loss a slow machine may ask as well.
+        // On a slow machine, ranks may send probes without a loss, too.
         assert!(asked > 0 || loses.is_none(), "{asked}");
     }
 }
 
-/// Who is missing is named, and the wait ends.
+/// The missing rank is named, and the wait ends.
 #[test]
 fn a_rank_that_does_not_come_is_named() {
     let (_switch, members) = network(3, None);
@@ -141,13 +141,13 @@ fn a_rank_that_does_not_come_is_named() {
     let error = first.wait(Duration::from_millis(400)).unwrap_err();
     assert!(matches!(error, CollectiveError::Timeout { .. }), "{error}");
     assert!(error.to_string().contains("waits for worker 1"), "{error}");
-    // It comes late: the other one's wait goes on.
+    // The rank joins late: the other wait continues.
     let third = members[1].all_reduce(values(1, 0, 10)).unwrap();
     assert!(second.wait(Duration::from_secs(10)).is_ok());
     assert!(third.wait(Duration::from_secs(10)).is_ok());
 }
 
-/// All ranks are told of a value that is not finite at one of them, and the next operation has its sums.
+/// All ranks get the error about a value of one of them that is not finite, and the next operation has its sums.
 #[test]
 fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
     for length in [3, 40_000] {
@@ -180,14 +180,14 @@ fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
             assert!(sums.error_bound <= 32.0, "{}", sums.error_bound);
         }
         for member in &members {
-            // Who has its sums finds them counted.
+            // A caller that has its sums finds them counted.
             let (counters, _) = member.counters();
             assert_eq!((counters.operations, counters.non_finite), (1, 1));
         }
     }
 }
 
-/// Who does not come in time is left out, of all parts alike; what it had joins the next sum.
+/// A late rank is left out, of all chunks alike; its values join the next sum.
 #[test]
 fn a_late_rank_is_not_waited_for() {
     let until = (Duration::from_millis(20), 2, Carry::NextRound);
@@ -206,7 +206,7 @@ fn a_late_rank_is_not_waited_for() {
         .into_iter()
         .map(|sum| sum.wait(wait).unwrap())
         .collect();
-    // It comes when the others have their sums.
+    // The rank joins when the others have their sums.
     let late = give(2, 100).wait(wait).unwrap();
     for sums in sums.iter().chain([&late]) {
         assert_eq!(sums.values, Values::Integers(vec![2; 30_000]));
@@ -221,7 +221,7 @@ fn a_late_rank_is_not_waited_for() {
         .into();
     for sums in next {
         let sums = sums.wait(wait).unwrap();
-        // On a slow machine the others may have been late for some of it.
+        // On a slow machine, the others may have been late for some chunks.
         if sums.partial.is_empty() {
             assert_eq!(sums.values, Values::Integers(vec![202; 30_000]));
         }
@@ -229,7 +229,7 @@ fn a_late_rank_is_not_waited_for() {
     assert_eq!(members[2].counters().0.carried, 1);
 }
 
-/// Who looks at a rank from outside sees what it counts and whom it waits for; also when it has given up, and is gone.
+/// An observer sees a rank's counters and missing ranks, also after the rank has given up or was dropped.
 #[test]
 fn a_rank_shows_what_it_waits_for() {
     let (_switch, members) = network(3, None);
@@ -246,12 +246,12 @@ fn a_rank_shows_what_it_waits_for() {
     let waits = loop {
         match observer.status().waits {
             Some(waits) if !waits.misses.is_empty() => break waits,
-            // The switch is asked after a timeout.
+            // The switch is probed after a timeout.
             waits => assert!(Instant::now() < until, "{waits:?}"),
         }
         std::thread::yield_now();
     };
-    // Rank 0 waits for rank 1 alone once rank 2's values are there.
+    // Rank 0 waits only for rank 1 once rank 2's values have arrived.
     assert!(
         waits.misses.contains(&1) && !waits.misses.contains(&0),
         "{waits:?}"
@@ -267,11 +267,11 @@ fn a_rank_shows_what_it_waits_for() {
     assert_eq!(done.counters["weir_operations_total"], 1);
     let sent = done.counters["weir_sent_frames_total"];
     assert!(sent > done.counters["weir_probes_total"] && done.counters["weir_probes_total"] > 0);
-    // A whole frame has 42 bytes in front, a probe 24 behind them.
+    // A whole frame has 42 bytes of outer headers; a probe has 24 bytes behind them.
     assert!(done.counters["weir_sent_bytes_total"] >= 66 * sent);
     assert!(done.counters["weir_received_frames_total"] > 0);
 
-    // Rank 1 leaves in the middle: after a second without a word the others end, and go on showing why.
+    // Rank 1 leaves in the middle: after a second of silence the others fail, and continue to show the reason.
     let mut members = members;
     let waiting = members[0].all_reduce(values(0, 1, 10)).unwrap();
     members.remove(1);
@@ -289,7 +289,8 @@ fn a_rank_shows_what_it_waits_for() {
     assert_eq!(observer.status().failed, failed.failed);
 }
 
-/// Before a job begins its ranks are not known: a switch answers with the header of who asked, and nobody else is believed.
+/// The ranks of a job are unknown before it begins: a switch answers with the header of the probe, and no other sender is
+/// trusted.
 #[test]
 fn who_opens_a_job_believes_the_switch_alone() {
     let flags = SockFlag::SOCK_CLOEXEC;

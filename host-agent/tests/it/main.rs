@@ -1,4 +1,4 @@
-//! The tests of this crate from outside that need no interface: threads over cables in memory, and the program `weir-agent`.
+//! Tests of the public interface that need no network interface: threads over cables in memory, and the program `weir-agent`.
 
 mod cli;
 mod collective;

@@ -1,4 +1,4 @@
-//! What is shown by HTTP, at an address and a Unix socket; and the table of docs/doctor.md.
+//! The HTTP server of a status, at an address and at a Unix socket; and the table of docs/doctor.md.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -40,7 +40,7 @@ fn status() -> Status {
     status
 }
 
-/// What HTTP answers to bytes.
+/// The HTTP server's answer to these bytes.
 fn ask(address: &Address, request: &[u8]) -> String {
     let Address::Tcp(to) = address else {
         panic!("{address}");
@@ -86,7 +86,7 @@ fn a_status_is_shown_to_prometheus_and_as_json() {
     ] {
         assert!(lines.contains(&line), "{line} is not in {body}");
     }
-    // What it has not counted is not shown as 0.
+    // A counter that the member does not have is not shown as 0.
     assert!(!body.contains("weir_rounds_total"), "{body}");
     assert_eq!(fetch(&address, PATIENCE).unwrap(), status());
     for (request, answer) in [
@@ -98,7 +98,7 @@ fn a_status_is_shown_to_prometheus_and_as_json() {
         let told = ask(&address, request);
         assert!(told.starts_with(&format!("HTTP/1.1 {answer} ")), "{told}");
     }
-    // It is there once, and goes when it is dropped.
+    // The address is in use until the exporter is dropped.
     assert!(Exporter::start(&address, status).is_err());
     drop(exporter);
     assert!(fetch(&address, PATIENCE).is_err());
@@ -110,7 +110,7 @@ fn a_unix_socket_is_taken_over_from_the_dead_alone() {
     std::fs::create_dir(&folder).unwrap();
     let path = folder.join("rank.sock");
     let address: Address = format!("unix:{}", path.display()).parse().unwrap();
-    // A socket that its owner has left.
+    // A socket whose owner has left.
     drop(UnixListener::bind(&path).unwrap());
     let exporter = Exporter::start(&address, status).unwrap();
     assert_eq!(fetch(&address, PATIENCE).unwrap(), status());
@@ -152,7 +152,8 @@ fn who_speaks_otherwise_is_a_stranger() {
     }
 }
 
-/// A server that sums itself, and one of its two workers: both say what they wait for, and the server for whom.
+/// A server that sums itself, and one of its two workers: both show their unfinished chunk, and the server shows the missing
+/// worker.
 #[test]
 fn agents_show_what_they_wait_for() {
     let folder = std::env::temp_dir().join(format!("weir-agents-{}", std::process::id()));

@@ -1,5 +1,5 @@
 //! Whole trainings over cables in memory: workers and a server in threads of this process, and between them a switch that
-//! sums or only forwards, loses frames, and makes garbage.
+//! sums or only forwards, loses frames, and generates garbage.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
-/// Ethernet, IPv4, UDP.
+/// Length of the Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 42;
 
 #[derive(Clone, Copy)]
@@ -26,11 +26,11 @@ struct Setting {
     workers: u16,
     mode: ServerMode,
     rounds: u64,
-    /// One of so many frames is lost.
+    /// One of this many frames is lost.
     lose_every: Option<u64>,
-    /// Garbage comes with one of so many frames.
+    /// One of this many frames is accompanied by garbage.
     garbage_every: Option<u64>,
-    /// This worker's cable is unplugged after so many frames.
+    /// This worker's cable is unplugged after this many frames.
     unplug: Option<(u8, u64)>,
     /// All cables are unplugged before the last closing frame is answered.
     unplug_at_the_end: bool,
@@ -46,7 +46,7 @@ const QUIET: Setting = Setting {
     unplug_at_the_end: false,
 };
 
-/// Each worker sends 196 chunks of values a round, and one scale-only chunk for each of the 16 places of its window.
+/// Each worker sends 196 chunks of values per round, and one scale-only chunk for each of the 16 slots of its window.
 const CHUNKS_A_ROUND: u32 = 196 + 16;
 const FIRST_CHUNK: u32 = u32::MAX - 100;
 
@@ -65,7 +65,7 @@ fn endpoint(last: u16) -> Endpoint {
 
 const SERVER: u16 = 100;
 
-/// In mode `parts` a switch sums these two, and nobody the third.
+/// In mode `parts`, a switch sums these two workers, and no switch sums the third.
 fn pair() -> Part {
     Part {
         number: JobId(4),
@@ -202,7 +202,7 @@ fn train(setting: Setting) -> Ended {
     })
 }
 
-/// Cable 0 is the server's, cable 1 + n worker n's.
+/// The switch; cable 0 leads to the server, cable 1 + n to worker n.
 struct Switch {
     setting: Setting,
     switch: Box<dyn SwitchModel + Send>,
@@ -276,7 +276,7 @@ impl Switch {
                 Node::Worker(rank) => 1 + usize::from(rank.0),
             };
             let mut sent = [&frame[..HEADERS], &payload].concat();
-            // What switches sum of a part goes on to the group of the same number.
+            // The sum of a part goes to the group address of the part's number.
             if to == Node::Server && sent[..2] == [2, 1] {
                 sent[0] = 1;
             }
@@ -284,19 +284,19 @@ impl Switch {
         }
     }
 
-    /// Whether a frame is of the job's last chunk, which closes it.
+    /// Whether a frame belongs to the job's last chunk, which closes it.
     fn is_last(&self, frame: &[u8]) -> bool {
         let packet = wire::Packet::new_checked(&frame[HEADERS..]).unwrap();
         let number = packet.chunk().wrapping_sub(FIRST_CHUNK);
         number == self.setting.rounds as u32 * CHUNKS_A_ROUND + 15
     }
 
-    /// Sends everybody frames that are cut, that lie about their length, or that are noise.
+    /// Sends every node frames that are truncated, that have a wrong length field, or that are noise.
     fn make_garbage(&self, frame: &[u8]) {
         let mut lying = frame.to_vec();
         let at = 12 + (self.seen as usize * 7) % (frame.len() - 12).min(60);
         lying[at] = lying[at].wrapping_add(self.seen as u8 | 1);
-        // Values and scales must stay as they are: a right frame with a wrong value is no garbage but a lie.
+        // Values and scales must remain: a valid frame with a wrong value is not detectable.
         let lies_about_headers = at < 42 || (60..62).contains(&at);
         let cut = &frame[..self.seen as usize % frame.len()];
         for port in 0..self.cables.len() {
@@ -311,7 +311,7 @@ impl Switch {
     }
 
     fn send(&self, port: usize, frame: &[u8]) {
-        // A cable that is full or unplugged loses the frame.
+        // A full or unplugged cable loses the frame.
         let _ = send(
             self.cables[port].as_raw_fd(),
             frame,
@@ -320,7 +320,7 @@ impl Switch {
     }
 }
 
-/// Asserts that everybody has the reference run's weights.
+/// Asserts that every node has the reference run's weights.
 fn assert_reference(setting: Setting, ended: &Ended) {
     let expected = reference_run(&recipe(setting.rounds), setting.workers).unwrap();
     let (server, rounds) = ended.server.as_ref().unwrap();
@@ -343,7 +343,7 @@ fn a_switch_that_sums_gives_the_reference_runs_weights() {
     let ended = train(QUIET);
     assert_reference(QUIET, &ended);
     let (server, _) = ended.server.unwrap();
-    // 196 chunks of values and 16 scale-only ones a round, and 16 to close; one answer each, to all.
+    // 196 chunks of values and 16 scale-only ones per round, and 16 to close; one answer to all for each.
     let chunks = 3 * (196 + 16) + 16;
     assert_eq!(server.completed, chunks);
     let worker = ended.workers[0].as_ref().unwrap();
@@ -377,7 +377,7 @@ fn a_server_that_sums_parts_gives_the_reference_runs_weights() {
     let ended = train(setting);
     assert_reference(setting, &ended);
     let (server, _) = ended.server.unwrap();
-    // The answers of a server that sums all by itself would be three times as many.
+    // A server that sums everything itself would send three times as many answers.
     if server.sent.retransmitted_frames == 0 {
         assert_eq!(server.sent.frames, 3 * (196 + 16) + 16);
     }
@@ -420,7 +420,8 @@ fn garbage_stops_nobody() {
     );
 }
 
-/// A worker sends its last closing frame when it has all sums: whoever is left then, by a machine that is slow, has ended well.
+/// A worker sends its last closing frame when it has all sums: a node that is still running then, on a slow machine, has
+/// finished successfully.
 #[test]
 fn cables_that_are_unplugged_while_a_job_closes_disturb_nobody() {
     let setting = Setting {

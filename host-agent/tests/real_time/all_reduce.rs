@@ -1,4 +1,4 @@
-//! `weir-agent all-reduce`, by both transports, over interfaces in a user and network namespace of the test's own.
+//! `weir-agent all-reduce`, over both transports, at interfaces in the test's own user and network namespace.
 
 use std::process::{Command, Output, Stdio};
 
@@ -25,7 +25,7 @@ fn job() -> Job {
     Job::new(config).unwrap()
 }
 
-/// Rank 0 is on `l0`, which leads to `r0`.
+/// Creates the links: rank 0 is at `l0`, whose peer is `r0`, and so on.
 fn lay() {
     for rank in 0..RANKS {
         veth(&format!("l{rank}"), &format!("r{rank}"));
@@ -56,7 +56,7 @@ fn rank(rank: u16, arguments: &str) -> std::process::Child {
         .unwrap()
 }
 
-/// What all ranks print, and say on the way.
+/// Standard output and error of all ranks.
 fn ranks(arguments: &str) -> Vec<(Value, String)> {
     let running: Vec<_> = (0..RANKS).map(|own| rank(own, arguments)).collect();
     let ended = running.into_iter().map(|child| child.wait_with_output());

@@ -1,5 +1,5 @@
-//! `weir-agent collectives-perf`: four ranks as processes in network namespaces of their own. Real time: what a rank does when
-//! another is gone.
+//! `weir-agent collectives-perf`: four ranks as processes in separate network namespaces, in real time: the behavior of ranks
+//! when another one has departed.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -24,7 +24,7 @@ fn bridge() {
     ip("link set hub mtu 4200 up");
 }
 
-/// Starts a rank in a namespace of its own, which is kept by the thread until `end` is dropped.
+/// Starts a rank in its own namespace, which a thread keeps until `end` is dropped.
 fn start(rank: usize, arguments: Vec<String>) -> (Child, mpsc::Sender<()>) {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     start_command(rank, agent(&arguments))
@@ -46,7 +46,7 @@ fn start_command(rank: usize, mut command: Command) -> (Child, mpsc::Sender<()>)
     (child.recv().unwrap(), end)
 }
 
-/// Runs all ranks to their end; `words` of a rank beside its number.
+/// Runs all ranks to their end; `words`: further arguments of each rank.
 fn run(store: &Path, words: impl Fn(usize) -> Vec<&'static str>) -> Vec<Output> {
     let children: Vec<_> = (0..RANKS)
         .map(|rank| start(rank, arguments(store, rank, &words(rank))))
@@ -144,7 +144,7 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
                 assert_eq!(report["out_of_bounds"], 0, "{report}");
                 assert_eq!(report["rank"], rank);
                 let rows = report["rows"].as_array().unwrap();
-                // By type and operation, by type and root, by operation and root; else by size.
+                // One row per type and operation, per type and root, or per operation and root; otherwise one per size.
                 let expected = match (words[0], words.contains(&"all"), words.contains(&"-1")) {
                     ("barrier", ..) => 1,
                     ("all_reduce", true, _) => 10 * 4,
@@ -248,7 +248,7 @@ fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
     }
 }
 
-/// Without torchrun's own store rank 0 listens.
+/// Without torchrun's own store, rank 0 listens.
 #[test]
 fn ranks_meet_where_torchrun_says() {
     if !in_namespace("ranks_meet_where_torchrun_says") {

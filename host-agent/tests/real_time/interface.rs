@@ -1,4 +1,4 @@
-//! Frames over interfaces, in a user and network namespace of the test's own: through rings, through pnet, and between both.
+//! Frames over interfaces, in the test's own user and network namespace: by rings, by pnet, and between both.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn opened(interface: &str, io: Io) -> InterfaceFrames {
     frames
 }
 
-/// What of all that comes is an aggregation frame for an endpoint, until there are `count`.
+/// Received aggregation frames for an endpoint, until there are `count`.
 fn payloads(frames: &mut InterfaceFrames, me: Endpoint, count: usize) -> Vec<Vec<u8>> {
     let (mut all, begun) = (Vec::new(), Instant::now());
     while all.len() < count && begun.elapsed() < TIMEOUT {
@@ -45,7 +45,7 @@ fn frames_pass_by_each_way_in_their_order() {
     ] {
         let (mut left, mut right) = (opened("left", one), opened("right", other));
         assert_eq!((left.io(), right.io()), (one, other));
-        // More than the ring to send from has room for; some do not fit a slot of it.
+        // More frames than the transmit ring has slots; some do not fit a slot.
         let payload =
             |number: usize| vec![number as u8; if number % 50 == 7 { 8000 } else { 1044 }];
         let mut frame = Vec::new();
@@ -61,7 +61,7 @@ fn frames_pass_by_each_way_in_their_order() {
             expected,
             "{one} to {other}"
         );
-        // Back, taken singly.
+        // In the other direction, with single frames.
         build(&mut frame, endpoint(2), endpoint(1), b"answer");
         right.send(&frame).unwrap();
         right.flush().unwrap();
@@ -71,7 +71,7 @@ fn frames_pass_by_each_way_in_their_order() {
     }
 }
 
-/// What others say on the same interface is not even handed over: a training's other traffic costs its rank nothing.
+/// Other traffic of the interface is not even passed to the program: it costs the rank nothing.
 #[test]
 fn whole_datagrams_to_their_port_are_heard_alone() {
     if !in_namespace("whole_datagrams_to_their_port_are_heard_alone") {
@@ -91,7 +91,7 @@ fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io
         other[at..at + bytes.len()].copy_from_slice(bytes);
         other
     };
-    // With a tag, which the kernel takes away from what it shows; and with an option that does nothing.
+    // With a VLAN tag, which the kernel removes from the frame that it shows; and with an IP option without effect.
     let tagged = [&ours[..12], &[0x81, 0, 0, 5], &ours[12..]].concat();
     let mut optional = [&ours[..34], &[1, 1, 1, 0], &ours[34..]].concat();
     optional[14] = 0x46;
@@ -119,7 +119,7 @@ fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io
     assert_eq!(came, [ours], "{io}");
 }
 
-/// The kernel would answer "port unreachable" for a rank that lives, and the others would take it for gone.
+/// Otherwise the kernel would answer "port unreachable" for a live rank, and other ranks would declare it dead.
 #[test]
 fn the_port_is_held_until_the_last_rank_of_a_host_goes() {
     if !in_namespace("the_port_is_held_until_the_last_rank_of_a_host_goes") {

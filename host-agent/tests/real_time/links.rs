@@ -1,4 +1,4 @@
-//! Ranks whose links are full, down or gone, in a user and network namespace of the test's own.
+//! Ranks whose links are full, down or removed, in the test's own user and network namespace.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
 
 const RANKS: u16 = 2;
-/// A rank that does not answer for so long is gone, and a link that carries nothing is given up.
-/// The kernel may take a second of it to see that a link is up again.
+/// Time after which a silent rank is declared dead, and a link without frames is given up. The kernel may take a second of it
+/// to notice that a link is up again.
 const GONE_AFTER: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -34,7 +34,7 @@ fn job(first_chunk: ChunkId) -> Job {
     Job::new(config).unwrap()
 }
 
-/// Rank 0 is on `l0`, which leads to `r0`.
+/// A switch with one link per rank: rank 0 is at `l0`, whose peer is `r0`.
 fn switch() -> Switch {
     switch_of(SlotSwitch::new(job(ChunkId(0))))
 }
@@ -52,7 +52,7 @@ fn switch_of(slots: impl RankSwitch + Send + 'static) -> Switch {
     Switch::start(ports, slots, None)
 }
 
-/// A rank of a job that begins there.
+/// A rank of a job that begins at this chunk.
 fn member(rank: u16, io: Io, first_chunk: ChunkId) -> Member {
     let setup = Setup {
         dead_after_ns: Some(GONE_AFTER.as_nanos() as u64),
@@ -101,7 +101,7 @@ fn unsent(member: &Member) -> u64 {
     member.observer().status().counters["weir_unsent_frames_total"]
 }
 
-/// What a queue of the system refuses is lost as on any wire: it is counted, sent again, and no error.
+/// Frames that a full queue refuses are lost as on any wire: they are counted and retransmitted, and cause no error.
 #[test]
 fn a_queue_that_is_full_costs_no_value() {
     let test = "a_queue_that_is_full_costs_no_value";
@@ -130,7 +130,7 @@ fn a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended() {
     let _switch = switch();
     for (io, end, expected) in [
         (Io::Rings, "l1", LinkFault::Down("l1".into())),
-        // The switch's side.
+        // The switch's end of the link.
         (Io::Pnet, "r1", LinkFault::NoCarrier("l1".into())),
     ] {
         let members = members(io);
@@ -156,7 +156,7 @@ fn a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended() {
             matches!(others, CollectiveError::Rank(RankError::Gone { rank, .. }) if rank == gone),
             "{io} {end}: {others}"
         );
-        // What comes after fails at once, and says the same.
+        // Later operations fail at once, with the same error.
         let again = members[1].all_reduce(Values::Integers(vec![1]));
         let again = again.and_then(|pending| pending.wait(PATIENCE));
         assert_eq!(again.unwrap_err().to_string(), own.to_string());
@@ -177,7 +177,7 @@ fn a_link_that_is_gone_is_named_at_once() {
         let mut pending = give(&members[1..], 1000).into_iter();
         ip("link del l1");
         if anew {
-            // One of the same name is another.
+            // An interface with the same name is another one.
             veth("l1", "r1");
         }
         let begun = Instant::now();
@@ -193,10 +193,10 @@ fn a_link_that_is_gone_is_named_at_once() {
     }
 }
 
-/// Which frames a switch drops, by the rank that sends them.
+/// Selects the frames that a switch drops, by the sending rank.
 type Drops = fn(rank: u16, is_update: bool) -> bool;
 
-/// A switch that guards its job from a given moment on.
+/// A switch that guards its job from some moment on.
 struct Guarded {
     slots: SlotSwitch,
     drops: Drops,
@@ -220,14 +220,14 @@ impl RankSwitch for Guarded {
     }
 }
 
-/// A rank whose frames the switch drops is not called gone, and a rank that left is.
+/// A rank whose frames the switch drops is not declared dead, and a rank that left is.
 #[test]
 fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
     const DEAD_AFTER: Duration = Duration::from_millis(400);
     if !in_namespace("a_rank_whose_frames_are_dropped_is_not_called_gone") {
         return;
     }
-    // All ranks are in this namespace: what they ask each other past the switch takes the loopback interface.
+    // All ranks are in this namespace, so their direct questions take the loopback interface.
     ip("link set lo up");
     let peers: Vec<Endpoint> = (0..RANKS).map(endpoint).collect();
     for peer in &peers {
@@ -248,7 +248,7 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
             false,
             [&["rank 1 ", lives, names], &["rank 0 ", lives, names]],
         ),
-        // What ranks send each other passes, so they sum themselves.
+        // Frames between ranks pass, so the ranks sum themselves.
         ("exchanged", |_, is_update| is_update, false, [&[], &[]]),
         (
             "gone",
@@ -318,7 +318,7 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
                 _ => panic!("{case}: {told:?}"),
             }
         }
-        // Sums that come although the switch drops all values are those of the hosts.
+        // If the switch drops all values, the sums are those of the hosts.
         for (member, expected) in members.iter().zip(expected) {
             let fallbacks = member.observer().fallbacks();
             assert!(fallbacks > 0 || !expected.is_empty(), "{case}");

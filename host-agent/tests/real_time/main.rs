@@ -1,4 +1,4 @@
-//! Frames on real links, in real time. Each test runs itself again in a user and network namespace of its own.
+//! Tests on real links, in real time. Each test restarts itself in its own user and network namespace.
 
 mod all_reduce;
 mod collectives_perf;

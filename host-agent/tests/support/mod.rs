@@ -1,4 +1,4 @@
-//! A switch with the reference slots, in a thread of the test's.
+//! A switch with the reference slots, in a thread of the test.
 
 #[allow(dead_code)]
 pub mod roce;
@@ -12,10 +12,10 @@ use aggregation::{Destination, WorkerId};
 use cluster::ranks::RankSwitch;
 use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, sum};
 
-/// The job that it sums for.
+/// Number of the job that it sums.
 pub const JOB: u16 = 3;
 
-/// Where a rank is.
+/// Addresses of a rank.
 pub fn endpoint(rank: u16) -> Endpoint {
     Endpoint {
         mac: Mac([2, 0, 0, 0, 0, rank as u8]),
@@ -23,14 +23,14 @@ pub fn endpoint(rank: u16) -> Endpoint {
     }
 }
 
-/// Ends with this.
+/// The switch, until it is dropped.
 pub struct Switch {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Switch {
-    /// `ports` are the far ends of the ranks' links. Every `loses`th frame that it sends is lost.
+    /// Starts a switch; `ports` are the far ends of the ranks' links. It loses every `loses`th frame that it sends.
     pub fn start<F: Frames + Send + 'static>(
         mut ports: Vec<F>,
         mut slots: impl RankSwitch + Send + 'static,
@@ -43,7 +43,7 @@ impl Switch {
             while !over.load(Ordering::Relaxed) {
                 for port in 0..ports.len() {
                     let from = port as u16;
-                    // A link that is down has nothing to say, nor one whose rank has left.
+                    // A link that is down, or whose rank has left, has no frames.
                     let Ok(Some(came)) = ports[port].receive(Duration::from_micros(200)) else {
                         continue;
                     };
@@ -72,7 +72,7 @@ impl Switch {
     }
 }
 
-/// Whom a frame is for.
+/// Destination of a frame.
 pub fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
     let asks = asking(JOB, endpoint(from));
     if frame[..6] == sum(JOB).mac.0 {

@@ -1,4 +1,4 @@
-//! A switch that speaks RoCEv2 with its ranks, in a thread of the test's.
+//! A switch for ranks that use RoCEv2, in a thread of the test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +13,20 @@ use roce::packet::Address;
 
 use super::{addressed, endpoint};
 
-/// Where a rank is, in RoCEv2's words.
+/// Addresses of a rank, as RoCEv2 needs them.
 pub fn address(rank: u16) -> Address {
     let Endpoint { mac, ip } = endpoint(rank);
     Address { mac: mac.0, ip }
 }
 
-/// A switch in a thread, until this goes.
+/// The switch, until it is dropped.
 pub struct Switch {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<RdmaCounters>>,
 }
 
 impl Switch {
-    /// Each rank has a link for RoCEv2 and one for UDP. Every `loses`th frame that the switch sends is lost.
+    /// Starts a switch; each rank has a link for RoCEv2 and one for UDP. It loses every `loses`th frame that it sends.
     pub fn start<F: Frames + Send + 'static>(
         job: Job,
         slots: SlotSwitch,
@@ -63,7 +63,7 @@ impl Switch {
         Switch { ends, thread }
     }
 
-    /// Ends it; what it has counted.
+    /// Stops the switch, and returns its counters.
     pub fn counters(mut self) -> RdmaCounters {
         self.ends.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
@@ -74,16 +74,16 @@ impl Drop for Switch {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A test that fails says why itself.
+            // A failing test reports its own reason.
             let _ = thread.join();
         }
     }
 }
 
-/// What has come to a port.
+/// The frames that have arrived at a port.
 fn taken<F: Frames>([roce, udp]: &mut [F; 2]) -> Vec<Frame> {
     let mut taken = Vec::new();
-    // A link whose rank has left has nothing to say.
+    // A link whose rank has left has no frames.
     if let Ok(Some(frame)) = roce.receive(Duration::from_micros(100)) {
         taken.push(Frame::Roce(frame.to_vec()));
     }

@@ -8,58 +8,58 @@ use std::collections::VecDeque;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Pixels of a sample.
+/// Number of pixels per sample.
 pub const FEATURES: usize = 64;
-/// Digits.
+/// Number of digits.
 pub const CLASSES: usize = 10;
 const DIGITS: &str = include_str!("../../data/optdigits.csv");
 /// The largest value of a pixel.
 const LEVELS: u8 = 16;
-/// One of so many samples is held out.
+/// One of this many samples is held out.
 const HELD_OUT: usize = 5;
 
 /// One digit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Pixels, 0 to 1.
+    /// Pixels, from 0 to 1.
     pub pixels: [f32; FEATURES],
-    /// Which digit it is.
+    /// The digit that the pixels show.
     pub digit: usize,
 }
 
-/// The data set, split.
+/// The data set, split into training and held-out samples.
 #[derive(Debug, Clone)]
 pub struct Digits {
-    /// What is trained with.
+    /// Samples for training.
     pub training: Vec<Sample>,
-    /// What is never trained with.
+    /// Samples that are never used for training.
     pub held_out: Vec<Sample>,
 }
 
-/// Why the data set cannot be used.
+/// Reason why the data set cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// The file holds something else.
+    /// The file has an unexpected form.
     #[error("line {line} of the digits data set is not 64 pixels of 0 to 16 and a digit of 0 to 9")]
     Shape {
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
     },
-    /// More workers than samples.
+    /// There are more workers than samples.
     #[error("worker {rank} of {workers} has no sample")]
     EmptyShard {
-        /// The worker.
+        /// Rank of the worker.
         rank: u16,
-        /// How many there are.
+        /// Number of workers.
         workers: u16,
     },
-    /// A batch of nothing.
+    /// The batch size is 0.
     #[error("a batch needs at least one sample")]
     EmptyBatch,
 }
 
 impl Digits {
-    /// Reads and splits it: every fifth sample is held out.
+    /// Reads and splits the data set: every fifth sample is held out.
     pub fn load() -> Result<Digits, DataError> {
         let mut digits = Digits {
             training: Vec::new(),
@@ -79,7 +79,7 @@ impl Digits {
 }
 
 impl Sample {
-    /// 64 pixels and the digit, with commas between them.
+    /// Parses 64 pixels and the digit, separated by commas.
     fn read(line: &str) -> Option<Sample> {
         let mut numbers = line.split(',').map(|number| number.parse::<u8>().ok());
         let mut pixels = [0.0; FEATURES];
@@ -92,7 +92,7 @@ impl Sample {
     }
 }
 
-/// A worker's mini-batches: its shard (every n-th training sample), shuffled anew each time it is used up.
+/// A worker's mini-batches: its shard (every n-th training sample), reshuffled each time it is used up.
 #[derive(Debug, Clone)]
 pub struct Batches {
     shard: Vec<usize>,
@@ -120,7 +120,7 @@ impl Batches {
             return Err(DataError::EmptyShard { rank, workers });
         }
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        // Stream 0 makes the initial weights.
+        // Stream 0 generates the initial weights.
         random.set_stream(u64::from(rank) + 1);
         Ok(Batches {
             shard,
@@ -139,10 +139,10 @@ impl Batches {
         self.waiting.drain(..self.size).collect()
     }
 
-    /// Fisher and Yates's.
+    /// Fisher–Yates shuffle.
     fn shuffle(&mut self) {
         for last in (1..self.shard.len()).rev() {
-            // The bias of the remainder, below 2^-50 for such lengths, is nothing that training could notice.
+            // The bias of the remainder is below 2^-50 for such lengths, which training cannot notice.
             let other = (self.random.next_u64() % (last as u64 + 1)) as usize;
             self.shard.swap(last, other);
         }

@@ -1,7 +1,7 @@
-//! What is trained: a small network on the digits data set, in arithmetic that gives the same bits everywhere.
+//! The training task: a small network on the digits data set, in arithmetic that gives the same bits everywhere.
 //!
-//! What reaches the weights uses only +, −, ·, ÷ and √ of IEEE 754, in a fixed order: even the exponential function is our
-//! own, as the one of the system's library differs between systems.
+//! The weights depend only on +, −, ·, ÷ and √ of IEEE 754 in a fixed order: even the exponential function is our own, since
+//! that of the system's library differs between systems.
 
 mod data;
 mod model;
@@ -15,16 +15,16 @@ pub use model::{PARAMETERS, accuracy, gradient, initial_parameters};
 pub use reference::{Outcome, reference_run};
 pub use sgd::Sgd;
 
-/// What decides a run's outcome. Everything else, such as who sums and what the network loses, must not.
+/// Settings that determine a run's outcome. Nothing else may change it, such as which node sums, or which packets are lost.
 #[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Recipe {
     /// Seed of the initial weights and of the order of the samples.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many rounds are trained.
+    /// Number of training rounds.
     #[arg(long, default_value_t = 40)]
     pub rounds: u64,
-    /// Samples that each worker takes in a round.
+    /// Number of samples per worker and round.
     #[arg(long, default_value_t = 32)]
     pub batch: usize,
     /// Learning rate.
@@ -36,7 +36,7 @@ pub struct Recipe {
 }
 
 impl Default for Recipe {
-    /// What the command line's defaults say.
+    /// The defaults of the command line.
     fn default() -> Self {
         Recipe {
             seed: 1,
@@ -48,7 +48,7 @@ impl Default for Recipe {
     }
 }
 
-/// The SHA-256 of weights, in order, as little-endian binary32, in hexadecimal digits.
+/// SHA-256 of the weights, in order, as little-endian binary32, in hexadecimal digits.
 pub fn weights_sha256(weights: &[f32]) -> String {
     let mut hash = Sha256::new();
     for weight in weights {

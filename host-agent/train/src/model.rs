@@ -1,8 +1,8 @@
 //! The network: 64 pixels → 668 rectified units → 10 digits, with softmax and cross-entropy.
 //!
-//! The parameters are one vector, as they travel: the hidden layer's weights by pixel, its biases, the output layer's
-//! weights by hidden unit, its biases. In this order every inner loop adds a multiple of one row to another, which
-//! vectorises without changing the order of any sum.
+//! The parameters form one vector, as they are transmitted: the hidden layer's weights by pixel, its biases, the output
+//! layer's weights by hidden unit, its biases. In this order every inner loop adds a multiple of one row to another, which
+//! vectorizes without changing the order of any sum.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -14,7 +14,7 @@ const HIDDEN_BIASES: usize = FEATURES * HIDDEN;
 const OUTPUT: usize = HIDDEN_BIASES + HIDDEN;
 const OUTPUT_BIASES: usize = OUTPUT + HIDDEN * CLASSES;
 
-/// How many parameters there are: 50,110, which is 196 chunks of 256.
+/// Number of parameters: 50,110, which is 196 chunks of 256.
 pub const PARAMETERS: usize = OUTPUT_BIASES + CLASSES;
 
 /// Weights drawn uniformly within ±√(6 / inputs) (He), biases zero.
@@ -24,7 +24,7 @@ pub fn initial_parameters(seed: u64) -> Vec<f32> {
     let mut draw = |weights: &mut [f32], inputs: usize| {
         let bound = (6.0 / inputs as f32).sqrt();
         for weight in weights {
-            // 24 bits: each is a binary32 exactly.
+            // 24 bits, which binary32 represents exactly.
             let unit = (random.next_u32() >> 8) as f32 / (1 << 24) as f32;
             *weight = (2.0 * unit - 1.0) * bound;
         }
@@ -34,7 +34,7 @@ pub fn initial_parameters(seed: u64) -> Vec<f32> {
     parameters
 }
 
-/// The mean loss of a batch, and the gradient of it.
+/// The mean loss of a batch, and its gradient.
 pub fn gradient<'a>(
     parameters: &[f32],
     batch: impl IntoIterator<Item = &'a Sample>,
@@ -53,7 +53,7 @@ pub fn gradient<'a>(
     (loss / samples, sum)
 }
 
-/// How many of the samples are recognised, as a fraction.
+/// Fraction of the samples that are classified correctly.
 pub fn accuracy(parameters: &[f32], samples: &[Sample]) -> f64 {
     let right = samples
         .iter()
@@ -64,7 +64,7 @@ pub fn accuracy(parameters: &[f32], samples: &[Sample]) -> f64 {
 
 fn classify(parameters: &[f32], sample: &Sample) -> usize {
     let logits = forward(parameters, sample).1;
-    // The first of equals.
+    // The first of equal ones.
     (1..CLASSES).fold(0, |best, class| {
         if logits[class] > logits[best] {
             class
@@ -74,7 +74,7 @@ fn classify(parameters: &[f32], sample: &Sample) -> usize {
     })
 }
 
-/// The hidden units' values and the output layer's sums.
+/// The values of the hidden units, and the sums of the output layer.
 fn forward(parameters: &[f32], sample: &Sample) -> (Vec<f32>, [f32; CLASSES]) {
     let mut hidden = parameters[HIDDEN_BIASES..OUTPUT].to_vec();
     for (weights, &pixel) in parameters[..HIDDEN_BIASES]
@@ -149,17 +149,18 @@ fn cross_entropy(logits: &[f32; CLASSES], digit: usize) -> (f32, [f32; CLASSES])
     (loss, probabilities)
 }
 
-/// eˣ for x ≤ 0, by operations that IEEE 754 defines exactly; good to a few units in the last place.
+/// eˣ for x ≤ 0, by operations that IEEE 754 defines exactly; accurate to a few units in the last place.
 fn exp(x: f32) -> f32 {
     if x < -87.0 {
         return 0.0;
     }
-    // x = k·ln 2 + r with |r| ≤ ln 2 / 2; ln 2 in two parts, the first short, so that k times it is exact.
+    // x = k·ln 2 + r with |r| ≤ ln 2 / 2; ln 2 is split into two parts, of which the first is short, so that its product with
+    // k is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let k = (x * std::f32::consts::LOG2_E).round_ties_even();
     let r = x - k * LN_2_HIGH - k * LN_2_LOW;
-    // Taylor's series to r⁷/7!: the rest is below 2⁻²⁷.
+    // Taylor series up to r⁷/7!: the remainder is below 2⁻²⁷.
     let mut power = 1.0 + r / 7.0;
     for n in [6.0, 5.0, 4.0, 3.0, 2.0, 1.0] {
         power = 1.0 + r / n * power;

@@ -1,21 +1,21 @@
-//! The run without any network: the oracle that the others are compared with.
+//! The run without a network: the oracle for the other runs.
 //!
-//! It shares the model with the agents, and none of the arithmetic that the network is trusted with: blocks, exponents,
-//! integers and sums are written here once more, from `docs/protocol.md` alone.
+//! It shares the model with the agents, but none of the network's arithmetic: blocks, exponents, integers and sums are
+//! implemented here independently, from `docs/protocol.md` alone.
 
 use super::{
     Batches, DataError, Digits, PARAMETERS, Recipe, Sgd, accuracy, gradient, weights_sha256,
 };
 
-/// Values of a block: what one packet carries.
+/// Number of values per block, which is one packet.
 const BLOCK: usize = 256;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The SHA-256 of the final weights.
+    /// SHA-256 of the final weights.
     pub weights_sha256: String,
-    /// The fraction of held-out samples that the final weights recognise.
+    /// Fraction of held-out samples that the final weights classify correctly.
     pub accuracy: f64,
     /// The mean loss of the workers' batches, by round.
     pub losses: Vec<f32>,
@@ -66,7 +66,7 @@ pub fn reference_run(recipe: &Recipe, workers: u16) -> Result<Outcome, DataError
     })
 }
 
-/// The mean of the workers' blocks as the network computes it: through integers.
+/// The mean of the workers' blocks as the network computes it, by way of integers.
 fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
     let workers = blocks.len() as f64;
     let limit = f64::from(i32::MAX).div_euclid(workers);
@@ -90,7 +90,7 @@ fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
         .collect()
 }
 
-/// The smallest power of two that is not below `x`; at least that of the smallest normal binary32.
+/// The smallest power of two that is at least `x`, and at least the smallest normal binary32.
 fn power_of_two_above(x: f64) -> f64 {
     let mut power = f64::from(f32::MIN_POSITIVE);
     while power < x {

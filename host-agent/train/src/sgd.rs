@@ -12,7 +12,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// The initial weights, at rest.
+    /// The initial weights, with zero momentum.
     pub fn new(recipe: &Recipe) -> Sgd {
         Sgd {
             weights: initial_parameters(recipe.seed),
@@ -27,8 +27,8 @@ impl Sgd {
         &self.weights
     }
 
-    /// Moves the weights from `start` on by their mean gradients, and returns the part moved. Gradients beyond the last
-    /// weight are ignored: the last chunk is filled up.
+    /// Moves the weights from `start` on by their mean gradients, and returns the moved part. Gradients beyond the last
+    /// weight are ignored, since the last chunk is padded.
     pub fn step(&mut self, start: usize, gradients: impl IntoIterator<Item = f32>) -> &[f32] {
         let start = start.min(PARAMETERS);
         let mut end = start;

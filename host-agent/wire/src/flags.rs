@@ -3,29 +3,29 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// The header's flag byte. Bits 4 to 6 are of jobs with a deadline; others send them as 0 and ignore them.
+/// The header's flag byte. Bits 4 to 6 belong to jobs with a deadline; other jobs send them as 0 and ignore them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(u8);
 
 impl Flags {
     /// No flag.
     pub const NONE: Self = Self(0);
-    /// A contributor's input held NaN or infinity.
+    /// A contributor's input has NaN or infinity.
     pub const NON_FINITE: Self = Self(1 << 0);
     /// UPDATE: a retransmission. SUM: the sum was sent before. RESULT: an answer to such a SUM.
     pub const AGAIN: Self = Self(1 << 1);
-    /// No values: the chunk only agrees on the exponent of the chunk one window later.
+    /// The frame has no values: its chunk only agrees on the exponent of the chunk one window later.
     pub const SCALE_ONLY: Self = Self(1 << 2);
-    /// UPDATE: adds nothing and asks whom the chunk misses. SUM: the answer, in `contributors`. Neither has values.
+    /// UPDATE: adds nothing and requests the chunk's contributors. SUM: the reply, in `contributors`. Neither has values.
     pub const PROBE: Self = Self(1 << 3);
-    /// UPDATE: of a chunk that may be closed, so it counts only in a cell that was opened and not forgotten since. SUM that
-    /// answers a probe: the cell is such a one.
+    /// UPDATE: its chunk may be closed, so it counts only in a cell that was opened and not forgotten since. SUM that answers
+    /// a probe: the cell is opened and was not forgotten.
     pub const TIMED: Self = Self(1 << 4);
-    /// UPDATE with values, or of a chunk that has none: nobody is waited for any longer. With `PROBE`: the cell is opened.
+    /// UPDATE that contributes: closes the chunk, so the switch waits for no more workers. UPDATE with `PROBE`: opens the cell.
     pub const CLOSE: Self = Self(1 << 5);
-    /// SUM: from a rank that took and kept it, not from the switch.
+    /// SUM: sent by a rank that has taken and kept it, not by the switch.
     pub const KEPT: Self = Self(1 << 6);
-    /// The slot's version.
+    /// The slot's version: `(chunk / window) mod 2`.
     pub const VERSION: Self = Self(1 << 7);
 
     const NAMES: [(Self, &'static str); 8] = [
@@ -39,12 +39,12 @@ impl Flags {
         (Self::VERSION, "VERSION"),
     ];
 
-    /// The flags in this byte.
+    /// Reads the flags from the header's byte.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The byte.
+    /// The header's flag byte.
     pub const fn bits(self) -> u8 {
         self.0
     }

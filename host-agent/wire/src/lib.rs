@@ -1,8 +1,8 @@
-//! The aggregation header (`docs/protocol.md`): a view of bytes and a value.
+//! The aggregation header (`docs/protocol.md`) in two forms: a view of bytes and a value.
 //!
 //! [`Packet`] reads and writes single fields of a buffer in place; [`Repr`] is the whole header as a
-//! value. Everything here begins at the aggregation header: Ethernet, IPv4 and UDP are the caller's.
-//! [`rdma`] is the same protocol as RDMA WRITEs.
+//! value. Every offset here counts from the aggregation header: the caller handles Ethernet, IPv4 and UDP.
+//! [`rdma`] carries the same protocol in RDMA WRITEs.
 //!
 //! ```
 //! use wire::{Flags, Kind, Packet, Repr};
@@ -40,62 +40,62 @@ pub use flags::Flags;
 pub use packet::Packet;
 pub use repr::Repr;
 
-/// The UDP destination port of every frame: "WE".
+/// UDP destination port of every aggregation frame: the bytes "WE".
 pub const UDP_PORT: u16 = 22_341;
 
-/// The protocol version that this crate speaks, in the high four bits of the first byte.
+/// Protocol version of this crate; the header has it in the high four bits of its first byte.
 pub const PROTOCOL_VERSION: u8 = 2;
 
-/// Bytes of the header, without values.
+/// Length of the header in bytes, without values.
 pub const HEADER_LEN: usize = 24;
 
-/// Bytes of one value.
+/// Length of one value in bytes.
 pub const VALUE_LEN: usize = 4;
 
-/// Values in a packet, where a job says no other number: the P4 programs sum 32, 64, 256 or 2,048.
+/// Default number of values per packet; a job may choose another one of [`FRAME_VALUES`].
 pub const VALUES_PER_PACKET: usize = 256;
-/// Numbers of values that a frame may have: those that P4 programs are made for.
+/// Numbers of values per frame that the P4 programs can be built for.
 pub const FRAME_VALUES: [u16; 4] = [32, 64, 256, 2048];
 
-/// Bytes of a full packet of so many values, from the aggregation header on.
+/// Length in bytes of a packet with [`VALUES_PER_PACKET`] values, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
 
-/// Workers, or switches below, that one switch sums: they fit the contributor bitmap.
+/// Maximum number of children (workers, or switches one level below) that one switch sums: the width of the contributor bitmap.
 pub const MAX_CHILDREN: u8 = 64;
 
-/// Workers of a job.
+/// Maximum number of workers of a job.
 pub const MAX_WORKERS: u16 = 1024;
 
-/// The addressee of a RESULT that is meant for every worker.
+/// Value of the `worker` field in a RESULT that is meant for every worker.
 pub const ALL_WORKERS: u16 = 0x3FF;
 
-/// What a frame says that was sent so often before, or more often.
+/// Largest value of the `transmission` field, which saturates there.
 pub const MAX_TRANSMISSION: u8 = 63;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// One worker's values, on their way to the server.
+    /// One worker's values, sent to the server.
     Update = 1,
-    /// The values of all workers, from the switch to the server.
+    /// The sum of all workers' values, sent by the switch to the server (to the ranks in an all-reduce).
     Sum = 2,
-    /// The server's answer to a completed chunk; at once the acknowledgement.
+    /// The server's answer to a completed chunk, which also acknowledges it.
     Result = 3,
-    /// One rank asks another: do you have the sum of this chunk?
+    /// One rank asks another whether it has the sum of this chunk.
     Ask = 4,
-    /// The answer of a rank that has not: I am here.
+    /// Reply to [`Ask`](Self::Ask) from a rank that does not have the sum: the rank is alive.
     Here = 5,
-    /// One rank's values, or its probe, on their way to the rank that sums the chunk while no switch does.
+    /// One rank's values, or its probe, sent to the rank that hosts (sums) the chunk while no switch answers.
     Give = 6,
-    /// What that rank answers, as a switch does by SUM.
+    /// Reply of the chunk's host to [`Give`](Self::Give), as SUM is the reply of a switch.
     Given = 7,
-    /// What a rank gave to an operation to which ranks gave different things.
+    /// A rank's description of its own operations, sent after ranks submitted operations that differ.
     Differ = 8,
 }
 
 impl Kind {
-    /// The kind with this number.
+    /// Returns the kind with this number, or `None` if the protocol has no such kind.
     pub fn from_bits(bits: u8) -> Option<Self> {
         match bits {
             1 => Some(Self::Update),
@@ -111,21 +111,21 @@ impl Kind {
     }
 }
 
-/// Why bytes are no frame of this protocol.
+/// Reason why bytes are not a frame of this protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Fewer bytes than the header, or than the values that it announces.
+    /// The buffer is shorter than the header, or than the header and the announced values.
     #[error("truncated: {have} bytes of {need}")]
     Truncated {
-        /// Bytes that are there.
+        /// Bytes in the buffer.
         have: usize,
-        /// Bytes that should be.
+        /// Bytes required.
         need: usize,
     },
     /// A protocol version that this crate does not speak.
     #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
     Version(u8),
-    /// A kind that the protocol does not have.
+    /// A kind number that the protocol does not define.
     #[error("unknown kind {0}")]
     Kind(u8),
 }

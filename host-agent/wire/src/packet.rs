@@ -2,7 +2,7 @@
 
 use crate::{Error, Flags, HEADER_LEN, Kind, MAX_TRANSMISSION, PROTOCOL_VERSION, VALUE_LEN};
 
-/// Where each field lies; `docs/protocol.md` is the table.
+/// Byte offset of each field; `docs/protocol.md` has the table.
 mod field {
     use std::ops::Range;
 
@@ -11,7 +11,7 @@ mod field {
     pub const JOB: Range<usize> = 2..4;
     pub const CHUNK: Range<usize> = 4..8;
     pub const SLOT: Range<usize> = 8..10;
-    /// The worker's ten bits, and six of the transmission.
+    /// The worker in the upper ten bits, the transmission in the lower six.
     pub const WORKER_TRANSMISSION: Range<usize> = 10..12;
     pub const CONTRIBUTORS: Range<usize> = 12..20;
     pub const SCALE: usize = 20;
@@ -19,27 +19,25 @@ mod field {
     pub const COUNT: Range<usize> = 22..24;
 }
 
-/// Bits of the transmission, beside the worker's.
+/// Width of the transmission in bits; the worker has the other ten.
 const TRANSMISSION_BITS: u32 = 6;
 
 /// A view of a frame, from the aggregation header on.
 ///
-/// A `Packet` from [`new_checked`](Self::new_checked) is as long as it says, of this protocol's
-/// version and of a known kind, so no accessor panics. Bytes after the values (Ethernet's padding)
-/// are ignored.
+/// [`new_checked`](Self::new_checked) guarantees this protocol's version, a known kind and a buffer that holds all announced
+/// values, so no accessor panics. Bytes after the values (Ethernet padding) are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet<T: AsRef<[u8]>> {
     buffer: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Wraps a buffer whose length and content the caller vouches for; accessors panic on one that
-    /// is too short. For buffers that one is about to fill.
+    /// Wraps a buffer without a check; accessors panic if it is too short. Meant for a buffer that the caller is about to fill.
     pub fn new_unchecked(buffer: T) -> Self {
         Self { buffer }
     }
 
-    /// Wraps bytes from outside, after checking them.
+    /// Checks bytes from outside, and wraps them.
     pub fn new_checked(buffer: T) -> Result<Self, Error> {
         let packet = Self { buffer };
         packet.check()?;
@@ -67,12 +65,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(())
     }
 
-    /// The buffer.
+    /// Unwraps the buffer.
     pub fn into_inner(self) -> T {
         self.buffer
     }
 
-    /// The bytes that are wrapped.
+    /// The whole wrapped buffer, with bytes after the values.
     pub fn as_bytes(&self) -> &[u8] {
         self.buffer.as_ref()
     }
@@ -100,10 +98,10 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u8_at(field::VERSION_KIND) & 0x0F
     }
 
-    /// What the frame is.
+    /// Kind of the frame.
     ///
     /// # Panics
-    /// On an unchecked buffer of an unknown kind.
+    /// If the buffer is unchecked and its kind unknown.
     pub fn kind(&self) -> Kind {
         Kind::from_bits(self.kind_bits()).expect("a checked packet has a known kind")
     }
@@ -123,54 +121,54 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u32_at(field::CHUNK)
     }
 
-    /// The slot.
+    /// Slot number: the chunk's number modulo the window.
     pub fn slot(&self) -> u16 {
         self.u16_at(field::SLOT)
     }
 
-    /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
-    /// addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: that of the addressee.
+    /// UPDATE: the sender, by its switch's number for it. SUM: the worker whose UPDATE completed the sum or requested it
+    /// again. RESULT: the addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: the addressee's rank.
     pub fn worker(&self) -> u16 {
         self.u16_at(field::WORKER_TRANSMISSION) >> TRANSMISSION_BITS
     }
 
-    /// How often this frame was sent before, saturating at [`MAX_TRANSMISSION`].
+    /// Number of earlier transmissions of this frame, saturating at [`MAX_TRANSMISSION`].
     pub fn transmission(&self) -> u8 {
         self.u8_at(field::WORKER_TRANSMISSION.start + 1) & MAX_TRANSMISSION
     }
 
-    /// Whose values are included, a bitmap.
+    /// Bitmap of the workers whose values are included.
     pub fn contributors(&self) -> u64 {
         let (bytes, _) = self.buffer.as_ref()[field::CONTRIBUTORS].as_chunks::<8>();
         u64::from_be_bytes(bytes[0])
     }
 
-    /// The biased exponent of the values.
+    /// Biased exponent (bias 127) of the values.
     pub fn scale(&self) -> u8 {
         self.u8_at(field::SCALE)
     }
 
-    /// The biased exponent wanted for the chunk one window later.
+    /// Biased exponent requested for the chunk one window later.
     pub fn next_scale(&self) -> u8 {
         self.u8_at(field::NEXT_SCALE)
     }
 
-    /// How many values follow.
+    /// Number of values that follow the header.
     pub fn count(&self) -> u16 {
         self.u16_at(field::COUNT)
     }
 
-    /// Bytes of header and values.
+    /// Length of header and values in bytes.
     pub fn total_len(&self) -> usize {
         HEADER_LEN + usize::from(self.count()) * VALUE_LEN
     }
 
-    /// The values' bytes.
+    /// The values as bytes.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..self.total_len()]
     }
 
-    /// The values as unsigned words (for a RESULT: whatever the job's server answers).
+    /// The values as unsigned words (the content of a RESULT is defined by the job's server).
     pub fn values_u32(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         words(self.payload()).map(u32::from_be_bytes)
     }
@@ -215,13 +213,13 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.put(field::SLOT, &slot.to_be_bytes());
     }
 
-    /// Sets the worker, of which the field has ten bits.
+    /// Sets the worker; the field holds ten bits.
     pub fn set_worker(&mut self, worker: u16) {
         let both = worker << TRANSMISSION_BITS | u16::from(self.transmission());
         self.put(field::WORKER_TRANSMISSION, &both.to_be_bytes());
     }
 
-    /// Sets how often the frame was sent before; more than [`MAX_TRANSMISSION`] is that.
+    /// Sets the number of earlier transmissions; values above [`MAX_TRANSMISSION`] are clamped.
     pub fn set_transmission(&mut self, transmission: u8) {
         let both =
             self.worker() << TRANSMISSION_BITS | u16::from(transmission.min(MAX_TRANSMISSION));
@@ -233,12 +231,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.put(field::CONTRIBUTORS, &contributors.to_be_bytes());
     }
 
-    /// Sets the values' exponent.
+    /// Sets the biased exponent of the values.
     pub fn set_scale(&mut self, scale: u8) {
         self.buffer.as_mut()[field::SCALE] = scale;
     }
 
-    /// Sets the exponent of the chunk one window later.
+    /// Sets the biased exponent requested for the chunk one window later.
     pub fn set_next_scale(&mut self, next_scale: u8) {
         self.buffer.as_mut()[field::NEXT_SCALE] = next_scale;
     }
@@ -248,18 +246,18 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.put(field::COUNT, &count.to_be_bytes());
     }
 
-    /// The values' bytes, to be written.
+    /// The values as writable bytes.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let end = self.total_len();
         &mut self.buffer.as_mut()[HEADER_LEN..end]
     }
 
-    /// Writes values until either they or the packet's count end; returns how many.
+    /// Writes values until the iterator or the packet's count is exhausted; returns the number written.
     pub fn write_i32(&mut self, values: impl IntoIterator<Item = i32>) -> usize {
         self.write(values.into_iter().map(i32::to_be_bytes))
     }
 
-    /// Writes values until either they or the packet's count end; returns how many.
+    /// Writes values until the iterator or the packet's count is exhausted; returns the number written.
     pub fn write_u32(&mut self, values: impl IntoIterator<Item = u32>) -> usize {
         self.write(values.into_iter().map(u32::to_be_bytes))
     }

@@ -5,7 +5,7 @@ use crate::{Flags, HEADER_LEN, Kind, Packet, VALUE_LEN};
 /// Every field of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Repr {
-    /// What the frame is.
+    /// Kind of the frame.
     pub kind: Kind,
     /// The flags.
     pub flags: Flags,
@@ -13,25 +13,25 @@ pub struct Repr {
     pub job: u16,
     /// The chunk's sequence number within the job.
     pub chunk: u32,
-    /// The slot.
+    /// Slot number: the chunk's number modulo the window.
     pub slot: u16,
-    /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
-    /// addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: that of the addressee.
+    /// UPDATE: the sender, by its switch's number for it. SUM: the worker whose UPDATE completed the sum or requested it
+    /// again. RESULT: the addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: the addressee's rank.
     pub worker: u16,
-    /// How often this frame was sent before, saturating at [`MAX_TRANSMISSION`](crate::MAX_TRANSMISSION).
+    /// Number of earlier transmissions of this frame, saturating at [`MAX_TRANSMISSION`](crate::MAX_TRANSMISSION).
     pub transmission: u8,
-    /// Whose values are included, a bitmap.
+    /// Bitmap of the workers whose values are included.
     pub contributors: u64,
-    /// The biased exponent of the values.
+    /// Biased exponent (bias 127) of the values.
     pub scale: u8,
-    /// The biased exponent wanted for the chunk one window later.
+    /// Biased exponent requested for the chunk one window later.
     pub next_scale: u8,
-    /// How many values follow.
+    /// Number of values that follow the header.
     pub count: u16,
 }
 
 impl Repr {
-    /// The header of a packet that was checked.
+    /// Reads the header of a checked packet.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Self {
         Self {
             kind: packet.kind(),
@@ -48,12 +48,12 @@ impl Repr {
         }
     }
 
-    /// Bytes of header and values.
+    /// Length of header and values in bytes.
     pub fn buffer_len(&self) -> usize {
         HEADER_LEN + usize::from(self.count) * VALUE_LEN
     }
 
-    /// Writes the header; the values are the caller's.
+    /// Writes the header; the caller writes the values.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
         packet.set_kind(self.kind);
         packet.set_flags(self.flags);

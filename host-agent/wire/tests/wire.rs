@@ -1,4 +1,4 @@
-//! Bytes to values and back.
+//! Round trips between header bytes and values.
 
 use proptest::prelude::*;
 use wire::{Error, Flags, HEADER_LEN, Kind, Packet, Repr};
@@ -47,7 +47,7 @@ fn repr() -> impl Strategy<Value = Repr> {
     })
 }
 
-/// The table of docs/protocol.md, byte by byte: a field that moves fails here.
+/// The table of docs/protocol.md byte by byte: a field that moves fails here.
 #[test]
 fn every_field_lies_where_the_protocol_says() {
     let bytes = [
@@ -175,7 +175,7 @@ proptest! {
 
     #[test]
     fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200), steer in any::<bool>()) {
-        // Pure noise rarely gets past the first byte.
+        // Random bytes rarely get past the first byte.
         if steer && !bytes.is_empty() {
             bytes[0] = 0x20 | (bytes[0] % 6);
         }

@@ -1,18 +1,18 @@
-//! What is explored of an all-reduce.
+//! Bounds of the all-reduce model.
 
 use aggregation::job::{ChunkId, JobError};
 use aggregation::rank::LatenessError;
 
 use crate::slots::Rule;
 
-/// What all ranks are given to sum.
+/// An operation that all ranks submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// So many chunks of integers.
+    /// Integers, in this number of chunks.
     Integers(u8),
-    /// So many chunks of numbers of about 2^e, for each rank its own e.
+    /// Floats of about 2^e in this number of chunks, with an e for each rank.
     Floats(u8, Vec<i8>),
-    /// A chunk of numbers, of which the first rank's are none.
+    /// One chunk of floats, of which the first rank's are not finite.
     NotFinite,
 }
 
@@ -25,55 +25,56 @@ impl Operation {
     }
 }
 
-/// When chunks are closed: at any time, as far as the rules go.
+/// Conditions for closing chunks; the time is arbitrary.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
-    /// So many have to be there.
+    /// Minimum number of contributors.
     pub quorum: u8,
-    /// So many sums are kept of each slot.
+    /// Number of sums kept per slot.
     pub keeps: u32,
 }
 
-/// What is explored.
+/// Bounds of the model.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u8,
-    /// How many racks they stand in, each with a switch below the topmost; 1 where one switch sums all.
+    /// Number of racks, each with a switch below the topmost one; 1 if a single switch sums all ranks.
     pub racks: u8,
-    /// How many slots.
+    /// Number of slots.
     pub window: u32,
-    /// What they are given, one after the other.
+    /// The operations, in order.
     pub operations: Vec<Operation>,
-    /// The number of the first chunk.
+    /// Number of the first chunk.
     pub first_chunk: ChunkId,
-    /// How often the switch may forget everything.
+    /// Number of times that the switch may forget everything.
     pub restarts: u8,
     /// Whether ranks may crash.
     pub crashes: bool,
-    /// Whether ranks that wait ask each other.
+    /// Whether waiting ranks ask each other.
     pub asks: bool,
-    /// Whether a rank whose timer fires may take the switch for silent, so that ranks sum.
+    /// Whether a timeout may make a rank consider the switch silent, so that ranks sum.
     pub hosts: bool,
-    /// A rank that the switch never hears, nor it the switch. The others hear it, and do not take it for silent. With `hosts`.
+    /// A rank without contact to the switch, in both directions. The others have contact, and do not consider it silent.
+    /// Needs `hosts`.
     pub cut: Option<u8>,
-    /// Whether somebody by another port speaks for the first rank.
+    /// Whether a stranger at another port sends frames in the name of the first rank.
     pub stranger: bool,
-    /// Whether chunks may be closed. Operations are of integers then.
+    /// Whether chunks may be closed; needs operations of integers.
     pub deadline: Option<Deadline>,
-    /// Slots written anew, without this rule; none for those that run.
+    /// A rule that the switch's slots lack; `None` for the real slots.
     pub without: Option<Rule>,
 }
 
 impl Bounds {
-    /// Ranks that are given integers, through the slots that run.
+    /// Ranks with these operations, and the real slots.
     pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
         Self {
             ranks,
             racks: 1,
             window,
             operations,
-            // Chunk 0 comes in the middle.
+            // Chunk 0 is in the middle of the job.
             first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
             restarts: 0,
             crashes: false,
@@ -87,13 +88,13 @@ impl Bounds {
     }
 }
 
-/// Why bounds are no model.
+/// Reason why bounds are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BoundsError {
-    /// They are no job.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The job cannot have such a deadline.
+    /// The deadline is invalid for this job.
     #[error(transparent)]
     Lateness(#[from] LatenessError),
 }

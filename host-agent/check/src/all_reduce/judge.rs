@@ -1,4 +1,4 @@
-//! What ranks are given to sum, and whether what they have is its sum.
+//! Input values of the ranks, and verification of their sums.
 
 use aggregation::job::WorkerId;
 use aggregation::rank::{NonFinite, Partial, Sums, Values};
@@ -7,7 +7,7 @@ use super::{AllReduce, Member, Operation};
 use crate::model::Wrong;
 
 impl AllReduce {
-    /// The values of an operation, of one rank or as all should have them summed.
+    /// The values of an operation: of one rank, or the sum over all ranks.
     pub(super) fn values(&self, at: usize, of: Option<u8>) -> Values {
         let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
         let ranks = self.bounds.ranks;
@@ -19,13 +19,13 @@ impl AllReduce {
             ((chunks_before + chunk) as u32, rank)
         });
         match operation {
-            // Between a thousand and two: no sum of several is one of them.
+            // Between a thousand and two thousand: no sum of several values equals one of them.
             Operation::Integers(_) => Values::Integers(
                 places
                     .map(|(chunk, rank)| if is_of(rank) { 1000 + chunk as i32 } else { 0 })
                     .collect(),
             ),
-            // Between one and two, likewise.
+            // Between one and two: no sum of several values equals one of them.
             Operation::Floats(_, exponents) => Values::Floats(
                 places
                     .map(|(chunk, rank)| match is_of(rank) {
@@ -49,7 +49,7 @@ impl AllReduce {
         }
     }
 
-    /// The chunk of an operation that has a value of it, and the rank that gives one there; beyond all ranks if none does.
+    /// The chunk of a value in an operation, and the rank that contributes it; a number beyond all ranks if none does.
     fn place(&self, value: usize) -> (usize, u8) {
         let words = self.job.values_per_packet();
         let (chunk, word) = ((value + 1) / words, (value + 1) % words);
@@ -59,7 +59,7 @@ impl AllReduce {
         )
     }
 
-    /// What is wrong with sums of which some are not of all. That all ranks have the same is seen where all ranks are.
+    /// The error in sums of which some are partial, if there is one. Another check compares the ranks' sums.
     pub(super) fn judge_partial(
         &self,
         at: usize,
@@ -97,7 +97,7 @@ impl AllReduce {
         })
     }
 
-    /// What is wrong with the sums of an operation.
+    /// The error in the sums of an operation, if there is one.
     pub(super) fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
         let bits: Vec<u32> = match sums {
             Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
@@ -127,7 +127,7 @@ impl AllReduce {
         Some(Wrong::Sum(what))
     }
 
-    /// What is wrong with an operation that has no sums.
+    /// The error in an operation without sums, if there is one.
     pub(super) fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
         let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
         (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))

@@ -1,4 +1,4 @@
-//! Nothing is wrong with what runs, within small bounds. `cargo xtask model-check` has the large ones.
+//! The protocol has no errors within small bounds. `cargo xtask model-check` explores the large ones.
 
 use check::all_reduce::Bounds as AllReduce;
 use check::all_reduce::Operation;
@@ -6,7 +6,7 @@ use check::configurations::{Bounds, configurations};
 use check::slots::Rule;
 use check::{Report, Search};
 
-/// All of it was explored, and nothing was found.
+/// Explores a configuration, and asserts that the search was complete and found no error.
 fn expect_right(name: &str, bounds: &Bounds) -> Report {
     let report = bounds
         .explore(Search::ALL)
@@ -27,9 +27,9 @@ fn small_configurations() {
             "{}: {report:?}",
             row.name
         );
-        // Nothing being lost, one timeout brings somebody further; after a restart, who has missed a sum sends its values first, and
-        // asks others then; and where hosts sum, who is asked gives its values. Of what was closed long ago a rank learns from the
-        // switch first that others have it.
+        // Without losses, one timeout brings progress. After a restart, a rank that missed a sum first sends its values, and
+        // then asks others; with hosts, an asked rank gives its values. For a chunk that was closed long ago, the switch
+        // first reports that others have it.
         let most = match row.name {
             "restart" | "hosts" | "hosts-cut" => 2,
             name if name.starts_with("deadline") => 4,
@@ -49,7 +49,7 @@ fn slots_written_anew_are_those_that_run() {
     let rows = configurations();
     let rows = rows
         .iter()
-        // A tree has those that run alone.
+        // A tree always has the real slots.
         .filter(|row| !row.is_large && row.name != "restart" && row.name != "tree");
     for row in rows.filter(|row| row.name != "server-sums") {
         let anew = row.bounds.clone().without(Rule::None);
@@ -60,7 +60,7 @@ fn slots_written_anew_are_those_that_run() {
     }
 }
 
-/// A switch that restarts stops nobody: ranks have from each other what it has forgotten.
+/// A restart of the switch stops no rank: the ranks get from each other what it has forgotten.
 #[test]
 fn a_restart_stops_nobody() {
     let rows = configurations();
@@ -69,7 +69,7 @@ fn a_restart_stops_nobody() {
     assert_eq!((report.broken, report.broken_and_stuck), (0, 0));
 }
 
-/// What is left out of a state decides nothing.
+/// Fields left out of a state do not affect behavior.
 #[test]
 fn equal_states_do_the_same() {
     let search = Search {

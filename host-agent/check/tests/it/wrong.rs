@@ -1,4 +1,4 @@
-//! Something is wrong with the prototype, and with ours without any one rule.
+//! The prototype has errors, and so has our protocol without any one of its rules.
 
 use check::configurations::{prototype, rules};
 use check::slots::Rule;
@@ -33,14 +33,14 @@ sends RESULT #1 with {} (2002 0) to worker 0, worker 1
     assert_eq!(slots.wrong, Wrong::Leaked);
 }
 
-/// What shows without a rule.
+/// Effect of a missing rule.
 #[derive(Debug, PartialEq)]
 enum Shows {
-    /// A sum that is none.
+    /// A wrong sum.
     Sum,
-    /// Nobody gets any further.
+    /// No progress.
     Stuck,
-    /// A rank gives up, as it is told that its chunk is older than what the cell holds.
+    /// A rank gives up, because the switch reports that its chunk is older than the cell's owner.
     GivesUp,
 }
 

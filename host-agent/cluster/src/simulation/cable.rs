@@ -10,22 +10,22 @@ use super::setup::LinkSpec;
 use crate::Faults;
 use crate::network::{HEADERS, Link, NetworkCounters};
 
-/// What the kernel keeps of a frame beside its bytes: the buffer's head and tail, `struct sk_buff` and `struct skb_shared_info`.
+/// Kernel memory per frame in addition to its bytes: head and tail of the buffer, `struct sk_buff` and `struct skb_shared_info`.
 const HEADROOM: u64 = 16;
 const SHARED_INFO: u64 = 320;
 const BUFFER_HEAD: u64 = 256;
 
-/// A frame that has not left.
+/// A frame that has not left yet.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     leaves_ns: u64,
     memory: u64,
 }
 
-/// A queue, a rate, a delay.
+/// One direction of a link: a queue, a rate, a delay.
 #[derive(Debug)]
 pub struct Cable {
-    /// Which node, and by which port of it, a frame then comes to.
+    /// Destination of the frames: node, and port of that node.
     pub to: (usize, super::PortId),
     link: Link,
     mark_at: Option<usize>,
@@ -35,17 +35,17 @@ pub struct Cable {
     network: NetworkCounters,
 }
 
-/// What becomes of a frame.
+/// Result of a transmission.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
-    /// When it is there; `None`: it is lost.
+    /// Time of arrival; `None` if the frame is lost.
     pub arrives_ns: Option<u64>,
-    /// What it found.
+    /// Mark by the queue.
     pub mark: Mark,
 }
 
 impl Cable {
-    /// To a node. Only a switch marks.
+    /// A cable to a node's port. Only switches mark.
     pub fn new(spec: &LinkSpec, to: (usize, super::PortId), marks: bool) -> Self {
         let faults = Faults {
             loss: spec.loss,
@@ -63,7 +63,7 @@ impl Cable {
         }
     }
 
-    /// Sends a frame of which the aggregation header and the values are so long. Frames are sent in the order of time.
+    /// Sends a frame with `length` bytes of aggregation header and values. Calls must be in the order of time.
     pub fn send(&mut self, now_ns: u64, length: usize, rng: &mut ChaCha8Rng) -> Sent {
         self.forget_left(now_ns);
         let bytes = length as u64 + HEADERS;
@@ -88,7 +88,7 @@ impl Cable {
         Sent { arrives_ns, mark }
     }
 
-    /// From when on no more than this of the kernel's memory is taken by frames that wait.
+    /// Earliest time at which waiting frames occupy less than `most` bytes of kernel memory.
     pub fn has_room_ns(&mut self, now_ns: u64, most: u64) -> u64 {
         self.forget_left(now_ns);
         let (mut memory, mut at_ns) = (self.memory, now_ns);
@@ -111,13 +111,13 @@ impl Cable {
         }
     }
 
-    /// What passed it.
+    /// Counters of the cable.
     pub fn counted(&self) -> Direction {
         self.counted
     }
 }
 
-/// What Linux counts a frame's buffer as (`skb->truesize`): the allocator gives powers of two.
+/// Linux's size of a frame's buffer (`skb->truesize`): the allocator rounds up to powers of two.
 fn memory_of(bytes: u64) -> u64 {
     (bytes + HEADROOM + SHARED_INFO).next_power_of_two() + BUFFER_HEAD
 }

@@ -1,7 +1,7 @@
-//! A host: a member's state machine, driven by one thread as an agent drives it.
+//! A host: a member's state machine, driven by one thread in the same way as an agent.
 //!
-//! A turn takes up to 64 frames that have come, sends what they brought about, and looks again. While its socket is full, or while
-//! it computes, it takes nothing.
+//! An iteration processes up to 64 received frames, sends the resulting frames, and polls again. While its socket is full, or
+//! while it computes, the host receives nothing.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ use super::cable::Cable;
 use super::outcome::{End, Member, Role, Span};
 use super::setup::{Address, Costs};
 
-/// Frames that are taken before what they brought about is sent.
+/// Maximum number of received frames that are processed before transmission.
 const BURST: usize = 64;
 
-/// A frame, from the aggregation header on, and what its other headers say.
+/// A frame, from the aggregation header on, with the relevant fields of its other headers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame {
     pub to: Address,
@@ -32,17 +32,17 @@ pub struct Frame {
 /// The addresses that a member sends to.
 #[derive(Debug, Clone)]
 pub struct Book {
-    /// To the server, or to be summed.
+    /// Address of the server, or of frames to be summed.
     pub up: Address,
-    /// To all of a job.
+    /// Address of all members of the job.
     pub everybody: Address,
-    /// To one of the job, by rank.
+    /// Addresses of the job's members, by rank.
     pub ranks: Rc<[Address]>,
-    /// Of a rank: questions that the switch answers.
+    /// Address of a rank's probes, which the switch answers.
     pub question: Address,
 }
 
-/// Answers each chunk with its sums.
+/// Application of a server that answers each chunk with its sums.
 pub struct Answering;
 
 impl Apply for Answering {
@@ -53,35 +53,35 @@ impl Apply for Answering {
     }
 }
 
-/// A state machine.
+/// State machine of a member.
 pub enum Machine {
     Server(Box<Server<Answering>>),
     Worker(Box<Worker>),
     Rank(Box<Rank>),
 }
 
-/// What a host does next.
+/// State of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
-    /// It sleeps until a frame comes, or something is due.
+    /// The host sleeps until a frame arrives or a timer is due.
     Sleeping,
-    /// It works; when it looks again is scheduled.
+    /// The host is running; its next poll is scheduled.
     Working,
-    /// It computes; when it has done so is scheduled.
+    /// The host is computing; the end of it is scheduled.
     Computing,
     Ended,
 }
 
-/// What has to be scheduled for a host, and when.
+/// Next event of a host, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
-    /// It looks for frames and what is due.
+    /// The host polls for frames and timers.
     Look(u64),
-    /// It begins to compute.
+    /// The host begins to compute.
     Compute(u64),
-    /// It has what it computed.
+    /// The host finishes its computation.
     Computed(u64),
-    /// Something is due, if nothing happens before.
+    /// A timer is due, unless something happens before.
     Due(u64),
 }
 
@@ -92,7 +92,7 @@ impl Next {
         at_ns
     }
 
-    /// The same at another time.
+    /// The same event at another time.
     pub fn later(self, at_ns: u64) -> Self {
         match self {
             Self::Look(_) => Self::Look(at_ns),
@@ -103,7 +103,7 @@ impl Next {
     }
 }
 
-/// See the module.
+/// A host with its member.
 pub struct Host {
     machine: Machine,
     job: Job,
@@ -113,20 +113,20 @@ pub struct Host {
     costs: Costs,
     rounds: u64,
     doing: Doing,
-    /// It has been woken, which takes its time of the next turn.
+    /// Whether the host was woken, which costs time in the next iteration.
     has_slept: bool,
     inbox: VecDeque<Frame>,
-    /// When it is woken, as far as that is scheduled.
+    /// Time of the scheduled wake-up.
     due_ns: Option<u64>,
-    /// Chunks of values that a server has applied, and rounds that it has looked at.
+    /// Chunks with values that a server has applied, and rounds that it has evaluated.
     evaluated: u64,
     buffer: Vec<u8>,
     report: Member,
-    /// What the last turn took of a processor: what it waited for its socket left out.
+    /// Processor time of the last iteration, without waits for the socket.
     pub busy_ns: u64,
 }
 
-/// Who a host is, besides its machine.
+/// Identity of a host, besides its state machine.
 pub struct Identity {
     pub host: usize,
     pub role: Role,
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// It begins.
+    /// Starts the host.
     pub fn start(&mut self) -> Next {
         match self.machine {
             Machine::Server(_) => self.sleep(0).unwrap_or(Next::Look(0)),
@@ -184,7 +184,7 @@ impl Host {
         self.doing == Doing::Ended
     }
 
-    /// A frame has come.
+    /// Processes the arrival of a frame.
     pub fn arrived(&mut self, now_ns: u64, frame: Frame) -> Option<Next> {
         if self.doing == Doing::Ended {
             return None;
@@ -197,7 +197,7 @@ impl Host {
         })
     }
 
-    /// Something may be due.
+    /// Processes a wake-up for a timer.
     pub fn woken(&mut self, now_ns: u64) -> Option<Next> {
         if self.due_ns == Some(now_ns) {
             self.due_ns = None;
@@ -209,7 +209,7 @@ impl Host {
         })
     }
 
-    /// It has its gradient, or closes the job.
+    /// Finishes a computation: the gradient is complete, or the job is closed.
     pub fn computed(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         self.busy_ns = 0;
         if self.doing != Doing::Computing {
@@ -240,7 +240,7 @@ impl Host {
         self.go_on(now_ns, sent)
     }
 
-    /// It looks for frames and what is due, and sends what that brought about.
+    /// Polls for frames and timers, and sends the resulting frames.
     pub fn look(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         self.busy_ns = 0;
         if self.doing != Doing::Working {
@@ -270,7 +270,7 @@ impl Host {
         self.go_on(clock_ns, sent)
     }
 
-    /// Takes a frame in; for how long that keeps it beside taking it.
+    /// Processes a frame; returns the processor time beyond its reception.
     fn take(&mut self, now_ns: u64, frame: &Frame) -> u64 {
         match &mut self.machine {
             Machine::Server(server) => {
@@ -291,7 +291,7 @@ impl Host {
         }
     }
 
-    /// Sends what there is, then sees what has happened.
+    /// Sends pending frames, then processes events.
     fn go_on(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         let mut clock_ns = now_ns;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -334,7 +334,7 @@ impl Host {
         Some(Next::Look(clock_ns))
     }
 
-    /// A worker begins its next gradient; after the last there is none, and it closes the job.
+    /// Begins a worker's next gradient; after the last round, closes the job instead.
     fn compute(&mut self, now_ns: u64) -> Next {
         self.doing = Doing::Computing;
         if self.report.rounds.len() as u64 >= self.rounds {
@@ -347,7 +347,7 @@ impl Host {
         Next::Compute(now_ns)
     }
 
-    /// What a server takes after a round.
+    /// Processor time of a server's evaluation after a round.
     fn evaluate(&mut self) -> u64 {
         let Machine::Server(server) = &self.machine else {
             return 0;
@@ -431,7 +431,7 @@ impl Host {
         }
     }
 
-    /// What came of it, and what it sent over its link.
+    /// Report of the member, and its cable.
     pub fn report(mut self, now_ns: u64) -> (Member, Cable) {
         if self.doing != Doing::Ended {
             self.report.ended_ns = now_ns;
@@ -461,15 +461,15 @@ impl Host {
 }
 
 enum Happened {
-    /// All of a round is there.
+    /// A round is complete.
     Round,
     End(End),
 }
 
-/// Where a host's frames go: what arrives is to be scheduled.
+/// Collects a host's transmitted frames; the caller schedules their arrivals.
 pub struct Outbox<'a> {
     pub rng: &'a mut ChaCha8Rng,
-    /// Node, port, frame, when.
+    /// Arrivals: time, destination node and port, frame.
     pub arrivals: &'a mut Vec<(u64, (usize, super::PortId), Frame)>,
 }
 
@@ -484,7 +484,7 @@ impl Outbox<'_> {
     }
 }
 
-/// What a member gives: no chunk is all zero, and none has a value that is not finite.
+/// Values of a member: no chunk is all zero, and all values are finite.
 fn values(job: &Job, rank: WorkerId) -> Vec<f32> {
     let value = |index: usize| ((index % 251) as f32 - 125.0) * f32::from(rank.0 + 1) / 1024.0;
     (0..job.values_per_round()).map(value).collect()

@@ -1,18 +1,19 @@
-//! A network of any shape in virtual time, frame by frame, with the very state machines of the agents: how long rounds take.
+//! Simulation of round times: a network of any shape in virtual time, frame by frame, with the state machines of the agents.
 //!
-//! [`Setup`] is the network and what runs on it; [`run()`] gives its [`Outcome`]. The rest of this crate asks whether the protocol
-//! is right, over one switch whose links misbehave; this asks when it is done, over links with a rate, a delay and a queue.
+//! [`Setup`] describes the network and its work; [`run()`] returns the [`Outcome`]. The rest of this crate tests whether the
+//! protocol is correct, over one switch with faulty links; this module predicts durations, over links with a rate, a delay
+//! and a queue.
 //!
 //! ```text
 //!  host: one thread, as an agent's           link: token bucket, then delay        switch: one thread
 //!  inbox ▶ ≤ 64 frames ▶ send ▶ look again ─▶ queue ▶ rate ▶ delay ▶ loss ─▶ slots, else by address ─▶ links
 //! ```
 //!
-//! What is modelled of a link is what a testbed makes of one (`testbeds/src/net/tbf.rs`): the bucket counts a frame from its
-//! Ethernet header to its last value, without preamble, gap and frame check sequence; it lets out a burst at once; and what does
-//! not fit its queue is lost. What processors take is stated ([`Costs`]) and not found out.
+//! A link is modeled as the testbed builds it (`testbeds/src/net/tbf.rs`): the bucket counts a frame from its Ethernet header
+//! to its last value, without preamble, gap and frame check sequence; it releases a burst at once; and frames that do not fit
+//! the queue are lost. Processor times are inputs ([`Costs`]), not measurements.
 //!
-//! The same setup gives the same outcome: everything random follows from its seed.
+//! Equal setups give equal outcomes: every random decision follows from the seed.
 
 mod cable;
 mod host;

@@ -1,29 +1,29 @@
-//! What came of a simulation.
+//! Results of a simulation.
 
 use aggregation::Sent;
 
-/// What came of it.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// When the last member had ended, or the simulation was given up.
+    /// Time at which the last member ended, or the simulation was given up.
     pub ended_ns: u64,
-    /// A training's server first, then by rank.
+    /// Members: in a training the server first, then the others by rank.
     pub members: Vec<Member>,
-    /// By link: from its first end to its second, and back.
+    /// Counters by link: from its first end to its second, and back.
     pub links: Vec<[Direction; 2]>,
-    /// Frames that switches have lost by chance.
+    /// Frames that switches lost at random.
     pub dropped: u64,
 }
 
 impl Outcome {
-    /// Whether all members came to their end.
+    /// Whether all members finished.
     pub fn is_whole(&self) -> bool {
         self.members
             .iter()
             .all(|member| member.end == End::Finished)
     }
 
-    /// When the last of the workers or ranks had done the last round, if all came to their end.
+    /// Time at which the last worker or rank finished its last round; `None` unless all of them finished.
     pub fn completed_ns(&self) -> Option<u64> {
         let ends = self.working().map(|member| {
             let last = member.rounds.last()?;
@@ -32,7 +32,7 @@ impl Outcome {
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// When the last of them had closed the job, if all did: a run's `training.took`, but for how it begins.
+    /// Time at which the last of them closed the job, if all did: a run's `training.took`, apart from its start.
     pub fn closed_ns(&self) -> Option<u64> {
         self.completed_ns()?;
         self.working().map(|member| member.ended_ns).max()
@@ -44,73 +44,73 @@ impl Outcome {
     }
 }
 
-/// What a member is.
+/// Role of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A parameter server.
     Server,
-    /// Which worker, or rank.
+    /// A worker or rank, with its number.
     Rank(u16),
 }
 
-/// How a member ended.
+/// End of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// With all its rounds.
+    /// The member finished all its rounds.
     Finished,
-    /// It gave up, and said why.
+    /// The member gave up with this error.
     Failed(String),
-    /// It was still waiting when the simulation was given up.
+    /// The member was still waiting when the simulation was given up.
     Waiting,
 }
 
-/// From when to when.
+/// A period of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The gradient is begun; of a rank, the operation is given.
+    /// Beginning of the gradient; for a rank, submission of the operation.
     pub start_ns: u64,
-    /// All answers, or sums, are there.
+    /// Arrival of the last answer or sum.
     pub end_ns: u64,
 }
 
-/// A member's part.
+/// Result of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its host.
+    /// Node of its host.
     pub host: usize,
-    /// What it is.
+    /// Role of the member.
     pub role: Role,
-    /// How it ended.
+    /// How the member ended.
     pub end: End,
-    /// When.
+    /// Time at which the member ended.
     pub ended_ns: u64,
-    /// Of a worker or rank.
+    /// Rounds of a worker or rank.
     pub rounds: Vec<Span>,
-    /// What it sent, from the aggregation header on.
+    /// Frames sent; bytes count from the aggregation header on.
     pub sent: Sent,
     /// Chunks that timed out.
     pub timeouts: u64,
-    /// Chunks sent or asked for again because later ones were answered.
+    /// Chunks that were retransmitted or probed because later ones were answered.
     pub early: u64,
-    /// Answers that a queue has marked.
+    /// Answers that a queue marked.
     pub marks: u64,
-    /// Chunks that may be under way in the end; of a server, none.
+    /// Final congestion window in chunks; 0 for a server.
     pub window: u32,
 }
 
-/// One direction of a link.
+/// Counters of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Direction {
-    /// Frames that its queue took.
+    /// Frames that entered the queue.
     pub frames: u64,
     /// Their bytes, from the Ethernet header on.
     pub bytes: u64,
-    /// Of those frames, the ones lost on the way.
+    /// Frames that entered the queue and were lost on the link.
     pub lost: u64,
-    /// Frames for which its queue had no room.
+    /// Frames dropped because the queue was full.
     pub overflowed: u64,
-    /// Frames that its queue has marked.
+    /// Frames that the queue marked.
     pub marked: u64,
-    /// The most frames that waited at once.
+    /// Maximum queue length in frames.
     pub longest: u64,
 }

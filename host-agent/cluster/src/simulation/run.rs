@@ -1,4 +1,4 @@
-//! The event loop.
+//! The event loop of a simulation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,22 +21,22 @@ use super::switch::Switch;
 ///
 /// # Errors
 ///
-/// [`SetupError`]: nothing is simulated.
+/// [`SetupError`], if the setup is invalid.
 pub fn run(setup: &Setup) -> Result<Outcome, SetupError> {
     Ok(Run::new(setup)?.finish())
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A frame comes to a node by a port.
+    /// A frame arrives at a node's port.
     Arrives((usize, PortId), Frame),
     Host(usize, Next),
-    /// A switch looks for frames.
+    /// A switch polls for frames.
     Switch(usize),
 }
 
 enum Node {
-    /// A place in [`Run::hosts`]; `None`: nothing runs there.
+    /// Index in [`Run::hosts`]; `None` if no member runs there.
     Host(Option<usize>),
     Switch(Switch),
 }
@@ -45,14 +45,14 @@ struct Run<'a> {
     setup: &'a Setup,
     rng: ChaCha8Rng,
     now_ns: u64,
-    /// By time, then by when it was scheduled: runs repeat exactly.
+    /// Events by time, then by the order of scheduling, so that runs repeat exactly.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     nodes: Vec<Node>,
     hosts: Vec<Host>,
-    /// Until when each that hosts share is busy; none if they share none.
+    /// Time at which each shared processor becomes free; empty if hosts share none.
     processors: Vec<u64>,
-    /// Of switches, by node and port.
+    /// Cables of switches, by node and port.
     cables: Vec<Vec<Cable>>,
     arrivals: Vec<(u64, (usize, PortId), Frame)>,
     switched: Vec<(PortId, Frame)>,
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A processor that is free now, by its place; else when one is.
+    /// Index of a free processor, or `None` if hosts share none; otherwise an error with the time at which one becomes free.
     fn processor(&self) -> Result<Option<usize>, u64> {
         let first = self.processors.iter().enumerate();
         match first.min_by_key(|(_, free_ns)| **free_ns) {
@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
 
     fn next(&mut self, host: usize, next: Next) {
         let processor = match (next, self.processor()) {
-            // Nothing is done yet.
+            // A timer that is merely scheduled needs no processor.
             (Next::Due(_), _) => None,
             (next, Err(free_ns)) => return self.plan(host, Some(next.later(free_ns))),
             (_, Ok(processor)) => processor,
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A switch takes what has come, and sends all that comes of it.
+    /// Lets a switch process received frames, and sends the resulting frames.
     fn switch(&mut self, node: usize) {
         let now_ns = self.now_ns;
         let mut switched = std::mem::take(&mut self.switched);
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
         let frames = switch.turn(&mut self.rng, &mut switched);
         let busy_ns = frames * self.setup.costs.switch_ns;
         let leaves_ns = now_ns + busy_ns;
-        // It does not wait for a processor, but takes one from a host.
+        // A switch does not wait for a processor, but takes time from a host.
         if let Some(free_ns) = self.processors.iter_mut().min() {
             *free_ns = now_ns.max(*free_ns) + busy_ns;
         }
@@ -352,7 +352,7 @@ fn address(setup: &Setup, node: usize) -> Result<Address, SetupError> {
     }
 }
 
-/// By node and port.
+/// Cables by node and port.
 fn cables(setup: &Setup) -> Result<Vec<Vec<Cable>>, SetupError> {
     let mut cables: Vec<Vec<Cable>> = setup.nodes.iter().map(|_| Vec::new()).collect();
     for link in &setup.links {

@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Input of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,36 @@ use crate::Rate;
 pub struct Address(pub u64);
 
 impl Address {
-    /// That of the sums of what is sent to a job's sum: a switch that sums puts it in place of the other.
+    /// The address of SUMs for UPDATEs with this address; a summing switch replaces one by the other.
     pub(super) fn of_sums(self) -> Self {
         Self(self.0 & 0x00FF_FFFF_FFFF | 0x0100_0000_0000)
     }
 }
 
-/// A node's port, from 1 in the order of its links.
+/// Port of a node, numbered from 1 in the order of its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortId(pub usize);
 
-/// A network, and what runs on it.
+/// A network, and the work on it.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Everything random follows from it.
+    /// Seed of every random decision.
     pub seed: u64,
     /// Hosts and switches.
     pub nodes: Vec<NodeSpec>,
-    /// Between nodes, by their places.
+    /// Links between nodes, given by index.
     pub links: Vec<LinkSpec>,
     /// The job.
     pub job: JobConfig,
-    /// When its members send again.
+    /// Timeouts of the members.
     pub retransmission: Retransmission,
-    /// Rounds of a training, operations of an all-reduce.
+    /// Number of a training's rounds, or of an all-reduce's operations.
     pub rounds: u64,
-    /// Who does what.
+    /// Kind of the work, and the members.
     pub work: Work,
-    /// What processors take.
+    /// Processor times.
     pub costs: Costs,
-    /// What is not over by then is given up.
+    /// Time at which an unfinished simulation is given up.
     pub limit_ns: u64,
 }
 
@@ -51,99 +51,99 @@ pub struct Setup {
 pub enum NodeSpec {
     /// A host, with one link.
     Host {
-        /// Its own.
+        /// Ethernet address of the host.
         address: Address,
     },
     /// A switch.
     Switch(SwitchSpec),
 }
 
-/// What a switch is told.
+/// Configuration of a switch.
 #[derive(Debug, Clone, Default)]
 pub struct SwitchSpec {
-    /// By which ports frames leave for an address.
+    /// Output ports of each address.
     pub forwarding: BTreeMap<Address, Vec<PortId>>,
-    /// What it sums.
+    /// Jobs and parts that the switch sums.
     pub sums: Vec<Summing>,
-    /// Of what it loses a share.
+    /// Random losses at the switch.
     pub losses: Vec<Loss>,
 }
 
 /// A job, or a part of one, that a switch sums.
 #[derive(Debug, Clone)]
 pub struct Summing {
-    /// Its number on the wire.
+    /// Job number on the wire.
     pub number: JobId,
-    /// By which port each child's updates come, by the child's number.
+    /// Input port of each child's updates, by the child's number.
     pub children: Vec<PortId>,
-    /// The port of the switch above, and what that knows this one by; `None` at the topmost.
+    /// Port of the switch above, and its number for this switch; `None` at the topmost switch.
     pub up: Option<(PortId, WorkerId)>,
 }
 
-/// Frames that a switch loses by chance.
+/// Frames that a switch loses at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
-    /// Of this kind; `None`: of any.
+    /// Kind of the frames; `None`: any.
     pub kind: Option<wire::Kind>,
-    /// From this host, which of a sum is who sent its last update; `None`: from any.
+    /// Sending host, which for a SUM is the sender of its last UPDATE; `None`: any.
     pub from: Option<Address>,
-    /// For this address; `None`: for any.
+    /// Destination address; `None`: any.
     pub to: Option<Address>,
-    /// The share of them.
+    /// Share of matching frames that are lost.
     pub share: f64,
-    /// Before they are summed or forwarded, or after, each copy by itself.
+    /// Whether frames are lost before they are summed or forwarded, or after it, each copy independently.
     pub at: Half,
 }
 
-/// Which half of a switch.
+/// Pipeline half of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// What comes.
+    /// Received frames.
     Ingress,
-    /// What leaves.
+    /// Sent frames.
     Egress,
 }
 
 /// A full-duplex link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkSpec {
-    /// The nodes' places.
+    /// Indices of its nodes.
     pub ends: [usize; 2],
-    /// In each direction.
+    /// Rate and queue in each direction.
     pub rate: Rate,
-    /// What leaves at once after a pause.
+    /// Burst of the token bucket in bytes.
     pub burst_bytes: u64,
-    /// One way.
+    /// Delay in one direction.
     pub delay_ns: u64,
-    /// The share of frames that are lost, in each direction.
+    /// Share of frames that are lost, in each direction.
     pub loss: f64,
-    /// Switches mark what finds so many frames waiting for it; `None`: they do not.
+    /// Queue length in frames from which switches mark; `None`: they do not mark.
     pub mark_at: Option<usize>,
 }
 
-/// Who does what.
+/// Work of the members.
 #[derive(Debug, Clone)]
 pub enum Work {
-    /// Workers with a server.
+    /// A training: workers with a server.
     Training {
-        /// The server's host.
+        /// Node of the server.
         server: usize,
-        /// By rank.
+        /// Workers by rank.
         workers: Vec<WorkerAt>,
-        /// Who sums, where no parts are.
+        /// Whether a switch or the server sums, if there are no parts.
         mode: Mode,
-        /// What switches sum a part each of.
+        /// Parts of the job, each summed by a switch.
         parts: Vec<Part>,
-        /// Where answers to all go.
+        /// Address of answers to all workers.
         everybody: Address,
     },
-    /// Ranks without one.
+    /// An all-reduce: ranks without a server.
     AllReduce {
-        /// By rank.
+        /// Ranks by number.
         ranks: Vec<RankAt>,
-        /// Where updates go.
+        /// Address of updates.
         sum: Address,
-        /// Where questions to the switch go.
+        /// Address of probes to the switch.
         question: Address,
     },
 }
@@ -151,58 +151,58 @@ pub enum Work {
 /// A worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerAt {
-    /// Its host.
+    /// Node of its host.
     pub host: usize,
-    /// Where its updates go.
+    /// Address of its updates.
     pub to: Address,
-    /// The part that it is in, and its number there.
+    /// The part that the worker is in, and its number there.
     pub part: Option<(JobId, WorkerId)>,
 }
 
 /// A rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankAt {
-    /// Its host.
+    /// Node of its host.
     pub host: usize,
-    /// Where it stands among the switches.
+    /// Position of the rank among the switches.
     pub place: Place,
 }
 
-/// What processors take, in nanoseconds, and how many there are.
+/// Processor times in nanoseconds, and the number of processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    /// A worker, for its gradient; a rank, between two operations.
+    /// Computation of a worker's gradient, or of a rank between two operations.
     pub compute_ns: u64,
-    /// A server, after each round: it looks at what came of it.
+    /// Evaluation by a server after each round.
     pub evaluate_ns: u64,
-    /// A server, for each chunk that it applies.
+    /// Application of a chunk by a server.
     pub apply_ns: u64,
-    /// A host, to take a frame.
+    /// Reception of a frame by a host.
     pub receive_ns: u64,
-    /// A host, to send one.
+    /// Transmission of a frame by a host.
     pub send_ns: u64,
-    /// A switch, for each frame.
+    /// Processing of a frame by a switch.
     pub switch_ns: u64,
-    /// Whoever has slept, to be woken.
+    /// Wake-up of a sleeping host or switch.
     pub wake_ns: u64,
-    /// Processors that all share, as in a testbed on one machine; `None`: each has its own. Who comes first has one until it is done,
-    /// but a switch, which waits for none: it takes its time from a host.
+    /// Number of processors that all nodes share, as in a testbed on one machine; `None`: each node has its own. A host keeps
+    /// its processor until it has finished; a switch does not wait, but takes time from a host.
     pub processors: Option<usize>,
-    /// A host's socket takes frames while what waits of them takes no more of the kernel's memory than this; its thread then waits.
-    /// `None`: it takes all.
+    /// Kernel memory in bytes above which a host's socket blocks its thread, as counted for waiting frames; `None`: the
+    /// socket never blocks.
     pub socket_bytes: Option<u64>,
 }
 
-/// Why nothing is simulated.
+/// Reason why a setup is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The job.
+    /// The job's settings are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Its parts.
+    /// The division into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// A link leads nowhere, or a port has no link.
+    /// A link ends at no node, or a port has no link.
     #[error("the network has no {0}")]
     Missing(String),
 }

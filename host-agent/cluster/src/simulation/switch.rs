@@ -1,6 +1,6 @@
-//! A switch: slots for what it sums, else a table of addresses.
+//! A switch: slots for the jobs that it sums, and a forwarding table for other frames.
 //!
-//! As the embedded switch, it takes a batch from each port and sends what comes of all of them then.
+//! Like the embedded switch, it processes a batch from each port, and then sends the results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,10 +13,10 @@ use super::host::Frame;
 use super::setup::{Address, Half, Loss, PortId, SwitchSpec};
 use crate::network::chance;
 
-/// Frames that are taken from a port in a row.
+/// Maximum number of frames that are processed from one port in a row.
 const BATCH: usize = 64;
 
-/// What a switch sums of a job, in the reference slots.
+/// A job or part that a switch sums, with the reference slots.
 struct Summed {
     number: JobId,
     children: Vec<PortId>,
@@ -24,16 +24,16 @@ struct Summed {
     slots: SlotTable,
 }
 
-/// See the module.
+/// A switch of the simulation.
 pub struct Switch {
     forwarding: BTreeMap<Address, Vec<PortId>>,
     sums: Vec<Summed>,
     losses: Vec<Loss>,
-    /// Frames lost by chance.
+    /// Number of frames lost at random.
     pub dropped: u64,
-    /// Frames that have come, by port.
+    /// Received frames by port.
     inbox: Vec<VecDeque<Frame>>,
-    /// When it looks again is scheduled.
+    /// Whether the switch's next poll is scheduled.
     is_working: bool,
 }
 
@@ -63,7 +63,7 @@ impl Switch {
         })
     }
 
-    /// A frame has come; whether the switch is to be woken for it.
+    /// Queues a received frame; returns whether the switch must be woken.
     pub fn arrived(&mut self, PortId(by): PortId, frame: Frame) -> bool {
         if self.inbox.len() <= by {
             self.inbox.resize_with(by + 1, VecDeque::new);
@@ -72,7 +72,8 @@ impl Switch {
         !std::mem::replace(&mut self.is_working, true)
     }
 
-    /// Takes a batch from each port, and gives what it sends by which ports; how many frames it took. Of none, it sleeps.
+    /// Processes a batch from each port, and appends outgoing frames with their ports to `out`. Returns the number of frames
+    /// processed; after 0, the switch sleeps.
     pub fn turn(&mut self, rng: &mut ChaCha8Rng, out: &mut Vec<(PortId, Frame)>) -> u64 {
         let mut taken = 0;
         for port in 0..self.inbox.len() {
@@ -124,7 +125,7 @@ impl Switch {
         }
     }
 
-    /// Whether a frame ends here by chance.
+    /// Whether a random loss hits the frame.
     fn loses(&mut self, at: Half, frame: &Frame, rng: &mut ChaCha8Rng) -> bool {
         let kind = Packet::new_checked(&frame.payload[..]).map(|packet| packet.kind());
         let mut losses = self.losses.iter();
@@ -147,7 +148,7 @@ impl Switch {
                 out.push((by, Frame { to, ..frame }));
             }
             To::Address => match self.forwarding.get(&frame.to) {
-                // Nobody is there.
+                // No node has this address.
                 None => {}
                 Some(ports) => out.extend(ports.iter().map(|port| (*port, frame.clone()))),
             },
@@ -161,27 +162,27 @@ impl Switch {
     }
 }
 
-/// Where a frame goes that was summed.
+/// Destination of a processed frame.
 enum To {
-    /// As all others.
+    /// The ports that the forwarding table gives for its address.
     Address,
-    /// By the ports of the address that it has, under this one.
+    /// The ports of its current address, with this new address.
     Sums(Address),
-    /// By this port.
+    /// This port.
     Port(PortId),
-    /// By which it came.
+    /// Its input port.
     Back,
 }
 
-/// The bit by which addresses of what is to be summed are told from a host's.
+/// Prefix of the addresses of frames to be summed.
 const TO_SUM: u64 = 0x02_00_5E_57_45_00;
-/// All but the way, which is the second byte, and the job's number, which is the last.
+/// Mask of this prefix: all bytes but the second, which is the route, and the last, which is the job's number.
 const TO_SUM_MASK: u64 = 0xFF_00_FF_FF_FF_00;
 
 impl Summed {
     fn take(&mut self, by: PortId, frame: Frame) -> Option<(To, Frame)> {
         let packet = Packet::new_checked(&frame.payload[..]).ok()?;
-        // Nobody speaks for another port's child.
+        // A child may only use its own port.
         if self.children.get(usize::from(packet.worker())) != Some(&by) {
             return None;
         }
@@ -194,7 +195,7 @@ impl Summed {
                 To::Port(up)
             }
             _ if !self.slots.make_sum(outcome, &mut packet) => return None,
-            // Who asks is answered.
+            // A probe is answered to its sender.
             _ if asks || outcome.is_for_sender() => To::Back,
             _ if frame.to.0 & TO_SUM_MASK == TO_SUM => To::Sums(frame.to.of_sums()),
             _ => To::Address,

@@ -1,4 +1,4 @@
-//! Queues that are short, and what ranks make of them.
+//! Short queues, and the reaction of ranks to them.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Fallback, Values};
@@ -9,9 +9,9 @@ use cluster::{Faults, Forwarder, Policer, Rate, WorkerEnd, answer_with_sums};
 use test_support::runs_all;
 
 const VALUES: usize = 256;
-/// Of each link.
+/// Rate of each link.
 const BITS_PER_S: u64 = 1_000_000_000;
-/// Of a frame with so many values.
+/// Length of a frame with that many values, in bytes.
 const FRAME: u64 = 1090;
 
 fn config(workers: u16) -> Config {
@@ -32,12 +32,12 @@ fn config(workers: u16) -> Config {
     }
 }
 
-/// Whether this run covers a number of workers: a simulation costs time for each of them.
+/// Whether this run covers a number of workers: a simulation's cost grows with them.
 fn covers(workers: u16) -> bool {
     runs_all() || workers <= 16
 }
 
-/// All ranks sum so many chunks.
+/// All ranks sum this many chunks.
 fn sum(config: &Config, switch: &mut SlotSwitch, chunks: usize) -> Report {
     let inputs =
         |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); VALUES * chunks]);
@@ -48,8 +48,8 @@ fn sum(config: &Config, switch: &mut SlotSwitch, chunks: usize) -> Report {
     report
 }
 
-/// While no switch sums, each rank is sent the values of all others for its part of the chunks, over one link with a queue of
-/// 256 KB. Each link carries 2 (n − 1) / n times the values, whatever n is.
+/// While no switch sums, each rank receives the values of all others for its part of the chunks, over one link with a queue
+/// of 256 KB. Each link carries 2 (n − 1) / n times the values, for any n.
 #[test]
 fn incast_does_not_collapse() {
     let took_ns = |workers: u16, chunks: usize| {
@@ -68,7 +68,7 @@ fn incast_does_not_collapse() {
     };
     let mut of_two = None;
     for workers in [2, 8, 16, 32, 64].into_iter().filter(|&n| covers(n)) {
-        // Until they notice that there is no switch, and how they begin, is the same for both.
+        // Both runs take the same time until they notice that there is no switch, and for the start.
         let (few, more) = (1000, 3000);
         let (short_ns, _) = took_ns(workers, few);
         let (long_ns, lost) = took_ns(workers, more);
@@ -81,8 +81,8 @@ fn incast_does_not_collapse() {
     }
 }
 
-/// So many workers send to one server over links that take so many frames, and mark from so many on: when they were done, if they
-/// were, and the frames that were lost.
+/// Workers send to one server over links with queues of `takes` frames that mark from `marks_at` frames on. Returns the time
+/// of completion, if all completed, and the number of frames lost.
 fn at_one_server(
     workers: u16,
     [takes, marks_at]: [u64; 2],
@@ -120,8 +120,8 @@ fn at_one_server(
     )
 }
 
-/// What the server's link carries after the start, which is the same for few chunks and for more. 64 workers with a chunk each are
-/// a queue of 64 frames; where that is marked none ever has a second one, which is less than the link carries.
+/// The server's link is well used after the start, whose cost is the same for few chunks and for more. 64 workers with one chunk
+/// each fill a queue of 64 frames; if it marks, no worker has a second chunk in flight, which is less than the link carries.
 #[test]
 fn the_incast_of_64_workers_at_one_server_does_not_collapse() {
     let sizes: &[_] = match runs_all() {
@@ -148,7 +148,7 @@ fn the_incast_of_64_workers_at_one_server_does_not_collapse() {
         );
         assert!(share > least, "{workers}: {share}");
         assert!(lost - lost_at_first < frames / 100, "{workers}: {lost}");
-        // It gives up, or takes many times as long.
+        // With a fixed window the job gives up, or takes several times as long.
         assert!(
             fixed_ns.is_none_or(|fixed_ns| fixed_ns > 3 * long_ns),
             "{workers}: {fixed_ns:?}"
@@ -156,7 +156,7 @@ fn the_incast_of_64_workers_at_one_server_does_not_collapse() {
     }
 }
 
-/// Ranks whose links have short queues that mark fill the links, and lose nothing; without a window they lose much.
+/// Ranks whose links have short, marking queues fill the links and lose nothing; without a window they lose much.
 #[test]
 fn marks_keep_queues_short() {
     const CHUNKS: usize = 8000;
@@ -188,7 +188,7 @@ fn marks_keep_queues_short() {
     }
 }
 
-/// A job that is held to a rate by a meter gets its rate, whether the meter marks before it drops or not.
+/// A job that a meter limits to a rate reaches that rate, whether the meter marks before it drops or not.
 #[test]
 fn a_job_gets_its_rate() {
     const BYTES_PER_S: u64 = 2_400_000;

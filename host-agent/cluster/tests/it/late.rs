@@ -1,4 +1,4 @@
-//! Deadlines in virtual time: ranks out of step, sums of those who are there, and what becomes of the rest.
+//! Deadlines in virtual time: ranks out of step, partial sums, and the late values.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Partial, RankCounters, Reduction, Sums, Values};
@@ -10,10 +10,10 @@ use test_support::seeds;
 
 const MS: u64 = 1_000_000;
 const OPERATIONS: usize = 12;
-/// What draws the runs.
+/// Salt of the random choices.
 const SALT: u64 = 0x1A7E;
 
-/// Small jobs, numbers that wrap, ranks of which one or the other stalls for several operations' time.
+/// Small jobs with wrapping chunk numbers, in which one or another rank stalls for the time of several operations.
 fn config(seed: u64, carry: Carry, faults: bool) -> Config {
     let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
     let share = |what: u64| match faults {
@@ -54,7 +54,7 @@ fn config(seed: u64, carry: Carry, faults: bool) -> Config {
     config
 }
 
-/// Values of a chunk or several, as many in every operation.
+/// Number of values, one or several chunks, equal for all operations.
 fn length(seed: u64) -> usize {
     1 + pick(seed, SALT, 20, 100) as usize
 }
@@ -77,7 +77,7 @@ fn floats(seed: u64) -> impl Fn(usize, WorkerId) -> Values {
     let length = length(seed);
     move |operation, rank| {
         let salt = (operation as u64) << 16 | u64::from(rank.0);
-        // Of other sizes each time, so that a late rank's do not fit what the others agreed on.
+        // Magnitudes change with each operation, so that a late rank's values exceed the exponent that the others agreed on.
         let unit = 2_f32.powi((mix(seed, salt, 1 << 40) % 12) as i32 - 6);
         let word = |index: usize| mix(seed, salt, index as u64) as u32;
         let value = |index: usize| (word(index) as f32 / 2_f32.powi(31) - 1.0) * unit;
@@ -91,7 +91,7 @@ fn run(config: &Config, inputs: &dyn Fn(usize, WorkerId) -> Values) -> Report {
     run_with(config, &mut switch, inputs)
 }
 
-/// All ranks are done, and have the same sums of the same contributors.
+/// Runs a configuration, and checks that all ranks finish with the same sums of the same contributors.
 fn run_with(
     config: &Config,
     switch: &mut SlotSwitch,
@@ -141,7 +141,7 @@ fn totals(all: &mut [u64; 6], report: &Report) {
     }
 }
 
-/// Each chunk's sum is that of the contributors that are said, to the bit; and there are as many as the quorum.
+/// Each chunk's sum is exactly that of the reported contributors, and their number reaches the quorum.
 #[test]
 fn a_partial_sum_is_of_those_it_names() {
     let (mut all, mut runs) = ([0; 6], 0);
@@ -155,7 +155,7 @@ fn a_partial_sum_is_of_those_it_names() {
             let Values::Integers(values) = &sums.values else {
                 panic!("of another type");
             };
-            // An operation's first word is no value.
+            // The first word of an operation is the digest.
             for index in 0..(values.len() + 1).div_ceil(8) {
                 let places = (8 * index).saturating_sub(1)..(8 * index + 7).min(values.len());
                 let is_of = |partial: &&Partial| partial.index == index;
@@ -193,7 +193,7 @@ fn a_partial_sum_is_of_those_it_names() {
     assert_eq!((forgotten, carried), (0, 0));
 }
 
-/// What is late joins the next operation: of all that was given, nothing is lost and nothing is counted twice.
+/// Late values join the next operation: nothing is lost, and nothing is counted twice.
 #[test]
 fn what_is_late_joins_the_next() {
     let (mut all, mut runs) = ([0; 6], 0);
@@ -224,7 +224,7 @@ fn what_is_late_joins_the_next() {
     assert!(late > 5 * runs && 2 * carried > 3 * runs, "{all:?}");
 }
 
-/// The same of numbers: within the bounds of the sums, cut off values included.
+/// Late and clipped floating point values join the next operation: nothing is lost, within the error bounds of the sums.
 #[test]
 fn what_is_cut_off_joins_the_next() {
     let (mut all, mut runs) = ([0; 6], 0);
@@ -232,7 +232,7 @@ fn what_is_cut_off_joins_the_next() {
         runs += 1;
         let mut config = config(seed, Carry::NextRound, seed % 2 == 1);
         if seed % 4 > 1 {
-            // Of what is summed exactly nothing is cut off.
+            // Exact sums clip nothing.
             (config.reduction.exact, config.job.values_per_packet) = (true, 32);
         }
         let inputs = floats(seed);
@@ -252,7 +252,8 @@ fn what_is_cut_off_joins_the_next() {
         let left = report.residuals.iter().flatten();
         left.for_each(|(_, values)| add(&mut off, values, -1.0));
         let bound: f64 = sums(&report).map(|sums| sums.error_bound).sum();
-        // Residuals are added to values in binary32: of at most 64 times as many operations as there are, half a unit each.
+        // Residuals are added to values in binary32: half a unit for each operation, at values of at most 64 times the number
+        // of operations.
         let ranks = f64::from(config.job.workers);
         let largest = 64.0 * OPERATIONS as f64 * ranks;
         let of_residuals = OPERATIONS as f64 * ranks * largest * 2_f64.powi(-24);
@@ -268,7 +269,7 @@ fn what_is_cut_off_joins_the_next() {
     );
 }
 
-/// A mean is divided by those who are in it.
+/// A mean is divided by the number of contributors.
 #[test]
 fn a_mean_is_of_its_contributors() {
     let (mut partial, mut runs) = (0, 0);
@@ -292,14 +293,15 @@ fn a_mean_is_of_its_contributors() {
     assert!(partial > 10 * runs, "{partial}");
 }
 
-/// A switch that restarts forgets what it closed. All ranks have the same sums all the same, and from then on those of all.
+/// A switch that restarts forgets which chunks it closed. Still, all ranks have the same sums, and from then on sums of all
+/// ranks.
 #[test]
 fn a_restart_makes_no_second_sum() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..300) {
         runs += 1;
         let mut config = config(seed, Carry::NextRound, seed % 2 == 1);
-        // To registers that are zero such numbers are new.
+        // These numbers are newer than zeroed registers.
         config.job.first_chunk = ChunkId(pick(seed, SALT, 30, 1000) as u32);
         let job = Job::new(config.job).expect("a job");
         let at_ns = 200_000 + pick(seed, SALT, 31, 20 * MS);
@@ -314,7 +316,7 @@ fn a_restart_makes_no_second_sum() {
     );
 }
 
-/// Who is behind stops the others before a sum is lost that he misses.
+/// A rank that is behind stops the others before a sum that it needs is discarded.
 #[test]
 fn nobody_runs_ahead_of_what_is_kept() {
     for keeps in [2, 3, 7] {
@@ -332,7 +334,7 @@ fn nobody_runs_ahead_of_what_is_kept() {
         });
         let job = Job::new(config.job).expect("a job");
         let mut switch = SlotSwitch::new(job).with_deadlines();
-        // With what is no value, a chunk.
+        // One chunk, including the digest.
         let one = |_, _| Values::Integers(vec![1; 7]);
         let report = ranks::run(&config, &mut switch, OPERATIONS, &one).expect("a job");
         for rank in [0, 2] {
@@ -366,7 +368,7 @@ fn ranks_in_step_have_whole_sums() {
     }
 }
 
-/// A switch that does not know of deadlines tells so, and the ranks wait for all.
+/// A switch without deadlines announces it, and the ranks wait for all.
 #[test]
 fn without_opened_cells_all_are_waited_for() {
     for seed in seeds(0..30) {

@@ -1,4 +1,4 @@
-//! Worker and server alone: bad input, errors, limits.
+//! Worker and server in isolation: bad input, errors, limits.
 
 use crate::common;
 use crate::common::{expect_right, run_reference};
@@ -37,7 +37,7 @@ fn transmit(worker: &mut Worker, now_ns: u64) -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// The RESULT that answers an UPDATE, with its own values.
+/// The RESULT that answers an UPDATE with the UPDATE's own values.
 fn answer(update: &[u8]) -> Vec<u8> {
     let mut result = update.to_vec();
     let mut packet = Packet::new_unchecked(&mut result[..]);
@@ -95,7 +95,7 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
         [129, 125]
     );
 
-    // The answer brings the exponent; another worker wanted a larger one.
+    // The answer carries the exponent; another worker requested a larger one.
     let mut result = answer(&frames[0]);
     Packet::new_unchecked(&mut result[..]).set_next_scale(131);
     assert_eq!(
@@ -437,10 +437,10 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
     assert_eq!(packet.values_u32().collect::<Vec<_>>(), [41, 7]);
     assert_eq!((packet.worker(), packet.transmission()), (1, 1));
     assert!(packet.flags().contains(Flags::AGAIN));
-    // Two frames brought nothing new.
+    // Two frames added nothing.
     let repeated = 2 * sum(1, true, 1).len() as u64;
     assert_eq!(server.counters().repeated_bytes, repeated);
-    // Asking for ever fills no memory.
+    // Unlimited requests do not consume unlimited memory.
     for _ in 0..1000 {
         server.handle_packet(0, Mark::None, &sum(1, true, 0));
     }
@@ -452,7 +452,7 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
 
 #[test]
 fn many_chunks_of_full_size_cost_little() {
-    // The demo's size, one way: a window of 64, 196 chunks of 256 values.
+    // The size of the demo in one direction: a window of 64, 196 chunks of 256 values.
     let mut config = Config::new(15, 8, Mode::Switch);
     config.job.values_per_packet = 256;
     config.job.values_per_round = 50_000;
@@ -466,8 +466,7 @@ fn many_chunks_of_full_size_cost_little() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes from anywhere, and true frames with a few bytes changed: nothing panics, and nothing but an
-    /// answer is taken for one.
+    /// Random bytes, and valid frames with a few bytes changed: nothing panics, and only an answer counts as one.
     #[test]
     fn garbage_stops_neither_worker_nor_server(
         noise in prop::collection::vec(any::<u8>(), 0..64),

@@ -1,4 +1,4 @@
-//! The tests of the protocol, as one program: each more would be linked anew.
+//! The tests of the protocol, as one program: each further one would be linked separately.
 
 mod common;
 mod congestion;

@@ -39,7 +39,7 @@ fn chaotic(seed: u64) -> Config {
     drawn::chaotic(config)
 }
 
-/// The same job, of which up to three switches sum a part each; the server sums those, and the workers that are in none.
+/// The same job, in which up to three switches sum a part each; the server sums the parts and the workers in none.
 fn in_parts(mut config: Config) -> Config {
     let drawn = |worker: u16| drawn::pick(config.seed, 0x10B, 10 + u64::from(worker), 4);
     let part = |number: u64| Part {
@@ -58,7 +58,7 @@ fn in_parts(mut config: Config) -> Config {
     config
 }
 
-/// The same, of which the first part's switch dies, and the rest of the network is told of another plan; up to three times.
+/// The same job, in which the first part's switch dies up to three times, and the rest of the network receives another plan.
 fn replanned(config: Config) -> Config {
     let mut config = in_parts(config);
     let seed = config.seed;
@@ -86,8 +86,8 @@ fn replanned(config: Config) -> Config {
     config
 }
 
-/// Switches of parts, of which that of the first part is dead from a time on: for good, or until there is another plan, when it
-/// is there again and knows nothing of it.
+/// Switches of parts, in which the first part's switch is dead from a time on: forever, or until there is another plan; then
+/// it is back and does not know the new plan.
 struct Dying {
     switches: PartSwitches,
     first: Option<JobId>,
@@ -232,7 +232,7 @@ fn another_plan_in_the_middle_of_a_round_changes_no_sum() {
             "{config:#?}: {violations:#?}\n{report:#?}"
         );
         totals.add(&config, &report);
-        // Without the other plan it would not go on.
+        // Without the other plan, the run would not finish.
         if config.seed % 10 == 0 {
             alone += 1;
             let config = Config {
@@ -306,7 +306,7 @@ fn a_run_follows_from_its_seed() {
     assert_ne!(format!("{a:?}"), format!("{other:?}"));
 }
 
-/// A switch that forgets everything after a number of frames.
+/// A switch that forgets all cells after a number of frames.
 struct Forgetful {
     job: Job,
     switch: SlotSwitch,
@@ -359,8 +359,8 @@ fn a_switch_that_restarts_sums_nothing_twice() {
     assert!(survived * 5 > runs);
 }
 
-/// A switch that sends every node, besides what it should, noise, cut frames, frames of another job, and
-/// well-formed frames of the kind that the node wants, from beyond the job's end.
+/// A switch that sends every node, in addition to the correct frames, noise, truncated frames, frames of another job, and
+/// well-formed frames of the kind that the node expects, from beyond the job's end.
 struct Noisy<S> {
     switch: S,
     job: Job,
@@ -376,7 +376,7 @@ impl<S: SwitchModel> Noisy<S> {
             Mode::Switch => Kind::Sum,
             Mode::Direct => Kind::Update,
         };
-        // As many numbers as leave slot and version as they are.
+        // A distance in chunk numbers that leaves slot and version unchanged.
         let numbers = (config.rounds + 1) * job.numbers_per_round();
         let beyond = (numbers as u32).next_multiple_of(2 * job.window());
         Self {
@@ -448,7 +448,7 @@ fn noise_on_every_port_changes_nothing() {
     }
 }
 
-/// The runs, in the order of their seeds, that show the defect.
+/// The seeds, in order, of runs that reveal the defect.
 fn caught(
     defect: Defect,
     seeds: Range<u64>,
@@ -457,7 +457,7 @@ fn caught(
     seeds.filter(move |seed| {
         let mut config = Config {
             mode: Mode::Switch,
-            // Who has much under way brings about more.
+            // More chunks in flight reveal more.
             fixed_window: true,
             ..chaotic(*seed)
         };
@@ -471,7 +471,7 @@ fn caught(
 
 #[test]
 fn the_checker_catches_every_defect() {
-    // Forty timeouts are enough only where not too much is lost.
+    // Forty timeouts are enough only if losses are moderate.
     let mild = |faults: Faults| Faults {
         loss: faults.loss.min(0.05),
         ..faults
@@ -495,8 +495,8 @@ fn the_checker_catches_every_defect() {
     }
 }
 
-/// A stale frame only does harm between a chunk's completion and a lost answer: the others' updates are
-/// forgotten, and who has the answer does not send again.
+/// A stale frame does harm only between a chunk's completion and a lost answer: the other workers' updates are forgotten, and
+/// a worker that has the answer does not send its update again.
 #[test]
 fn the_checker_catches_a_missing_stale_check() {
     let late = |_| Faults {
@@ -506,7 +506,7 @@ fn the_checker_catches_a_missing_stale_check() {
         reorder_ns: 1_000_000,
     };
     assert_eq!(caught(Defect::None, seeds(0..300), late).next(), None);
-    // Few runs show it: the third that does ends the search.
+    // Few runs reveal it: the third one ends the search.
     let third = caught(Defect::NoStaleCheck, 0..300, late).nth(2);
     println!("NoStaleCheck: caught for the third time by seed {third:?}");
     assert!(third.is_some(), "a missing stale check goes unnoticed");
@@ -526,7 +526,7 @@ fn comparing_two_switches_finds_a_difference_and_nothing_else() {
         both.mismatches
     };
     assert_eq!(compare(Defect::None), []);
-    // In a frame; in a cell.
+    // The first defect shows in a frame, the second one in a cell.
     let frame = compare(Defect::OffByOne);
     assert!(frame[0].what.starts_with("frames"), "{}", frame[0]);
     let cell = compare(Defect::StaleValues);

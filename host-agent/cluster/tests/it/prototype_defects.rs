@@ -1,4 +1,4 @@
-//! The defects of the prototype that this project replaces, a test each: what it did wrong is right here.
+//! Defects of the prototype that this project replaces, with one test each that they are absent here.
 
 use crate::common::mutant::{Defect, Mutant};
 use crate::common::{expect_right, run_with, violations};
@@ -70,7 +70,7 @@ fn a_duplicate_is_counted_once() {
     assert_eq!(put(&mut slots, &first), Outcome::Again(cell));
     assert_eq!(sum(&slots, cell), [7, 70], "and a late one changes nothing");
 
-    // A whole training in which every frame comes twice.
+    // A whole training in which every frame is duplicated.
     let mut config = Config::new(1, 4, Mode::Switch);
     config.faults = Faults {
         duplicate: 1.0,
@@ -82,7 +82,7 @@ fn a_duplicate_is_counted_once() {
 
 #[test]
 fn a_loss_does_not_stall_for_ever() {
-    // The first frame of each kind, on each link, at one time or another.
+    // The first frame of each kind is lost on each link, in one run or another.
     for seed in seeds(0..200) {
         let mut config = Config::new(seed, 2, Mode::Switch);
         config.faults = Faults {
@@ -101,7 +101,7 @@ fn a_loss_does_not_stall_for_ever() {
 
 #[test]
 fn slots_are_freed_by_the_next_chunk() {
-    // One slot, two cells, 50 chunks; and 524,288 values and more, in chunks of 256 through 16 slots.
+    // One slot, two cells, 50 chunks; and at least 524,288 values, in chunks of 256 through 16 slots.
     let mut config = Config::new(2, 2, Mode::Switch);
     config.job.window = 1;
     config.job.values_per_round = 200;
@@ -251,7 +251,7 @@ fn results_are_multicast() {
     switch.handle(0, cluster::Node::Server, &result, &mut out);
     assert_eq!(out.len(), 8);
 
-    // A switch that does not multicast is made up for, by asking again, at a price.
+    // Repeated requests compensate for a switch that does not multicast, at a cost.
     let mut single = Mutant::new(job, Defect::NoMulticast);
     let report = run_with(&config, &mut single);
     assert_eq!(violations(&config, &report), []);

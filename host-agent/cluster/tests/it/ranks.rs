@@ -1,4 +1,4 @@
-//! All-reduces over a network that misbehaves: every rank has the sums, the same to the bit.
+//! All-reduces over a faulty network: all ranks have equal sums, bit by bit.
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
@@ -25,8 +25,8 @@ fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> Config {
     Config::new(seed, job, faults)
 }
 
-/// Numbers of very different size and type, by seed: of each operation another length. Some operations are not finite, for a
-/// value of one rank.
+/// Numbers of very different magnitudes and types, by seed; each operation has another length. Some operations are not
+/// finite, because of a value of one rank.
 fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let mut state = (seed + 1) * 0x9E37_79B9 + operation as u64 * 7919;
     let mut draw = |salt: u64| {
@@ -49,7 +49,7 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     match kind {
         0 => Values::Integers(words.iter().map(|word| *word as i32).collect()),
         1 => Values::Int8s(words.iter().map(|word| *word as i8).collect()),
-        // Some become infinite.
+        // Some values become infinite.
         2 => Values::Float16s(floats.map(f16::from_f32).collect()),
         3 => Values::Bfloat16s(floats.map(bf16::from_f32).collect()),
         _ => Values::Floats(floats.collect()),
@@ -66,7 +66,7 @@ fn as_binary64(values: &Values) -> Vec<f64> {
     }
 }
 
-/// What the ranks of a run saw, by the kind of operation.
+/// Results of the ranks in a run, by kind of operation.
 #[derive(Debug, Default)]
 struct Seen {
     sums: usize,
@@ -105,7 +105,7 @@ fn check(config: &Config, report: &Report, operations: usize) -> Seen {
     seen
 }
 
-/// The first chunk is named that is not finite at any rank.
+/// Checks that the error names the first chunk that is not finite at any rank.
 fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &NonFinite) {
     let first = ours.iter().filter_map(|values| {
         let values = as_binary64(values);
@@ -115,7 +115,7 @@ fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &Non
     let first = first.expect("all are finite");
     let index = match config.reduction.exact {
         true => first / ((size - 1) / words_per_value(config.job.workers)),
-        // An operation's first word is no value.
+        // The first word of an operation is the digest.
         false => (first + 1) / size,
     };
     assert_eq!((error.operation, error.index), (operation as u64, index));
@@ -144,7 +144,7 @@ fn are_right(config: &Config, ours: &[Values], sums: &Sums) {
             assert_eq!(*sums, expected);
         }
         floats => {
-            // What binary16 has no exponent for is off by half its smallest value.
+            // Values below binary16's smallest exponent are off by half its smallest value.
             let least = match floats {
                 Values::Float16s(_) => 2_f64.powi(-25),
                 _ => 0.0,
@@ -161,7 +161,7 @@ fn are_right(config: &Config, ours: &[Values], sums: &Sums) {
 fn are_right_to_their_rounding(ours: &[Values], sums: &[f32], divisor: i32) {
     let all: Vec<Vec<f64>> = ours.iter().map(as_binary64).collect();
     for (index, sum) in sums.iter().enumerate() {
-        // These values have at most 31 bits below their largest: binary64 has all of their sums.
+        // These values have at most 31 bits below their largest, so binary64 holds all of their sums exactly.
         let whole: f64 = all.iter().map(|values| values[index]).sum();
         assert_eq!(*sum, (whole / f64::from(divisor)) as f32, "{index}");
     }
@@ -184,7 +184,7 @@ fn are_within_the_bound(config: &Config, ours: &[Values], sums: &[f64], bound: f
         assert!(off <= bound, "{index}: {sum} for {exact}, {off} > {bound}");
     }
     if sums.iter().all(|sum| sum.is_finite()) {
-        // It is no invention: steps of an exponent a few bits above what is wanted, and a rounding to eight bits.
+        // The bound is not exaggerated: steps of an exponent a few bits above the needed one, and a rounding to eight bits.
         let wanted = Exponent::of(&[largest as f32]).unwrap();
         let used = Exponent::from_bits(wanted.bits().saturating_add(4));
         let most = f64::from(workers) * quantise::step(used, workers)
@@ -233,7 +233,7 @@ fn without_faults_nothing_is_sent_twice() {
     assert!(seen.iter().all(|seen| seen.sums > 15), "{seen:?}");
 }
 
-/// What is rounded by chance is rounded alike however often it is sent.
+/// Stochastically rounded values are rounded equally in every transmission.
 #[test]
 fn the_network_changes_no_bit() {
     let faults = Faults {
@@ -262,7 +262,7 @@ fn the_network_changes_no_bit() {
     assert!(again > 20, "{again}");
 }
 
-/// What is lost is sent again, and little else: of values no more than what was lost of them.
+/// Lost frames are retransmitted, and little else: no more values than the lost ones.
 #[test]
 fn loss_costs_what_was_lost() {
     let faults = Faults {
@@ -294,9 +294,8 @@ fn loss_costs_what_was_lost() {
     assert!(load < 1.13, "{load}");
 }
 
-/// On links that are full, what is lost costs little more time than its bytes take: it is found out by what comes behind it,
-/// also if the question was lost, or the answer, or what was sent again. What is sent again waits in a short queue, and lanes that
-/// were held up go first.
+/// On full links, losses cost little more time than the transmission of their bytes: later chunks reveal them, also if the probe,
+/// its answer or the retransmission was lost. Retransmissions wait in a short queue, and lanes that were held up go first.
 #[test]
 fn loss_costs_little_time() {
     const CHUNKS: usize = 30_000;
@@ -326,8 +325,7 @@ fn loss_costs_little_time() {
     let (free_ns, counters) = took(0.0);
     let probes: u64 = counters.iter().map(|counted| counted.probes).sum();
     assert!(probes < 8 * CHUNKS as u64 / 100, "{probes}");
-    // Values are sent 1.02 and 1.11 times; the questions are another 0.005 and 0.03. The last chunks have nothing behind them, and
-    // wait for timeouts.
+    // Values are sent 1.02 and 1.11 times; probes add 0.005 and 0.03. The last chunks have no later ones, and wait for timeouts.
     let losses = [(0.05, 1.2), (0.01, 1.08)];
     let count = if runs_all() { losses.len() } else { 1 };
     for &(loss, most) in &losses[..count] {
@@ -356,7 +354,7 @@ proptest! {
         let rounding = chance.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed });
         config.reduction = Reduction { average, exact, rounding, ..Reduction::default() };
         if exact {
-            // Two values a chunk, or one.
+            // Two values per chunk, or one.
             config.job.values_per_packet = 20;
         }
         let job = aggregation::Job::new(config.job).unwrap();
@@ -367,7 +365,7 @@ proptest! {
     }
 }
 
-/// A rack's switch gives what it has summed to the one above, as an update of its own.
+/// A rack's switch sends its sum to the switch above as an update of its own.
 #[test]
 fn a_tree_of_switches_sums_like_one() {
     for (workers, rack) in [(4, 2), (7, 3), (64, 8), (1024, 32)] {
@@ -391,7 +389,7 @@ fn a_tree_of_switches_sums_like_one() {
     }
 }
 
-/// A switch forgets its cells in the middle of all. Ranks that still wait have the sums from those that have them.
+/// A switch forgets its cells in the middle of a run. Waiting ranks get the sums from ranks that have them.
 #[test]
 fn a_switch_that_restarts_costs_time_and_nothing_else() {
     let mut words = 0;
@@ -403,7 +401,8 @@ fn a_switch_that_restarts_costs_time_and_nothing_else() {
             reorder_ns: 100_000,
         };
         let mut config = config(seed, 4, 4, faults);
-        // Serial arithmetic knows nothing older than all: cells of nobody have an owner, too (docs/protocol.md, Admission).
+        // Serial arithmetic has no number older than all: cells without contributors have an owner, too (docs/protocol.md,
+        // Admission).
         config.job.first_chunk = ChunkId(0);
         let job = Job::new(config.job).unwrap();
         let inputs = |operation, rank| input(seed, operation, rank);
@@ -428,12 +427,12 @@ fn a_switch_that_restarts_costs_time_and_nothing_else() {
     assert!(words > 0);
 }
 
-/// While the switch sums for nobody, or for all but one, ranks sum themselves; when it is there again, it sums again.
+/// While the switch sums for no rank, or for all but one, the ranks sum themselves; when the switch is back, it sums again.
 #[test]
 fn ranks_sum_while_the_switch_does_not() {
     const MS: u64 = 1_000_000;
     let (mut by_hosts, mut returns, mut by_switch) = (0, 0, 0);
-    // Outages of all kinds are among ten seeds.
+    // Ten seeds cover all kinds of outages.
     let count = if runs_all() { 40 } else { 10 };
     for seed in 0..count {
         let faults = Faults {
@@ -452,7 +451,7 @@ fn ranks_sum_while_the_switch_does_not() {
         let inputs = |operation, rank| input(seed, operation, rank);
         let whom = (seed % 4 == 3).then_some(WorkerId(1));
         let outages = match seed % 5 {
-            // It was never there.
+            // The switch was never there.
             4 => [0..u64::MAX, 0..0],
             _ => [20 * MS..230 * MS, 400 * MS..430 * MS],
         };
@@ -465,7 +464,7 @@ fn ranks_sum_while_the_switch_does_not() {
             for when_ns in &outages {
                 switch = switch.silent(when_ns.clone(), whom);
             }
-            // What restarts has forgotten what was complete.
+            // After a restart, the switch has forgotten which chunks were complete.
             switch = switch.restarting(230 * MS, 0);
             config.racks = racks;
             let report = run(&config, &mut switch, 30, &inputs).unwrap();
@@ -484,7 +483,7 @@ fn ranks_sum_while_the_switch_does_not() {
     );
 }
 
-/// A rank that dies while hosts sum is named as well, be it a chunk's host or not.
+/// A rank that dies while hosts sum is named, whether or not it is a chunk's host.
 #[test]
 fn a_host_that_dies_is_named() {
     const MS: u64 = 1_000_000;
@@ -511,7 +510,7 @@ fn a_host_that_dies_is_named() {
     }
 }
 
-/// Those who wait for a rank that died are told its name, soon.
+/// Ranks that wait for a dead rank fail soon, with its name.
 #[test]
 fn a_rank_that_dies_is_named() {
     for seed in 0..20 {
@@ -530,7 +529,7 @@ fn a_rank_that_dies_is_named() {
                 RankEnd::Died => assert_eq!(rank, 2),
                 RankEnd::Failed(RankError::Gone { rank: gone, .. }) => {
                     named += usize::from(*gone == WorkerId(2));
-                    // Who has given up is gone, too, for one who waits for nobody else.
+                    // A rank that has given up is dead, too, for a rank that waits for it alone.
                     assert_ne!(report.ends[usize::from(gone.0)], RankEnd::Done);
                     assert_ne!(usize::from(gone.0), rank);
                 }
@@ -543,10 +542,10 @@ fn a_rank_that_dies_is_named() {
     }
 }
 
-/// However many ranks there are, a sum takes little longer than a rank's own values take over its link.
+/// With any number of ranks, a sum takes little longer than a rank's own values take over its link.
 #[test]
 fn a_tree_is_as_fast_as_a_link() {
-    // A simulation costs time for each rank.
+    // The cost of a simulation grows with the number of ranks.
     let sizes: &[_] = match runs_all() {
         true => &[
             (8, 8, 4000),
@@ -564,13 +563,13 @@ fn a_tree_is_as_fast_as_a_link() {
         };
         let share = time_by_bound(size).unwrap().expect("all sums");
         println!("{ranks} ranks in racks of {rack}: {share:.3}");
-        // Headers alone make 1.065, and of so few chunks the scale-only ones are the more.
+        // Headers alone make 1.065; with so few chunks, scale-only ones add the rest.
         assert!(share < 1.1, "{ranks}: {share}");
     }
 }
 
-/// A tenth of all frames is lost, a tenth comes twice, a fifth late, the switch restarts again and again, and in the end a rank
-/// dies: no value of 100,000 chunks (30,000 by default) is wrong, and the one who died is named within a second.
+/// A tenth of all frames is lost, a tenth duplicated, a fifth late, the switch restarts repeatedly, and in the end a rank
+/// dies: no value of 100,000 chunks (30,000 by default) is wrong, and the dead rank is named within a second.
 #[test]
 fn everything_at_once() {
     const MS: u64 = 1_000_000;
@@ -594,7 +593,7 @@ fn everything_at_once() {
         mixed.wrapping_mul(2_654_435_761 + u32::from(rank)) as i32
     };
     let inputs = |operation: usize, rank: WorkerId| {
-        // The first word is no value.
+        // The first word is the digest.
         let values = (0..4 * CHUNKS - 1).map(|index| value(operation, rank.0, index));
         Values::Integers(values.collect())
     };
@@ -665,7 +664,7 @@ fn everything_at_once() {
     }
 }
 
-/// Asks for a job's cells; every frame that it sends may be lost.
+/// Opens a job's cells over a link that may lose each frame.
 fn opened(job: Job, switch: &mut SlotSwitch, rank: WorkerId, loses: u64) -> ChunkId {
     let retransmission = Config::new(0, job_config(1, 1), Faults::NONE).retransmission;
     let place = Place::under_one_switch(&job, rank);
@@ -698,7 +697,7 @@ fn job_config(workers: u16, window: u32) -> JobConfig {
     }
 }
 
-/// The same job begins again and again on a switch that nobody has cleared, also when it was left in the middle.
+/// The same job restarts repeatedly on a switch that is never cleared, also after an unfinished use.
 #[test]
 fn a_job_begins_again_where_its_cells_are_free() {
     let mut job = Job::new(job_config(3, 4)).unwrap();
@@ -720,7 +719,7 @@ fn a_job_begins_again_where_its_cells_are_free() {
         last = Some(first);
         job = Job::new(job_config(3, 4)).unwrap();
         if turn % 3 == 2 {
-            // Left in the middle: a rank dies, and the others give up.
+            // An unfinished use: a rank dies, and the others give up.
             config.deaths = vec![(WorkerId(1), 40_000)];
         }
         let inputs = |operation, rank| input(turn, operation, rank);
@@ -729,7 +728,7 @@ fn a_job_begins_again_where_its_cells_are_free() {
             check(&config, &report, 12);
         }
     }
-    // A rank that goes on in cells which another use has taken is told.
+    // A rank that continues in cells that another use has taken over gets an error.
     let mut config = Config::new(0, job_config(3, 4), Faults::NONE);
     config.job.first_chunk = ChunkId(0);
     let inputs = |operation, rank| input(0, operation, rank);
@@ -742,13 +741,13 @@ fn a_job_begins_again_where_its_cells_are_free() {
     }
 }
 
-/// What one rank gives differs from the others' in its type, its length, or whether chunks agree on exponents a window ahead.
+/// One rank's operation differs from the others' in type, in length, or in whether exponents are agreed on a window ahead.
 #[test]
 fn ranks_that_give_different_things_are_all_told_so() {
     const OPERATIONS: usize = 6;
     let floats = |length: usize| Values::Floats(vec![1.5; length]);
     let integers = |length: usize| Values::Integers(vec![3; length]);
-    // A window is of 4 chunks of 4 values; an operation's first word is no value.
+    // A window has 4 chunks of 4 values; the first word of an operation is the digest.
     let pairs: Vec<(Values, Values)> = vec![
         (floats(10), floats(9)),
         (floats(10), floats(11)),
@@ -800,7 +799,7 @@ fn ranks_that_give_different_things_are_all_told_so() {
                 assert_ne!(own, else_given);
                 named += 1;
             }
-            // Nobody has sums of what differs, nor of anything behind it.
+            // No rank has sums of the differing operation, or of any later one.
             for sums in &report.sums {
                 assert!(sums.len() <= 3, "pair {at}, seed {seed}");
             }
@@ -811,7 +810,7 @@ fn ranks_that_give_different_things_are_all_told_so() {
     assert!(named >= 11 * 20 * 2, "{named}");
 }
 
-/// An average of some and a sum of others.
+/// Some ranks request an average, the others a sum.
 #[test]
 fn a_sum_is_no_average() {
     let mut config = config(1, 3, 4, Faults::NONE);

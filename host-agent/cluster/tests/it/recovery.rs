@@ -1,4 +1,4 @@
-//! How soon ranks go on after a switch has forgotten all.
+//! Time until ranks recover after a switch has forgotten all its cells.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -10,14 +10,14 @@ use test_support::seeds;
 const MS: u64 = 1_000_000;
 const SEEDS: u64 = 40;
 
-/// What happens to the switch, and when.
+/// A silence of the switch, and its restart.
 #[derive(Debug, Clone, Copy)]
 struct Restart {
     silent_from_ns: u64,
     at_ns: u64,
 }
 
-/// Four ranks with the timeouts that ranks have, on links of 1 Gbit/s: a thousand chunks take 9 ms.
+/// Four ranks with the default timeouts of ranks, on links of 1 Gbit/s: a thousand chunks take 9 ms.
 fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Report {
     let job = JobConfig {
         job: JobId(7),
@@ -61,9 +61,9 @@ fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Repo
     report
 }
 
-/// The switch is silent for a while, and then, or at once, has forgotten all.
+/// The switch is silent for `silent_ns`, possibly 0, and then restarts.
 fn in_the_middle(seed: u64, silent_ns: u64, loss: f64) -> Recovery {
-    // As much more as hosts sum meanwhile.
+    // Additional chunks for the time in which hosts sum.
     let chunks = 4000 + (silent_ns / MS) as usize * 40;
     let silent_from_ns = 5 * MS + seed * 137_000;
     let at_ns = silent_from_ns + silent_ns;
@@ -78,7 +78,7 @@ fn in_the_middle(seed: u64, silent_ns: u64, loss: f64) -> Recovery {
     recovery
 }
 
-/// The same while ranks wait for their last chunks, which nothing overtakes.
+/// The switch restarts while ranks wait for their last chunks, which no later chunk overtakes.
 fn at_the_end(seed: u64) -> Recovery {
     let undisturbed_ns = report(seed, 600, 0.0, None).ended_ns;
     let at_ns = undisturbed_ns - 60_000 - seed * 8_000;
@@ -89,7 +89,7 @@ fn at_the_end(seed: u64) -> Recovery {
     report(seed, 600, 0.0, Some(restart)).recoveries[0]
 }
 
-/// Every chunk that was under way has its sum within two timeouts, of those that the ranks had then.
+/// Every chunk in flight has its sum within two of the ranks' timeouts at that time.
 #[test]
 fn a_restart_is_noticed_within_two_timeouts() {
     type Case<'a> = (&'a str, &'a dyn Fn(u64) -> Recovery);
@@ -120,6 +120,6 @@ fn a_restart_is_noticed_within_two_timeouts() {
         );
         assert!(longest.0 <= 2.0, "{name}: {}", longest.0);
     }
-    // At the end it is a timeout by which they notice.
+    // At the end, ranks notice the restart by a timeout.
     assert!(seeds(0..SEEDS).any(|seed| at_the_end(seed).in_timeouts() > Some(0.5)));
 }

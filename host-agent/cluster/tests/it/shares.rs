@@ -1,4 +1,4 @@
-//! Ranks that only give their values, or only take the sums: reduces and broadcasts, among all-reduces.
+//! Ranks that only contribute values, or only take sums: reduces and broadcasts among all-reduces.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Fallback, NonFinite, Share, Sums, Values};
@@ -24,7 +24,7 @@ fn config(seed: u64, faults: Faults) -> Config {
     Config::new(seed, job, faults)
 }
 
-/// In turn an all-reduce, a reduce and a broadcast, whose roots change.
+/// Alternates between all-reduce, reduce and broadcast, with changing roots.
 fn share(operation: usize, rank: WorkerId) -> Share {
     let is_root = operation / 3 % usize::from(WORKERS) == usize::from(rank.0);
     match (operation % 3, is_root) {
@@ -34,7 +34,7 @@ fn share(operation: usize, rank: WorkerId) -> Share {
     }
 }
 
-/// What a rank has in its memory, whatever it does with it. Some values are not finite, also of ranks that give none.
+/// Values in a rank's memory, whether or not it contributes them. Some are not finite, also at ranks that contribute none.
 fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let of = |what: u64, options: u64| pick(seed, SALT + operation as u64, what, options);
     let length = 1 + of(1, 200) as usize;
@@ -54,7 +54,7 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     }
 }
 
-/// The same as everybody would give it who always gives and takes: zeros for nothing.
+/// The equivalent input for a rank that always contributes and takes: zeros if it contributes nothing.
 fn plainly(seed: u64, operation: usize, rank: WorkerId) -> Values {
     match (share(operation, rank), input(seed, operation, rank)) {
         (Share::Takes, Values::Integers(values)) => Values::Integers(vec![0; values.len()]),
@@ -69,7 +69,7 @@ fn outcomes(report: &Report) -> &[Vec<Result<Sums, NonFinite>>] {
     &report.sums
 }
 
-/// Who takes has what it has among ranks that all give and take; who does not has what it gave.
+/// A rank that takes sums has the same sums as with plain all-reduces; a rank that does not keeps its values.
 fn check(config: &Config, plain: &Report, shared: &Report) -> (usize, usize) {
     let seed = config.seed;
     let (mut failed, mut kept) = (0, 0);
@@ -96,7 +96,7 @@ fn check(config: &Config, plain: &Report, shared: &Report) -> (usize, usize) {
             }
             assert_eq!(own, expected, "{place}");
         }
-        // A broadcast's values are the root's, to the bit; nobody divides them.
+        // The values of a broadcast are exactly the root's; they are not divided.
         let broadcasts = (2..OPERATIONS).step_by(3);
         for operation in broadcasts.filter(|_| !config.reduction.average) {
             let root = WorkerId((operation / 3 % usize::from(WORKERS)) as u16);
@@ -147,7 +147,7 @@ fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
             false => SlotSwitch::new(job),
         });
         if faults == Faults::NONE {
-            // On the wire they are alike.
+            // On the wire, all shares are alike.
             assert_eq!(plain.counters, shared.counters, "seed {seed}");
         }
         let seen = check(&config, &plain, &shared);
@@ -159,7 +159,7 @@ fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
     );
 }
 
-/// The switch forgets all now and then, or is silent and ranks sum themselves.
+/// The switch restarts now and then, or is silent while the ranks sum themselves.
 #[test]
 fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
     let mut by_hosts = 0;
@@ -187,10 +187,10 @@ fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
     assert!(by_hosts > 0);
 }
 
-/// With deadlines: what a rank gave too late joins the next operation to which it gives, and nothing is lost on the way.
+/// With deadlines: late values join the next operation to which the rank contributes, and nothing is lost on the way.
 #[test]
 fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
-    /// Every second operation is one rank's to give.
+    /// Every second operation has values of one rank only.
     fn share(operation: usize, rank: WorkerId) -> Share {
         match (operation % 2, rank.0) {
             (0, _) => Share::GivesAndTakes,
@@ -230,7 +230,7 @@ fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
             )
         });
         let report = report.unwrap();
-        // Rank 1 takes all sums. What was given is in them, or waits for the next.
+        // Rank 1 takes all sums. All contributed values are in them, or wait for the next operation.
         let mut left = vec![0_i32; LENGTH];
         let mut add = |values: &Values, sign: i32| {
             let Values::Integers(values) = values else {

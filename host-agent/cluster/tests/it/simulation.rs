@@ -1,4 +1,4 @@
-//! The simulator against what can be counted by hand.
+//! The simulator compared with results calculated by hand.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const SERVER: Address = Address(0x99);
 const EVERYBODY: Address = Address(0x01_00_5E_57_45_01);
 const SUM: Address = Address(0x02_00_5E_57_45_01);
 const QUESTION: Address = Address(0x06_00_5E_57_45_01);
-/// With 256 values, from the Ethernet header on; and without any.
+/// Length of a frame with 256 values, and of one without, from the Ethernet header on.
 const FRAME: u64 = 14 + 20 + 8 + 24 + 1024;
 const SHORT: u64 = 14 + 20 + 8 + 24;
 const WINDOW: u32 = 64;
@@ -54,7 +54,7 @@ fn address(rank: u16) -> Address {
     Address(0x10 + u64::from(rank))
 }
 
-/// Hosts around the last node; port n leads to the n-th.
+/// Hosts around the last node, whose port n leads to the n-th host.
 fn star(hosts: Vec<Address>, switch: SwitchSpec, job: JobConfig, work: Work) -> Setup {
     let count = hosts.len();
     let own = (1..)
@@ -79,7 +79,7 @@ fn star(hosts: Vec<Address>, switch: SwitchSpec, job: JobConfig, work: Work) -> 
     }
 }
 
-/// A server, which is host 0, and workers, whose updates the switch sums or the server does.
+/// A server at host 0, and workers, whose updates the switch or the server sums.
 fn training(workers: u16, mode: Mode) -> Setup {
     let ports: Vec<PortId> = (2..usize::from(workers) + 2).map(PortId).collect();
     let switch = SwitchSpec {
@@ -155,19 +155,19 @@ fn seconds(bytes: u64) -> f64 {
     bytes as f64 * 8.0 / BITS_PER_S as f64
 }
 
-/// From the beginning of a worker's first round to the end of its last one.
+/// Time from the beginning of the first round of any worker to the end of the last, in seconds.
 fn completed_s(outcome: &Outcome) -> f64 {
     outcome.completed_ns().unwrap() as f64 / 1e9
 }
 
-/// A round carries a window of short frames and all chunks over each link, in both directions at once. What is more is a few round
-/// trips: the short frames have to be back before the first chunk is sent, and the last chunk before the round is over.
+/// A round carries a window of short frames and all chunks over each link, in both directions at once. It additionally takes
+/// a few round trips: the short frames must return before the first chunk is sent, and the last chunk before the round ends.
 #[test]
 fn what_a_switch_sums_takes_what_one_link_takes() {
     let setup = training(4, Mode::Switch);
     let outcome = simulate(&setup);
     let round = CHUNKS as u64 * FRAME + u64::from(WINDOW) * SHORT;
-    // While nothing is sent a link's bucket fills up again.
+    // A link's bucket refills while nothing is sent.
     let least_s = 3.0 * seconds(round - BURST);
     let took_s = completed_s(&outcome);
     assert!(
@@ -190,8 +190,8 @@ fn what_a_switch_sums_takes_what_one_link_takes() {
     );
 }
 
-/// Without a switch that sums, the server's link carries all workers' values; and no chunk is answered before the last worker's is
-/// there, behind a window of each of the others.
+/// Without a summing switch, the server's link carries all workers' values, and no chunk is answered before the last worker's
+/// arrives, behind a window of each of the others.
 #[test]
 fn what_the_server_sums_takes_what_its_link_takes() {
     let outcome = simulate(&training(2, Mode::Direct));
@@ -209,7 +209,7 @@ fn what_the_server_sums_takes_what_its_link_takes() {
 #[test]
 fn an_all_reduce_takes_what_one_link_takes() {
     let outcome = simulate(&all_reduce(4));
-    // One more chunk, for the digest's word.
+    // One more chunk, because of the digest.
     let operation = (CHUNKS as u64 + 1) * FRAME + u64::from(WINDOW) * SHORT;
     let least_s = 3.0 * seconds(operation - BURST);
     let took_s = completed_s(&outcome);
@@ -218,7 +218,7 @@ fn an_all_reduce_takes_what_one_link_takes() {
         "{took_s} s, of links alone {least_s} s"
     );
     for [there, back] in &outcome.links {
-        // Who waits for others asks the switch, by frames without values; it is answered each time.
+        // A rank that waits for others probes the switch, by frames without values; each is answered.
         assert_eq!(there.bytes, back.bytes);
         assert!(
             (3 * operation..3 * operation + 300 * SHORT).contains(&there.bytes),
@@ -227,8 +227,8 @@ fn an_all_reduce_takes_what_one_link_takes() {
     }
 }
 
-/// A token bucket lets its burst out at once, and then the rate: over all rounds the burst is saved once, and once again for
-/// each pause that fills it.
+/// A token bucket releases its burst at once, and then limits to the rate: over all rounds the burst saves its time once, and
+/// once more for each pause that refills it.
 #[test]
 fn a_burst_is_saved_once() {
     let plain = completed_s(&simulate(&training(2, Mode::Switch)));
@@ -257,7 +257,7 @@ fn a_burst_is_saved_once() {
     );
 }
 
-/// A frame that is lost is sent again, and who has no other to find that out by waits for a timeout.
+/// A lost frame is retransmitted; if no later frame reveals the loss, a timeout does.
 #[test]
 fn losses_are_mended_and_cost_time() {
     let mut setup = training(4, Mode::Switch);
@@ -290,7 +290,7 @@ fn losses_are_mended_and_cost_time() {
     assert_ne!(simulate(&setup), lossy, "another seed");
 }
 
-/// Queues that mark are kept short.
+/// Marking queues stay short.
 #[test]
 fn marks_keep_the_servers_queue_short() {
     let mut setup = training(8, Mode::Direct);

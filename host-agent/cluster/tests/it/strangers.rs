@@ -1,4 +1,4 @@
-//! Switches that were told of other ranks, and frames of strangers: ranks end with an error that says so, or take no notice.
+//! Switches with another set of ranks, and frames of strangers: ranks fail with an explanatory error, or ignore them.
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -35,11 +35,11 @@ fn sums(operation: usize, ranks: u16) -> Values {
     Values::Integers((0..30).map(value).collect())
 }
 
-/// A switch beside which somebody else sends to ranks what is almost right.
+/// A switch, with a stranger beside it that sends almost valid frames to the ranks.
 struct Beside {
     switch: SlotSwitch,
     ranks: u16,
-    /// How many of a hundred frames bring one of a stranger's along; none without strangers.
+    /// Percentage of frames that are accompanied by a stranger's frame; 0 without strangers.
     share: u32,
     rng: ChaCha8Rng,
 }
@@ -58,11 +58,11 @@ impl Beside {
         self.rng.next_u32() % limit
     }
 
-    /// A frame with one thing wrong that says it is none of this chunk's, or of no chunk that is under way.
+    /// A frame with one field wrong, so that it belongs to no chunk in flight.
     fn forged(&mut self, frame: &[u8]) -> Vec<u8> {
         let header = Repr::parse(&Packet::new_checked(frame).unwrap());
         let mut forged = header;
-        // Beyond or before all that any rank may send or keep, in the same slot.
+        // Before or beyond all chunks that any rank may send or keep, in the same slot.
         let windows = 2 * WINDOW * (2 + self.below(1 << 20));
         let wild = match self.below(2) {
             0 => header.chunk.wrapping_add(windows),
@@ -87,7 +87,7 @@ impl Beside {
                 forged.worker = self.below(1024) as u16;
             }
             7 => {
-                // Of a window that these ranks have left behind, or not come to.
+                // From a window that these ranks have left behind or not reached.
                 forged.kind = [Kind::Give, Kind::Given][self.below(2) as usize];
                 forged.chunk = wild;
             }
@@ -137,8 +137,8 @@ fn run_on(switch: &mut Beside, config: &Config, operations: usize) -> Report {
     run(config, switch, operations, &input).unwrap()
 }
 
-/// Told of more ranks than there are, of fewer, with and without others who could sum: nobody hangs, and those whom the switch
-/// answers say why.
+/// The switch has more ranks than there are, or fewer, with and without fallback to hosts: no rank hangs, and the ranks that
+/// the switch answers fail with the reason.
 #[test]
 fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
     for fallback in [None, Some(Fallback::IF_SILENT)] {
@@ -157,7 +157,7 @@ fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
                     RankError::OtherRanks { is_waiting, .. } => {
                         assert_eq!(*is_waiting, told > ranks)
                     }
-                    // The switch answers nothing to it; the others have ended.
+                    // The switch does not answer this rank; the others have ended.
                     error => assert!(rank >= usize::from(told), "{told} {ranks} {rank}: {error}"),
                 }
             }
@@ -177,7 +177,7 @@ fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
 }
 
 proptest! {
-    /// A stranger's frames that are of no chunk under way, of all kinds, take nothing from anybody.
+    /// A stranger's frames that belong to no chunk in flight, of all kinds, do no harm.
     #[test]
     fn what_is_almost_right_does_no_harm(seed: u64, ranks in 2_u16..5, share in 1_u32..80, by_hosts: bool) {
         let mut switch = Beside {

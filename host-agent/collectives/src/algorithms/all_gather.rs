@@ -1,17 +1,17 @@
-//! All-gather: everybody gets every part. Who has a part first keeps it with [`keep`].
+//! All-gather: every rank gets all parts. Each rank stores its own part with [`keep`].
 
 use super::Part;
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// Each rank's own part goes where it belongs at itself.
+/// Copies each rank's own part to its position in the rank's output.
 pub fn keep(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     for (rank, part) in group.iter().zip(parts) {
         builder.copy(*rank, part.from, part.at);
     }
 }
 
-/// Everybody passes on to the next what came from the one before: n − 1 steps.
+/// Every rank forwards the part from its predecessor to its successor: n − 1 steps.
 pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     for round in 0..n.saturating_sub(1) {
@@ -23,7 +23,7 @@ pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Everybody sends its part to everybody: one step.
+/// Every rank sends its part to every other rank: one step.
 pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     for distance in 1..n {
@@ -38,8 +38,9 @@ pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Partners ever farther apart exchange all that they have: log₂ n steps. Of n that is no power of two, those beyond the next
-/// lower one give a partner their part first, and take everything from it last. Parts are kept before.
+/// Recursive doubling: partners at growing distances exchange all parts that they have, in log₂ n steps. If n is not a power
+/// of two, the ranks beyond the next lower power first give a partner their part, and finally receive everything from it.
+/// Call [`keep`] first.
 pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };
@@ -69,7 +70,7 @@ pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Parts that lie where everybody wants them, one behind the other.
+/// Parts that are already at their final position, which is the same at all ranks.
 pub fn in_place(spans: &[Span]) -> Vec<Part> {
     spans
         .iter()

@@ -1,25 +1,26 @@
-//! All-reduce: everybody gets the sum. Contributions are at `from`, sums come to `at`.
+//! All-reduce: every rank gets the sum. Contributions are at `from`; sums go to `at`.
 
 use super::{Part, all_gather, broadcast, reduce, reduce_scatter};
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// A reduce-scatter and an all-gather, both around the ring: 2(n − 1) steps, 2(n − 1)/n of the vector.
+/// A ring reduce-scatter, then a ring all-gather: 2(n − 1) steps, each rank sends 2(n − 1)/n of the vector.
 pub fn ring(builder: &mut Builder, group: &[usize], whole: Part) {
     let parts = whole.split(group.len());
     reduce_scatter::ring(builder, group, &parts);
     all_gather::ring(builder, group, &summed(&parts));
 }
 
-/// A reduce-scatter and an all-gather, each in one step.
+/// A direct reduce-scatter, then a direct all-gather: two steps.
 pub fn direct(builder: &mut Builder, group: &[usize], whole: Part) {
     let parts = whole.split(group.len());
     reduce_scatter::direct(builder, group, &parts);
     all_gather::direct(builder, group, &summed(&parts));
 }
 
-/// Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, IJHPCA 2005): 2 log₂ n steps. Of n that is
-/// no power of two, those beyond the next lower one have no part: they give all they have first, and take all sums last.
+/// Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, IJHPCA 2005): 2 log₂ n steps. If n is not
+/// a power of two, the ranks beyond the next lower power own no part: they first give all their values away, and finally
+/// receive all sums.
 pub fn halving_doubling(builder: &mut Builder, group: &[usize], whole: Part) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };
@@ -29,7 +30,7 @@ pub fn halving_doubling(builder: &mut Builder, group: &[usize], whole: Part) {
     all_gather::doubling(builder, group, &summed(&parts));
 }
 
-/// Up a binomial tree to the first of the group, and down again: 2 ⌈log₂ n⌉ steps.
+/// Up a binomial tree to the first rank of the group, and down again: 2 ⌈log₂ n⌉ steps.
 pub fn tree(builder: &mut Builder, group: &[usize], whole: Part) {
     reduce::binomial(builder, group, 0, whole);
     let sum = Part {

@@ -1,16 +1,16 @@
-//! All-to-all: everybody sends something else to everybody, any amounts.
+//! All-to-all: every rank sends a different part, of any size, to every rank.
 
 use crate::builder::Builder;
 use crate::schedule::{Buffer, Span};
 
-/// Where what goes from one rank to another lies in the sender's input, and in the receiver's output.
+/// Ranges of each part: in the sender's input, and in the receiver's output.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pairs: Vec<Vec<(Span, Span)>>,
 }
 
 impl Exchange {
-    /// Of `counts[from][to]`, both sides in the order of ranks.
+    /// Ranges for `counts[from][to]`; inputs and outputs are in rank order.
     pub fn new(counts: &[Vec<usize>]) -> Self {
         let mut received = vec![0; counts.len()];
         let row = |to: &Vec<usize>| {
@@ -31,13 +31,13 @@ impl Exchange {
         }
     }
 
-    /// What a rank sends to another.
+    /// Source and target range of the part from one rank to another.
     pub fn pair(&self, from: usize, to: usize) -> (Span, Span) {
         self.pairs[from][to]
     }
 }
 
-/// What each rank has for itself.
+/// Copies each rank's part for itself.
 pub fn keep(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     for rank in group {
         let (source, target) = exchange.pair(*rank, *rank);
@@ -45,7 +45,7 @@ pub fn keep(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// All at once.
+/// Sends all parts at once.
 pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     let n = group.len();
     for distance in 1..n {
@@ -57,8 +57,8 @@ pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// In n − 1 steps, one peer to send to and one to receive from in each: nobody gets from two at once. Who has nothing to send
-/// or to receive in a step does not wait there.
+/// Sends in n − 1 steps, in each of which a rank has one peer to send to and one to receive from, so that no rank receives
+/// from two at once. A rank without data to send or receive in a step does not wait there.
 pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     let n = group.len();
     let mut last: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -74,7 +74,7 @@ pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// The steps of this round take the place of those before it.
+/// Replaces the steps of earlier rounds by those of this round, if it has any.
 fn replace(last: &mut Vec<usize>, before: &[usize], steps: Vec<usize>) {
     if !steps.is_empty() {
         last.retain(|step| !before.contains(step));

@@ -1,4 +1,4 @@
-//! From a collective, an algorithm and options to a schedule.
+//! Construction of a schedule from a collective, an algorithm and options.
 
 use super::all_to_all::{self, Exchange};
 use super::{
@@ -9,7 +9,7 @@ use crate::builder::Builder;
 use crate::collective::Collective;
 use crate::schedule::{Buffer, Schedule};
 
-/// Makes a schedule.
+/// Builds a schedule.
 pub fn build(
     collective: &Collective,
     algorithm: Algorithm,
@@ -128,7 +128,7 @@ fn with_levels(builder: &mut Builder, collective: &Collective, nodes: &Hierarchy
     }
 }
 
-/// Who takes which place, if the collective can be.
+/// The ranks in the order of their positions in the algorithm, if the collective is valid.
 fn group(collective: &Collective, options: &Options) -> Result<Vec<usize>, BuildError> {
     let ranks = collective.ranks();
     if !(1..=MAX_RANKS).contains(&ranks) {
@@ -155,7 +155,7 @@ fn group(collective: &Collective, options: &Options) -> Result<Vec<usize>, Build
     Ok(group)
 }
 
-/// Whether all ranks' buffers together, scratch among them, can be counted in bytes.
+/// Whether the size in bytes of all ranks' buffers, including scratch, fits into `usize`.
 fn fits(collective: &Collective, element_bytes: usize) -> bool {
     let sizes: Vec<usize> = match collective {
         Collective::AllGather { shards } | Collective::ReduceScatter { shards } => shards.clone(),
@@ -167,7 +167,7 @@ fn fits(collective: &Collective, element_bytes: usize) -> bool {
     };
     let mut sizes = sizes.into_iter();
     let sum = sizes.try_fold(0_usize, usize::checked_add);
-    // No algorithm has more scratch at a rank than the whole from each other rank.
+    // No algorithm needs more scratch at a rank than one whole vector per other rank.
     let all = sum.and_then(|sum| sum.checked_mul(MAX_RANKS)?.checked_mul(MAX_RANKS));
     let bytes = all.and_then(|all| all.checked_mul(element_bytes));
     element_bytes > 0 && bytes.is_some()
@@ -180,7 +180,7 @@ fn whole(len: usize) -> Part {
     }
 }
 
-/// By rank: from the beginning of its input to its place in everybody's output.
+/// Parts by rank: from the beginning of its input to its position in every rank's output.
 fn gathered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {
@@ -193,7 +193,7 @@ fn gathered(shards: &[usize]) -> Vec<Part> {
     shards.iter().map(part).collect()
 }
 
-/// By rank: from its place in everybody's input to its output.
+/// Parts by rank: from its position in every rank's input to its output.
 fn scattered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {

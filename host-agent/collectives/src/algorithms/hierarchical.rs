@@ -1,7 +1,7 @@
-//! Inside nodes, then across them: what is slow is used as little as possible.
+//! Hierarchical algorithms: inside nodes, then across nodes, so that slow links carry as little as possible.
 //!
-//! *Rails* are the members of a node that speak to other nodes, the first k of each. Rail j of a node speaks to rail j of
-//! others. Nodes may differ in size; each has at least k members. All-gather: each remote shard enters a node once, at one
+//! *Rails* are the first k members of a node, which communicate with other nodes: rail j with rail j of each other node.
+//! Nodes may differ in size; each has at least k members. In an all-gather, each remote shard enters a node once, at one
 //! rail, and fans out inside.
 
 use super::{Flat, Hierarchy, Part, all_gather, all_to_all, broadcast, reduce, reduce_scatter};
@@ -24,7 +24,7 @@ impl Flat {
     }
 }
 
-/// By which algorithms.
+/// Algorithms of the two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Levels {
     /// Inside a node.
@@ -33,7 +33,7 @@ pub struct Levels {
     pub across: Flat,
 }
 
-/// Everybody's shard, `parts[rank]`, to everybody. Each rank keeps its own before.
+/// All-gather of the shards `parts[rank]`. Each rank has stored its own shard before.
 pub fn all_gather(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, parts: &[Part]) {
     let at = |span: Span| Part {
         from: span,
@@ -43,7 +43,7 @@ pub fn all_gather(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, part
         let own: Vec<Part> = members.iter().map(|rank| parts[*rank]).collect();
         levels.inside.all_gather(builder, members, &own);
     }
-    // Rails have their own shards from the beginning, those of members beyond them from inside.
+    // In the first layer the rails have their shards from the input; those of other members arrive from inside the node.
     let count = nodes.nodes.len();
     for layer in 0..nodes.layers() {
         for rail in 0..nodes.rails {
@@ -68,11 +68,11 @@ pub fn all_gather(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, part
     }
 }
 
-/// Each rank's part of the sum, `parts[rank]`, to it.
+/// Reduce-scatter: rank r gets the part `parts[r]` of the sum.
 pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, parts: &[Part]) {
     let count = nodes.nodes.len();
     for layer in 0..nodes.layers() {
-        // By node that has it, then node that it is for, then rail: the sum of a node's contributions to a part.
+        // The sum of a node's contributions to a part, by the node that has it, by the node that it is for, by rail.
         let mut sums: Vec<Vec<Vec<Span>>> = vec![vec![Vec::new(); count]; count];
         for (here, members) in nodes.nodes.iter().enumerate() {
             for (node, sums) in sums[here].iter_mut().enumerate() {
@@ -91,7 +91,7 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
             let group = nodes.rail(rail);
             let mut across = Vec::new();
             for (node, member) in group.iter().enumerate() {
-                // The same place at all rails: each has the same scratch before it.
+                // The same position at all rails, whose scratch before it has equal length.
                 let from = aligned(builder, &group, node, rail, &mut sums);
                 let is_own = nodes.rank(node, rail, layer) == Some(*member);
                 let at = if is_own {
@@ -111,7 +111,8 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
     }
 }
 
-/// Where all ranks of a rail have their sum for a node. Rails that have other scratch before it copy theirs behind the longest.
+/// Position of the sums for a node, equal at all ranks of a rail. If scratch lengths differ, the ranks copy theirs behind the
+/// longest.
 fn aligned(
     builder: &mut Builder,
     group: &[usize],
@@ -135,10 +136,10 @@ fn aligned(
     wanted
 }
 
-/// The sum to everybody: inside, along each rail, inside.
+/// All-reduce: inside the nodes, along each rail, inside the nodes.
 pub fn all_reduce(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, whole: Part) {
     let parts = whole.split(nodes.rails);
-    // The same place at all rails, who has which rail or none.
+    // The same position at all members, whichever rail they are.
     let sums = parts.iter().map(|part| part.from.len).max().unwrap_or(0);
     let sums: Vec<Span> = (0..nodes.rails)
         .map(|rail| {
@@ -179,7 +180,7 @@ pub fn all_reduce(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, whol
     }
 }
 
-/// To one rank of each node, then inside.
+/// Broadcast to one rank of each node, then inside the nodes.
 pub fn broadcast(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part) {
     let heads = nodes.heads(root);
     let (home, _) = nodes.place(root);
@@ -196,7 +197,7 @@ pub fn broadcast(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Pa
     }
 }
 
-/// Inside each node to one rank, then to the root.
+/// Reduce inside each node to one rank, then across nodes to the root.
 pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part) {
     let heads = nodes.heads(root);
     let (home, _) = nodes.place(root);
@@ -220,8 +221,8 @@ pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part)
     reduce::binomial(builder, &heads, home, across);
 }
 
-/// What goes to a rank of another node goes by the rail that serves that rank, here and there, in one message for all members of
-/// this node: fewer and larger messages across, up to two more hops inside.
+/// Data for a rank of another node passes the rail that serves this rank, in both nodes, in one message for all members of
+/// the sending node: fewer and larger messages across, up to two more hops inside.
 pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_all::Exchange) {
     for (here, members) in nodes.nodes.iter().enumerate() {
         all_to_all::direct(builder, members, exchange);
@@ -235,7 +236,7 @@ pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_al
     }
 }
 
-/// What the members of a node have for a rank of another, by a rail of each.
+/// Sends the data of a node's members for a rank of another node, by one rail of each node.
 fn relay(
     builder: &mut Builder,
     members: &[usize],

@@ -1,18 +1,18 @@
-//! Which ranks are on one node, and which of them speak to other nodes.
+//! The ranks of each node, and those that communicate with other nodes.
 
 use super::{BuildError, Part};
 
-/// Which ranks are on one node.
+/// Division of the ranks into nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// The ranks of each node. Rails are the first of them.
+    /// Ranks of each node, the rails first.
     pub nodes: Vec<Vec<usize>>,
-    /// How many ranks of each node speak to others; at least 1, at most the ranks of the smallest node.
+    /// Number of ranks per node that communicate with other nodes: at least 1, at most the size of the smallest node.
     pub rails: usize,
 }
 
 impl Hierarchy {
-    /// With as many rails as the smallest node has ranks.
+    /// A hierarchy with as many rails as the smallest node has ranks.
     ///
     /// # Errors
     /// As [`Hierarchy::with_rails`].
@@ -21,10 +21,10 @@ impl Hierarchy {
         Self::with_rails(nodes, rails)
     }
 
-    /// With so many rails.
+    /// A hierarchy with this number of rails.
     ///
     /// # Errors
-    /// If a node has no ranks, or not so many, or not every rank of 0, 1, 2, … is in exactly one.
+    /// If a node has fewer ranks than rails or none, or if not every rank of 0, 1, 2, … is in exactly one node.
     pub fn with_rails(nodes: Vec<Vec<usize>>, rails: usize) -> Result<Self, BuildError> {
         let mut all = nodes.concat();
         all.sort_unstable();
@@ -38,43 +38,43 @@ impl Hierarchy {
         Ok(Self { nodes, rails })
     }
 
-    /// So many nodes of so many ranks each, in the order of ranks.
+    /// A hierarchy of `nodes` nodes with `ranks` ranks each, in rank order.
     ///
     /// # Errors
-    /// If one of them is 0.
+    /// If either number is 0.
     pub fn blocks(nodes: usize, ranks: usize) -> Result<Self, BuildError> {
         let node = |node: usize| (node * ranks..(node + 1) * ranks).collect();
         Self::new((0..nodes).map(node).collect())
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.nodes.iter().map(Vec::len).sum()
     }
 
-    /// The members of a rail, by node.
+    /// Members of a rail, by node.
     pub fn rail(&self, rail: usize) -> Vec<usize> {
         self.nodes.iter().map(|members| members[rail]).collect()
     }
 
-    /// How often rails are gone through until each member of each node had one.
+    /// Number of passes over the rails until each member of each node was served once.
     pub(super) fn layers(&self) -> usize {
         let largest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         largest.div_ceil(self.rails)
     }
 
-    /// The member of a node that a rail serves in a layer.
+    /// The member of a node that a rail serves in a layer (one pass).
     pub(super) fn rank(&self, node: usize, rail: usize, layer: usize) -> Option<usize> {
         self.nodes[node].get(rail + layer * self.rails).copied()
     }
 
-    /// That member's part, by rank; empty, if there is none.
+    /// That member's part in `parts`; empty if there is no such member.
     pub(super) fn part(&self, parts: &[Part], node: usize, rail: usize, layer: usize) -> Part {
         let rank = self.rank(node, rail, layer);
         rank.map_or(Part::EMPTY, |rank| parts[rank])
     }
 
-    /// A rank's node, and its place there.
+    /// A rank's node, and its index in that node.
     pub(super) fn place(&self, rank: usize) -> (usize, usize) {
         let place = |members: &Vec<usize>| members.iter().position(|member| *member == rank);
         let mut places = self.nodes.iter().map(place).enumerate();
@@ -82,7 +82,7 @@ impl Hierarchy {
         found.unwrap_or((0, 0))
     }
 
-    /// One rank of each node, among them this one.
+    /// One rank of each node, with `root` for its own node.
     pub(super) fn heads(&self, root: usize) -> Vec<usize> {
         let mut heads = self.rail(0);
         heads[self.place(root).0] = root;

@@ -1,6 +1,7 @@
-//! The algorithms, one file each, and which collective they are for.
+//! The algorithms, one file each, and the collectives that each one serves.
 //!
-//! An algorithm speaks of members of a group by place, and of [`Part`]s: where data is at who has it, and where it belongs.
+//! Algorithms address the members of a group by position, and data by [`Part`]s: its location at the source, and at the
+//! destination.
 
 pub mod all_gather;
 pub mod all_reduce;
@@ -24,20 +25,20 @@ pub use build::build;
 pub use hierarchical::Levels;
 pub use hierarchy::Hierarchy;
 
-/// The most ranks.
+/// Maximum number of ranks.
 pub const MAX_RANKS: usize = 4096;
 
-/// Data: where it is at who has it first, and where it belongs. Both have the same length.
+/// Data in transit: its location at the source, and at the destination. Both have the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// At who has it.
+    /// Location at the source.
     pub from: Span,
-    /// At who gets it.
+    /// Location at the destination.
     pub at: Span,
 }
 
 impl Part {
-    /// Without elements.
+    /// A part without elements.
     pub const EMPTY: Self = Self {
         from: Span {
             buffer: Buffer::Output,
@@ -51,7 +52,7 @@ impl Part {
         },
     };
 
-    /// A part of it.
+    /// The subrange of `len` elements that begins at `start`.
     pub fn part(self, start: usize, len: usize) -> Self {
         Self {
             from: self.from.part(start, len),
@@ -59,7 +60,7 @@ impl Part {
         }
     }
 
-    /// In so many parts that differ by one element at most.
+    /// Splits the part into `parts` parts whose lengths differ by at most one element.
     pub fn split(self, parts: usize) -> Vec<Self> {
         let mut start = 0;
         let next = |len: usize| {
@@ -70,42 +71,42 @@ impl Part {
     }
 }
 
-/// An algorithm that has no levels.
+/// An algorithm without levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flat {
-    /// To the next in the ring.
+    /// Each rank sends to the next one in the ring.
     Ring,
-    /// To everybody.
+    /// Each rank sends to every other rank.
     Direct,
 }
 
-/// An algorithm. In this order where two are equally fast.
+/// An algorithm. Earlier variants win if two are equally fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// Everybody to everybody at once.
+    /// Every rank sends to every other rank at once.
     Direct,
-    /// Each to the next, around.
+    /// Every rank sends to the next one in a ring.
     Ring,
-    /// All-gather: partners ever farther apart.
+    /// All-gather with partners at growing distances.
     RecursiveDoubling,
-    /// Reduce-scatter: partners ever nearer.
+    /// Reduce-scatter with partners at shrinking distances.
     Halving,
-    /// All-reduce: both.
+    /// All-reduce by halving, then doubling.
     HalvingDoubling,
-    /// All-to-all: one peer after the other.
+    /// All-to-all with one peer at a time.
     Pairwise,
     /// Binomial trees.
     Tree,
-    /// Each to the next, tile by tile.
+    /// Every rank forwards to the next one, tile by tile.
     Chain,
-    /// The barrier's.
+    /// The barrier's algorithm.
     Dissemination,
-    /// Inside nodes, and across.
+    /// Inside nodes, then across nodes.
     Hierarchical(Levels),
 }
 
 impl Algorithm {
-    /// All.
+    /// All algorithms.
     pub const ALL: [Self; 13] = {
         use Flat::{Direct, Ring};
         const fn levels(inside: Flat, across: Flat) -> Algorithm {
@@ -128,7 +129,7 @@ impl Algorithm {
         ]
     };
 
-    /// As command lines call it: one word; of levels the inner one first.
+    /// The algorithm's name on the command line: one word; a hierarchical one names the inner level first.
     pub fn word(self) -> &'static str {
         use Flat::{Direct, Ring};
         match self {
@@ -150,7 +151,7 @@ impl Algorithm {
         }
     }
 
-    /// By its word.
+    /// The algorithm with this name; `None` if there is none.
     pub fn of_word(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|algorithm| algorithm.word() == word)
@@ -182,23 +183,23 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// How a schedule is to be made.
+/// Options of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of an element, at least 1.
+    /// Length of an element in bytes, at least 1.
     pub element_bytes: usize,
-    /// How elements are combined.
+    /// Operation that combines elements.
     pub op: ReduceOp,
-    /// The most elements that a step moves; `None`: no limit.
+    /// Maximum number of elements per step; `None`: no limit.
     pub tile: Option<usize>,
-    /// Ranks by their place in algorithms without levels; `None`: in order. See [`numbering`].
+    /// Ranks by their position in algorithms without levels; `None`: in rank order. See [`numbering`].
     pub order: Option<Vec<usize>>,
-    /// Which ranks are on one node; the hierarchical algorithms need it.
+    /// Division into nodes, which the hierarchical algorithms need.
     pub hierarchy: Option<Hierarchy>,
 }
 
 impl Default for Options {
-    /// Sums of four bytes, whole messages, in order.
+    /// Sums of four-byte elements, without tiles, in rank order.
     fn default() -> Self {
         Self {
             element_bytes: 4,
@@ -210,38 +211,38 @@ impl Default for Options {
     }
 }
 
-/// Why there is no such schedule.
+/// Reason why a schedule cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// There is nobody, or there are too many.
+    /// The number of ranks is 0 or too large.
     #[error("{0} ranks; a collective has 1 to {MAX_RANKS}")]
     Ranks(usize),
-    /// The root does not take part.
+    /// The root is not one of the ranks.
     #[error("rank {root} is not one of {ranks} ranks")]
     Root {
-        /// Who should be it.
+        /// The requested root.
         root: usize,
-        /// How many there are.
+        /// Number of ranks.
         ranks: usize,
     },
-    /// The counts are not square.
+    /// The matrix of counts is not square.
     #[error("an all-to-all of {0} ranks needs {0} counts of each")]
     Counts(usize),
-    /// Sizes add up to more than memory can address.
+    /// The sizes add up to more bytes than memory has addresses.
     #[error("the sizes add up to more than memory has addresses")]
     Sizes,
-    /// The nodes' ranks are not those of the collective.
+    /// The nodes do not contain each rank of the collective exactly once.
     #[error("not every rank is on exactly one node")]
     Membership,
-    /// More rails than a node has ranks, or none.
+    /// The number of rails is 0, or above the size of the smallest node.
     #[error("{rails} rails, where the smallest node has {smallest} ranks")]
     Rails {
-        /// How many.
+        /// The requested number.
         rails: usize,
-        /// What there could be.
+        /// The maximum.
         smallest: usize,
     },
-    /// The order does not have each rank once.
+    /// The order does not contain each rank exactly once.
     #[error("an order has each rank once")]
     Order,
     /// The collective has no such algorithm.
@@ -252,12 +253,12 @@ pub enum BuildError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// It would be too large.
+    /// The schedule would have too many steps.
     #[error(transparent)]
     TooManySteps(#[from] TooManySteps),
 }
 
-/// The algorithms of a collective, with or without levels.
+/// The algorithms of a collective, without levels, or with and without them.
 pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     use Algorithm::{
         Chain, Direct, Dissemination, Halving, HalvingDoubling, Hierarchical, Pairwise,
@@ -276,7 +277,7 @@ pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     let levels: &[Algorithm] = match collective {
         _ if !levels => &[],
         Collective::Barrier { .. } => &[],
-        // Their levels are of one kind.
+        // These have one kind of level only.
         Collective::AllToAll { .. } | Collective::Broadcast { .. } | Collective::Reduce { .. } => {
             &all[1][1..]
         }
@@ -285,7 +286,7 @@ pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     [flat, levels].concat()
 }
 
-/// The largest power of two that is not above n; none for 0.
+/// The largest power of two that is at most n; `None` for 0.
 fn core(n: usize) -> Option<usize> {
     Some(1 << n.checked_ilog2()?)
 }

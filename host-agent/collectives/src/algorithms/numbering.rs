@@ -1,8 +1,8 @@
-//! Which rank takes which place in an algorithm.
+//! Orders of ranks: the position of each rank in an algorithm.
 
-/// Ranks in turn from each supernode (swCaffe: Li et al., CLUSTER 2018). Partners at large distances are then in one
-/// supernode: with supernodes of q of p ranks, recursive halving sends n(1/q − 1/p) bytes a rank across them instead of
-/// n(1 − q/p).
+/// Takes one rank from each supernode in turn (swCaffe: Li et al., CLUSTER 2018). Partners at large distances are then in one
+/// supernode: with p ranks in supernodes of q, recursive halving sends n(1/q − 1/p) bytes per rank across supernodes instead
+/// of n(1 − q/p).
 pub fn round_robin(supernodes: &[Vec<usize>]) -> Vec<usize> {
     let longest = supernodes.iter().map(Vec::len).max().unwrap_or(0);
     let turns = (0..longest).flat_map(|turn| {
@@ -13,7 +13,7 @@ pub fn round_robin(supernodes: &[Vec<usize>]) -> Vec<usize> {
     turns.collect()
 }
 
-/// One supernode after the other.
+/// Takes all ranks of one supernode, then those of the next.
 pub fn blocks(supernodes: &[Vec<usize>]) -> Vec<usize> {
     supernodes.concat()
 }

@@ -1,10 +1,10 @@
-//! Reduce: one rank gets the sum at `at`. Everybody's contribution is at `from`.
+//! Reduce: one rank gets the sum at `at`. Each rank's contribution is at `from`.
 
 use super::Part;
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// Pairs, pairs of pairs and so on, one of each gives its sum to the other: ⌈log₂ n⌉ steps.
+/// Binomial tree: in pairs, pairs of pairs and so on, one half gives its sum to the other: ⌈log₂ n⌉ steps.
 pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];
@@ -20,7 +20,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
                 continue;
             }
             if sums[v] == part.from {
-                // The first to come is what others are added to.
+                // The first sum to arrive is the one that others are added to.
                 let arrives = arrival(builder, rank(v), v == 0, part);
                 builder.send(rank(child), sums[child], rank(v), arrives);
                 builder.reduce(rank(v), part.from, arrives);
@@ -35,7 +35,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
     }
 }
 
-/// The sum goes from the last to the first, tile by tile: n − 1 steps, the vector once through each rank.
+/// The sum moves from the last rank to the first, tile by tile: n − 1 steps, and the vector passes each rank once.
 pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];

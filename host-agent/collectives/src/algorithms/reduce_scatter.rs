@@ -1,11 +1,11 @@
-//! Reduce-scatter: each rank gets its part of the sum. Everybody's contribution to a part is at `from`, its sum comes to `at`
-//! of its owner; the two may not overlap.
+//! Reduce-scatter: each rank gets its part of the sum. Each rank's contribution to a part is at `from`, and the sum goes to
+//! `at` of the part's owner; the two must not overlap.
 
 use super::Part;
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// A part's sum goes once around, from who comes after its owner to its owner: n − 1 steps.
+/// The sum of a part moves once around the ring, from the successor of its owner to the owner: n − 1 steps.
 pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     if n == 1 {
@@ -27,7 +27,7 @@ pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Everybody sends each owner its part, and that sums them: one step. The first to come is what the others are added to.
+/// Every rank sends each owner its part, and the owner adds the parts up: one step. Others are added to the first to arrive.
 pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     if n == 1 {
@@ -55,15 +55,16 @@ pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Partners ever nearer exchange halves of what they still sum: log₂ n steps, n − 1 n-ths of the vector. Of n that is no power
-/// of two, those beyond the next lower one give a partner all they have first, and take their part of the sum last.
+/// Recursive halving: partners at shrinking distances exchange halves of the parts that they still sum: log₂ n steps, (n −
+/// 1)/n of the vector. If n is not a power of two, the ranks beyond the next lower power first give a partner all their
+/// values, and finally receive their part of the sum.
 pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };
     if n == 1 {
         builder.copy(group[0], parts[0].from, parts[0].at);
     }
-    // By member of the core and part: where its sum so far is.
+    // Position of the sum so far, by member of the core and part.
     let from: Vec<Span> = parts.iter().map(|part| part.from).collect();
     let mut sums = vec![from.clone(); core];
     for extra in core..n {
@@ -104,7 +105,7 @@ pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Room for sums of some parts, one behind the other; the others' places mean nothing.
+/// Scratch for the sums of some parts, one behind the other; entries of other parts have no meaning.
 fn arrivals(
     builder: &mut Builder,
     rank: usize,

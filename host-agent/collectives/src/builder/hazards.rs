@@ -1,13 +1,13 @@
-//! Which steps of a rank wrote, and have since read, each element of a buffer.
+//! Data hazards: for each element of a rank's buffer, the step that wrote it and the steps that have read it since.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Buffer, Span};
 
-/// Of one buffer.
+/// Hazards of one buffer.
 #[derive(Debug, Clone, Default)]
 pub struct Hazards {
-    /// By first element; each holds up to the next.
+    /// Cells by their first element; each extends to the next.
     cells: BTreeMap<usize, Cell>,
 }
 
@@ -18,9 +18,9 @@ struct Cell {
 }
 
 impl Hazards {
-    /// A step reads a range: the steps that it comes after.
+    /// Records that a step reads a range, and returns the steps that it must follow.
     pub fn read(&mut self, span: Span, step: usize) -> Vec<usize> {
-        // Nothing writes the input: nobody has to know who reads it.
+        // Nothing writes the input, so its readers need not be recorded.
         if span.buffer == Buffer::Input || span.len == 0 {
             return Vec::new();
         }
@@ -33,7 +33,7 @@ impl Hazards {
         needs
     }
 
-    /// A step writes a range: the steps that it comes after.
+    /// Records that a step writes a range, and returns the steps that it must follow.
     pub fn write(&mut self, span: Span, step: usize) -> Vec<usize> {
         if span.len == 0 {
             return Vec::new();
@@ -55,7 +55,7 @@ impl Hazards {
         needs
     }
 
-    /// Makes cells begin where the range does, and behind it.
+    /// Splits cells at both ends of the range.
     fn cut(&mut self, span: Span) {
         for at in [span.start, span.end()] {
             let around = self.cells.range(..=at).next_back();

@@ -1,18 +1,18 @@
-//! Times that nothing can be faster than, by rates alone: what has to pass the NICs of equal nodes ([`Nics`]); what has to pass
-//! between some ranks and all others ([`Cut`]). No α.
+//! Lower bounds of time, by rates alone without α: traffic through the NICs of equal nodes ([`Nics`]), and traffic between
+//! some ranks and all others ([`Cut`]).
 
 use crate::collective::Collective;
 
 /// The NICs of equal nodes: N nodes, g ranks on each, c NICs of rate B on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nics {
-    /// N.
+    /// N: number of nodes.
     pub nodes: usize,
-    /// g.
+    /// g: ranks per node.
     pub ranks: usize,
-    /// c.
+    /// c: NICs per node.
     pub nics: usize,
-    /// B, of each.
+    /// B: rate of each NIC.
     pub rate_bps: u64,
 }
 
@@ -33,7 +33,7 @@ impl Nics {
         self.seconds(self.others() / self.nodes as f64 * bytes as f64)
     }
 
-    /// All-reduce of m bytes at each rank, by hosts alone: twice that.
+    /// All-reduce of m bytes at each rank, by hosts alone: twice the time of a reduce-scatter.
     pub fn all_reduce_s(&self, bytes: u64) -> f64 {
         2.0 * self.reduce_scatter_s(bytes)
     }
@@ -47,19 +47,19 @@ impl Nics {
     }
 }
 
-/// Some ranks, and the rates of all edges between them and the others.
+/// A cut between some ranks and the others, with the rates of all edges across it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// By rank: whether it is one of them.
+    /// Whether each rank is inside the cut.
     pub inside: Vec<bool>,
-    /// To them.
+    /// Rate into the inside.
     pub into_bps: u64,
-    /// From them.
+    /// Rate out of the inside.
     pub out_bps: u64,
 }
 
 impl Cut {
-    /// What has to pass in takes so long, or what has to pass out.
+    /// Time of the traffic across the cut in seconds: the longer of both directions.
     pub fn seconds(&self, collective: &Collective, element_bytes: usize) -> f64 {
         let [into, out] = passes(collective, &self.inside);
         let seconds = |elements: usize, bps: u64| match elements {
@@ -70,14 +70,14 @@ impl Cut {
     }
 }
 
-/// An all-reduce by hosts, whose ranks all send at most so much together: each element is handed on N − 1 times until one node has
-/// the sum, and N − 1 times until all have it (Patarasuk and Yuan, JPDC 2009).
+/// An all-reduce by hosts with a common limit on what all ranks send: each element is forwarded N − 1 times until one node
+/// has the sum, and N − 1 times until all have it (Patarasuk and Yuan, JPDC 2009).
 pub fn all_reduce_s(nodes: usize, bytes: u64, all_out_bps: u64) -> f64 {
     let handed_on = 2.0 * nodes.saturating_sub(1) as f64;
     handed_on * bytes as f64 * 8.0 / all_out_bps as f64
 }
 
-/// Elements that have to come in, and to go out, whoever sums and keeps what: a shard, or a sum, once.
+/// Elements that must enter the inside and leave it, for any algorithm: each shard or sum once.
 fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
     if inside.iter().all(|inside| *inside) || !inside.contains(&true) {
         return [0, 0];
@@ -91,7 +91,7 @@ fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
     let once = |is_there: bool, len: usize| if is_there { len } else { 0 };
     match collective {
         Collective::AllGather { shards: all } => [shards(all, false), shards(all, true)],
-        // A sum of what is outside comes in for each shard inside.
+        // For each shard inside, a sum of the contributions from outside enters.
         Collective::ReduceScatter { shards: all } => [shards(all, true), shards(all, false)],
         Collective::AllToAll { counts } => {
             let mut passes = [0, 0];
@@ -121,7 +121,7 @@ fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
 mod tests {
     use super::*;
 
-    /// Four ranks in two nodes of 8 Gb/s: a byte takes a nanosecond.
+    /// Four ranks in two nodes of 8 Gb/s, so that a byte takes a nanosecond.
     fn seconds(collective: &Collective) -> f64 {
         let cut = Cut {
             inside: vec![true, true, false, false],
@@ -155,7 +155,7 @@ mod tests {
             let found = seconds(&collective);
             assert!((found - expected).abs() < 1e-12, "{collective:?}: {found}");
         }
-        // Of all ranks' rates together: each node has one NIC.
+        // The same time follows from the rates of all ranks together, since each node has one NIC.
         let all = all_reduce_s(2, 1000, 16_000_000_000);
         assert!((all - nics.all_reduce_s(1000)).abs() < 1e-12, "{all}");
     }

@@ -1,4 +1,4 @@
-//! Which algorithm, of all that a collective has, with which tiles and numbering.
+//! Choice of algorithm, tiles and numbering for a collective.
 
 use super::Model;
 use super::simulate::{CostError, Prediction, simulate};
@@ -6,71 +6,71 @@ use crate::algorithms::{Algorithm, BuildError, Hierarchy, Options, build, number
 use crate::collective::Collective;
 use crate::schedule::{ReduceOp, Schedule};
 
-/// Schedules with more steps are not tried.
+/// Maximum number of steps of a schedule that is tried.
 pub const MAX_TRIED_STEPS: usize = 1 << 18;
-/// Nor are those in tiles with more than this.
+/// Maximum number of steps of a schedule with tiles that is tried.
 pub const MAX_TILED_STEPS: usize = 1 << 16;
-/// The vector is cut into so many tiles.
+/// Numbers of tiles that are tried for a vector.
 const TILES: [usize; 4] = [1, 4, 16, 64];
 
-/// How ranks are numbered in an algorithm.
+/// Order of the ranks in an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Numbering {
-    /// As they are.
+    /// In rank order.
     Plain,
     /// One node after the other.
     Blocks,
-    /// In turn from each node.
+    /// One rank from each node in turn.
     RoundRobin,
 }
 
-/// An algorithm with all that makes a schedule of it, and what it is predicted to take.
+/// A candidate: an algorithm, the options that build its schedule, and its predicted time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// How ranks are numbered.
+    /// Order of the ranks.
     pub numbering: Numbering,
-    /// Into how many tiles the whole is cut.
+    /// Number of tiles of the whole vector.
     pub tiles: usize,
-    /// What to build it with.
+    /// Options that build the schedule.
     pub options: Options,
-    /// What it takes.
+    /// Predicted time and loads.
     pub prediction: Prediction,
 }
 
-/// All that were tried, the fastest first.
+/// All candidates that were tried, the fastest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// At least one.
+    /// The candidates, at least one.
     pub offers: Vec<Offer>,
-    /// What was not tried: it has more than [`MAX_TRIED_STEPS`] steps, or [`MAX_TILED_STEPS`] in tiles.
+    /// Candidates that were not tried, with more than [`MAX_TRIED_STEPS`] steps, or more than [`MAX_TILED_STEPS`] with tiles.
     pub left_out: Vec<(Algorithm, Numbering, usize)>,
 }
 
 impl Choice {
-    /// The fastest.
+    /// The fastest candidate.
     pub fn best(&self) -> &Offer {
         &self.offers[0]
     }
 }
 
-/// Why nothing is chosen.
+/// Reason why no algorithm is chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChooseError {
-    /// There is no schedule.
+    /// A schedule cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Nothing is predicted.
+    /// The model cannot predict a schedule.
     #[error(transparent)]
     Cost(#[from] CostError),
-    /// Every schedule is too large.
+    /// Every schedule has too many steps.
     #[error("no schedule of {0} ranks has at most {MAX_TRIED_STEPS} steps")]
     TooLarge(usize),
 }
 
-/// Tries all algorithms of a collective on a model, and ranks them. Of two that take the same time the simpler one is first: by
-/// [`Algorithm`]'s order, then fewer tiles, then plain numbers.
+/// Tries all algorithms of a collective on a model, and ranks them by time. Of two that are equally fast the simpler one
+/// comes first: by [`Algorithm`]'s order, then fewer tiles, then the plain order of ranks.
 pub fn choose(
     collective: &Collective,
     element_bytes: usize,
@@ -90,7 +90,7 @@ pub fn choose(
         for (numbering, order) in orders(hierarchy, algorithm) {
             for tiles in TILES {
                 let tile = whole.div_ceil(tiles).max(1);
-                // Tiles of less than an element are the tiles that were tried before.
+                // Tiles below one element give the same tiles as the previous number.
                 if tiles > 1 && tile == whole.div_ceil(tiles / 4).max(1) {
                     continue;
                 }
@@ -125,7 +125,7 @@ pub fn choose(
     Ok(choice)
 }
 
-/// A time to nine digits: what differs by less is equal.
+/// A time rounded to nine digits, so that smaller differences count as equal.
 fn rounded(offer: &Offer) -> f64 {
     let time_s = offer.prediction.time_s;
     if time_s == 0.0 {
@@ -153,14 +153,14 @@ fn tried(
     }
 }
 
-/// That of the model, if it has levels: some node with several ranks, and several nodes.
+/// The model's hierarchy, if it has levels: several nodes, at least one with several ranks.
 fn hierarchy(model: &Model) -> Option<&Hierarchy> {
     let has_levels =
         |nodes: &&Hierarchy| nodes.nodes.len() > 1 && nodes.nodes.len() < nodes.ranks();
     model.hierarchy.as_ref().filter(has_levels)
 }
 
-/// Numberings that make a difference to an algorithm.
+/// The orders that make a difference to an algorithm.
 fn orders(
     hierarchy: Option<&Hierarchy>,
     algorithm: Algorithm,

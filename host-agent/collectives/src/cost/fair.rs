@@ -1,9 +1,9 @@
 //! Max-min fair shares, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2).
 
-/// Levels that differ by less than this share are one: sums in another order round otherwise.
+/// Relative difference below which two levels are equal: summation in another order rounds differently.
 const ROUNDING: f64 = 1e-12;
 
-/// The rate of each flow, given the edges that it uses; infinite where nothing limits it. An edge that stands twice is used twice.
+/// The rate of each flow over its edges; infinite if nothing limits it. An edge listed twice is used twice.
 pub fn max_min(capacities: &[f64], flows: &[&[usize]]) -> Vec<f64> {
     let mut left = capacities.to_vec();
     let mut rising_on = vec![0_usize; capacities.len()];
@@ -17,7 +17,7 @@ pub fn max_min(capacities: &[f64], flows: &[&[usize]]) -> Vec<f64> {
     let mut rates = vec![f64::INFINITY; flows.len()];
     let mut rising: Vec<usize> = (0..flows.len()).collect();
     loop {
-        // What all that still rise on an edge can have there.
+        // The level that all unsettled flows on an edge can reach.
         let level = |edge: usize| match rising_on[edge] {
             0 => f64::INFINITY,
             flows => left[edge].max(0.0) / flows as f64,
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn shares_of_a_line_of_two_edges() {
-        // One flow over both edges, one on the first, two on the second: 10 and 9 shared by 2 and 3.
+        // One flow over both edges, one over the first, two over the second: capacities 10 and 9 shared by 2 and 3 flows.
         let flows: [&[usize]; 4] = [&[0, 1], &[0], &[1], &[1]];
         assert_eq!(max_min(&[10.0, 9.0], &flows), [3.0, 7.0, 3.0, 3.0]);
     }

@@ -1,9 +1,9 @@
-//! How long a schedule takes, and which algorithm is the fastest.
+//! Predicted time of a schedule, and choice of the fastest algorithm.
 //!
-//! The α-β model: a message of m bytes over edges with delays α and rates β takes Σα + m/β, alone. Messages that are under way
-//! together share edges max-min fairly, as flows do ([`simulate`]): steps have no common beat here, since a step begins when its
-//! own tiles are there, and an edge that two steps of different ranks share is what hierarchies and shared NICs are about. A
-//! step-wise evaluation (the slowest message of a step, then the next step) sees neither.
+//! The α-β model: a message of m bytes alone, over edges with delays α and rates β, takes Σα + m/β. Concurrent messages share
+//! edges max-min fairly, as flows ([`simulate`]). Steps have no common clock: a step begins when its own tiles have arrived,
+//! and hierarchies and shared NICs depend on edges that steps of different ranks share. A step-wise evaluation (the slowest
+//! message of a step, then the next step) shows neither.
 
 pub mod bounds;
 pub mod choose;
@@ -14,52 +14,52 @@ use std::collections::BTreeMap;
 
 use crate::algorithms::Hierarchy;
 
-/// An edge of a model: its place in [`Model::edges`].
+/// Index of an edge in [`Model::edges`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EdgeId(pub usize);
 
-/// One direction of a link, a bus, a port, a memory.
+/// One direction of a link, bus, port or memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// For people.
+    /// Name for reports.
     pub name: String,
-    /// What it carries.
+    /// Rate in bits per second.
     pub rate_bps: u64,
-    /// α of what passes it.
+    /// α of a message that passes the edge.
     pub delay_ns: u64,
 }
 
-/// Ranks, and what is between them.
+/// Ranks, and the edges between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     edges: Vec<Edge>,
     routes: BTreeMap<(usize, usize), Vec<EdgeId>>,
     memory: Vec<Option<EdgeId>>,
-    /// Which ranks are on one node, and who of them speaks to others; `None`: there are no nodes.
+    /// Division of the ranks into nodes; `None` if there are no nodes.
     pub hierarchy: Option<Hierarchy>,
-    /// Time from one put of a rank to its next, at least: what a message costs whatever its length.
+    /// Minimum time between two puts of a rank: the cost of a message of any length.
     pub post_ns: u64,
 }
 
-/// Why a model cannot be.
+/// Reason why a model is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// An edge carries nothing.
+    /// An edge has rate 0.
     #[error("edge `{0}` carries 0 bit/s")]
     NoRate(String),
-    /// A machine has none of these.
+    /// A machine has none of a required component.
     #[error("a machine has at least one {0}")]
     Without(&'static str),
-    /// A route or a memory names an edge that there is not.
+    /// A route or memory names an edge that does not exist.
     #[error("there is no edge {0}, only {1}")]
     NoEdge(usize, usize),
-    /// There is no such rank.
+    /// The rank does not exist.
     #[error("there is no rank {0}, only {1}")]
     NoRank(usize, usize),
 }
 
 impl Model {
-    /// So many ranks and nothing between them.
+    /// A model of `ranks` ranks without edges.
     pub fn new(ranks: usize) -> Self {
         Self {
             edges: Vec::new(),
@@ -92,10 +92,10 @@ impl Model {
         Ok(model)
     }
 
-    /// One more edge.
+    /// Adds an edge.
     ///
     /// # Errors
-    /// If it carries nothing.
+    /// If the rate is 0.
     pub fn add_edge(
         &mut self,
         name: &str,
@@ -113,10 +113,10 @@ impl Model {
         Ok(EdgeId(self.edges.len() - 1))
     }
 
-    /// The edges from one rank to another. What passes an edge twice loads it twice.
+    /// Sets the edges from one rank to another. An edge listed twice carries the traffic twice.
     ///
     /// # Errors
-    /// If there is no such rank or edge.
+    /// If a rank or edge does not exist.
     pub fn set_route(
         &mut self,
         from: usize,
@@ -133,10 +133,10 @@ impl Model {
         Ok(())
     }
 
-    /// The edge that a rank's copies and reductions load; several ranks may have one. Without, they take no time.
+    /// Sets the edge that a rank's copies and reductions load; ranks may share it. Without one, they take no time.
     ///
     /// # Errors
-    /// If there is no such rank or edge.
+    /// If the rank or edge does not exist.
     pub fn set_memory(&mut self, rank: usize, edge: EdgeId) -> Result<(), ModelError> {
         self.has_rank(rank)?;
         self.has_edge(edge)?;
@@ -144,7 +144,7 @@ impl Model {
         Ok(())
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.memory.len()
     }

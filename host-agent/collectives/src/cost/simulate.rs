@@ -1,10 +1,10 @@
-//! A schedule in virtual time, its messages as flows.
+//! Simulation of a schedule in virtual time, with messages as flows.
 //!
-//! A put begins when what it comes after is done, and [`Model::post_ns`] after the rank's last. Puts to one peer leave one after
-//! another, as from one queue pair; those to several peers at once, at the rates that max-min fairness gives them on all edges
-//! of their routes, from moment to moment. A put is done for its sender when its last byte has left, and at the receiver Σα
-//! later. The way back of acknowledgements is not modelled. Copies and reductions leave a rank's processor one after another,
-//! over its memory edge, by the bytes that they write.
+//! A put begins when its predecessors have finished, and at least [`Model::post_ns`] after the rank's last put. Puts to one
+//! peer leave one after another, as from one queue pair; puts to several peers leave in parallel, at the current max-min fair
+//! rates on all edges of their routes. A put finishes at the sender when its last byte has left, and at the receiver Σα
+//! later. The return path of acknowledgements is not modeled. Copies and reductions of a rank's processor run one after
+//! another, over its memory edge, by the bytes that they write.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -14,68 +14,68 @@ use super::fair::max_min;
 use crate::graph::{FormError, Graph};
 use crate::schedule::{Action, Schedule};
 
-/// What differs by less than this share is at one time.
+/// Relative difference below which two events are simultaneous.
 const ROUNDING: f64 = 1e-9;
 
-/// Why nothing is predicted.
+/// Reason why a prediction is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
-    /// The schedule is not well formed, or deadlocks.
+    /// The schedule is not well-formed, or deadlocks.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// The model has no such way.
+    /// The model has no such route.
     #[error("the model has no route from rank {from} to rank {to}")]
     NoRoute {
-        /// A rank.
+        /// Sending rank.
         from: usize,
-        /// A rank.
+        /// Receiving rank.
         to: usize,
     },
-    /// The model is of other ranks.
+    /// The model has another number of ranks than the schedule.
     #[error("the schedule has {schedule} ranks, the model {model}")]
     Ranks {
-        /// Of the schedule.
+        /// Ranks of the schedule.
         schedule: usize,
-        /// Of the model.
+        /// Ranks of the model.
         model: usize,
     },
 }
 
-/// What becomes of a schedule.
+/// Predicted execution of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// When the last rank is done.
+    /// Time at which the last rank finishes.
     pub time_s: f64,
-    /// When each rank is.
+    /// Time at which each rank finishes.
     pub by_rank_s: Vec<f64>,
-    /// By edge of the model.
+    /// Load by edge of the model.
     pub loads: Vec<Load>,
 }
 
-/// What passes an edge.
+/// Load of an edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// How much.
+    /// Bytes that pass the edge.
     pub bytes: u64,
-    /// The share of what it could carry until the last rank is done.
+    /// Share of the edge's capacity that is used until the last rank finishes.
     pub utilisation: f64,
 }
 
-/// When a step began, and when it was done for its rank.
+/// Beginning and end of a step at its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Period {
-    /// Behind all that it comes after.
+    /// Time after all predecessors.
     pub begin_s: f64,
-    /// When a put's last byte left, or a wait's put was here.
+    /// Time at which a put's last byte left, or a wait's put arrived.
     pub end_s: f64,
 }
 
-/// Predicts.
+/// Predicts the execution of a schedule.
 pub fn simulate(schedule: &Schedule, model: &Model) -> Result<Prediction, CostError> {
     trace(schedule, model).map(|(prediction, _)| prediction)
 }
 
-/// Predicts, and says when each step is under way, by rank.
+/// Predicts the execution, and returns the period of each step, by rank.
 pub fn trace(
     schedule: &Schedule,
     model: &Model,
@@ -89,7 +89,7 @@ pub fn trace(
     Ok((simulation.prediction(), by_rank))
 }
 
-/// A point in time; of two at once the one that was planned first.
+/// A scheduled event; of two simultaneous ones, the one scheduled first comes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Due {
     time_s: f64,
@@ -101,7 +101,7 @@ struct Due {
 enum What {
     /// A step begins.
     Begin(usize),
-    /// A put is at its receiver.
+    /// A put arrives at its receiver.
     Arrive(usize),
 }
 
@@ -120,21 +120,21 @@ impl PartialOrd for Due {
     }
 }
 
-/// What leaves one after another: puts of one rank to another, or what a rank's processor does.
+/// A sequence of transfers: the puts of one rank to another, or the work of a rank's processor.
 #[derive(Debug, Default)]
 struct Queue {
     edges: Vec<usize>,
     delay_s: f64,
     rate: f64,
-    /// Bytes that the first still has to move.
+    /// Bytes that remain of the first transfer.
     left: f64,
-    /// Steps, and their bytes.
+    /// Steps with their bytes.
     steps: VecDeque<(usize, u64)>,
     bytes: u64,
 }
 
 impl Queue {
-    /// Until the first is done.
+    /// Seconds until the first transfer finishes.
     fn seconds(&self) -> f64 {
         self.left / self.rate
     }
@@ -161,18 +161,18 @@ struct Simulation<'s> {
     now_s: f64,
     due: BinaryHeap<Reverse<Due>>,
     planned: u64,
-    /// In bytes a second.
+    /// Capacities in bytes per second.
     capacities: Vec<f64>,
     queues: Vec<Queue>,
-    /// By node of a step that takes time.
+    /// Queue of each node whose step takes time.
     queue_of: Vec<Option<usize>>,
-    /// Those that are not empty.
+    /// Queues that are not empty.
     active: Vec<usize>,
     is_stale: bool,
-    /// When each rank may post again.
+    /// Time at which each rank may post its next put.
     free_s: Vec<f64>,
     done_s: Vec<f64>,
-    /// By node.
+    /// Periods by node.
     periods: Vec<Period>,
 }
 
@@ -227,7 +227,7 @@ impl<'s> Simulation<'s> {
         let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for node in 0..self.graph.len() {
             let from = self.graph.at(node).rank;
-            // A rank's own processor is its peer where it has no other.
+            // A rank's own processor counts as a transfer to itself.
             let (to, edges) = match self.action(node) {
                 Action::Put { to, .. } => {
                     let route = self.model.route(from, to);
@@ -276,7 +276,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// Gives each flow its rate, if another has come or gone.
+    /// Recomputes the rates of all flows, if a flow has begun or ended.
     fn share(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
@@ -292,7 +292,7 @@ impl<'s> Simulation<'s> {
     fn pass(&mut self, next_s: f64) {
         for queue in &self.active {
             let queue = &mut self.queues[*queue];
-            // What takes less than the clock can tell is over at once: else nothing would ever go on.
+            // A flow shorter than the clock's resolution ends at once: otherwise the simulation would never advance.
             let is_over = self.now_s + queue.seconds() <= next_s;
             queue.pass(next_s - self.now_s);
             if is_over {
@@ -363,7 +363,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// A step is done for its rank.
+    /// Finishes a step at its rank.
     fn end(&mut self, node: usize, delay_s: f64) {
         let rank = self.graph.at(node).rank;
         self.done_s[rank] = self.done_s[rank].max(self.now_s);

@@ -1,5 +1,5 @@
-//! Every algorithm, for every number of ranks, sizes that divide and sizes that do not: no race, and in several orders the
-//! right result, each contribution once.
+//! Every algorithm, for every number of ranks, with sizes that divide and sizes that do not: no race, and in several orders
+//! the correct result with each contribution once.
 
 use collectives::algorithms::{Levels, numbering};
 use collectives::execute::{check, execute, execute_without};
@@ -23,7 +23,7 @@ fn prove(collective: &Collective, algorithm: Algorithm, options: &Options) -> Sc
     schedule
 }
 
-/// Who does one step after another, and stands still at each wait, comes to an end, too.
+/// A rank that performs one step after another, and blocks at each wait, finishes, too.
 fn assert_in_order(schedule: &Schedule) {
     let mut strict = schedule.clone();
     for program in &mut strict.programs {
@@ -35,7 +35,7 @@ fn assert_in_order(schedule: &Schedule) {
     graph.order(&strict).unwrap();
 }
 
-/// Sizes: none, fewer than ranks, a multiple, and none of these.
+/// Lengths: zero, fewer than ranks, a multiple of the ranks, and not a multiple.
 fn lens(ranks: usize) -> [usize; 4] {
     [0, ranks.div_ceil(2), 2 * ranks, 2 * ranks + 3]
 }
@@ -163,7 +163,7 @@ fn nobody_leaves_a_barrier_before_all_have_come() {
 
 #[test]
 fn every_run_combines_in_the_same_order() {
-    // Not the same summands alone: which was added to which. So a floating-point sum has the same bits.
+    // The order of additions must match, not only the summands, so that a floating-point sum has the same bits.
     let collective = Collective::AllReduce { ranks: 6, len: 13 };
     for algorithm in offered(&collective, false) {
         let schedule = build(&collective, algorithm, &Options::default()).unwrap();
@@ -179,7 +179,7 @@ fn every_run_combines_in_the_same_order() {
 
 #[test]
 fn a_tile_waits_for_no_other() {
-    // A chain of three: the middle one passes the first tile on although the second has not come.
+    // In a chain of three, the middle rank forwards the first tile before the second has arrived.
     let collective = Collective::Broadcast {
         ranks: 3,
         root: 0,

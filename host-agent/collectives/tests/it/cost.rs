@@ -1,4 +1,4 @@
-//! The cost model against examples worked by hand, and what is chosen.
+//! The cost model and the choice of algorithm, compared with examples computed by hand.
 
 use collectives::algorithms::{Flat, Levels};
 use collectives::cost::bounds::Nics;
@@ -9,11 +9,11 @@ use collectives::machine::Machine;
 use collectives::{Algorithm, Collective, Hierarchy, Options, ReduceOp, build, offered};
 use proptest::prelude::*;
 
-/// 1 GB/s, so a byte takes a nanosecond.
+/// 1 GB/s, so that a byte takes a nanosecond.
 const RATE: u64 = 8_000_000_000;
 const ALPHA_NS: u64 = 1_000;
 const ALPHA: f64 = 1e-6;
-/// Of elements of four bytes.
+/// Seconds per byte; elements have four bytes.
 const BYTE: f64 = 1e-9;
 const BYTES: usize = 4;
 
@@ -95,7 +95,7 @@ fn flat_algorithms_take_what_textbooks_say() {
 
 #[test]
 fn a_chain_of_tiles_is_a_pipeline() {
-    // n − 1 hops of α, the whole once, and one tile more for each hop but the first.
+    // n − 1 hops of α, the whole vector once, and one more tile for each hop but the first.
     let (ranks, len, tiles) = (5, 64_000, 16);
     let chain = Collective::Broadcast {
         ranks,
@@ -113,7 +113,7 @@ fn a_chain_of_tiles_is_a_pipeline() {
 
 #[test]
 fn what_is_shared_is_halved() {
-    // Two ranks send to two others through one edge: an all-to-all between sides, worked by hand.
+    // Two ranks send to two others through one edge: an all-to-all between the two sides, computed by hand.
     let mut model = Model::new(4);
     let middle = model.add_edge("middle", RATE, 0).unwrap();
     let memory = model.add_edge("memory", RATE / 2, 0).unwrap();
@@ -126,14 +126,14 @@ fn what_is_shared_is_halved() {
     counts[1][3] = 3000;
     let exchange = Collective::AllToAll { counts };
     let prediction = predicted(&exchange, Algorithm::Direct, &Options::default(), &model);
-    // 4,000 bytes at half the rate, while the other sends 4,000 too; its 8,000 more alone.
+    // 4,000 bytes at half the rate while the other rank sends 4,000, too; then 8,000 more alone.
     let (first, second) = (8_000.0 * BYTE, 16_000.0 * BYTE);
     for (rank, expected) in [first, second, first, second].into_iter().enumerate() {
         assert_near(prediction.by_rank_s[rank], expected);
     }
     assert_eq!(prediction.loads[0].bytes, 16_000);
     assert_near(prediction.loads[0].utilisation, 1.0);
-    // Rank 0 copies 2,000 bytes at half the rate meanwhile.
+    // Meanwhile, rank 0 copies 2,000 bytes at half the rate.
     assert_eq!(prediction.loads[1].bytes, 2_000);
     assert_near(prediction.loads[1].utilisation, 0.25);
 }
@@ -175,7 +175,7 @@ fn no_route_is_named() {
 
 #[test]
 fn nothing_beats_a_bound() {
-    // Two gigabits a node, so that NICs are what is short.
+    // Two gigabits per second for each node, so that the NICs are the bottleneck.
     let machine = Machine {
         gpus: 4,
         switches: 2,
@@ -385,7 +385,7 @@ fn what_is_chosen_depends_on_sizes_and_edges() {
 
 #[test]
 fn round_robin_numbers_are_faster_where_supernodes_are_far() {
-    // Halving over two supernodes of four whose uplinks are a tenth.
+    // Halving over two supernodes of four ranks, whose uplinks have a tenth of the rate.
     let mut model = Model::new(8);
     let mut ports = Vec::new();
     for rank in 0..8 {
@@ -416,7 +416,8 @@ fn round_robin_numbers_are_faster_where_supernodes_are_far() {
         });
         offer.unwrap().prediction.time_s
     };
-    // n = 320,000 bytes at each: four ranks' n(1 − 4/8), or n(1/4 − 1/8), over an uplink; besides, what stays inside.
+    // n = 320,000 bytes per rank: the traffic of four ranks, n(1 − 4/8) or n(1/4 − 1/8) each, over an uplink, plus the
+    // traffic inside.
     let n = 320_000.0 * BYTE;
     assert_near(
         time(Numbering::Plain),
@@ -453,7 +454,7 @@ fn a_hierarchy_overlaps_its_levels_tile_by_tile() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// What passes an edge is what is sent over it, whatever the order of events; and no edge carries more than it can.
+    /// The bytes on an edge are the bytes sent over it, in any order of events, and no edge exceeds its capacity.
     #[test]
     fn bytes_are_kept(shards in prop::collection::vec(0_usize..5000, 2..9), post_ns in 0_u64..1000) {
         let ranks = shards.len();

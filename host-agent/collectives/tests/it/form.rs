@@ -1,4 +1,4 @@
-//! What a schedule must not be: each rule broken once, in a schedule that is right otherwise.
+//! Malformed schedules: each rule is broken once, in an otherwise correct schedule.
 
 use collectives::execute::{ExecutionError, execute};
 use collectives::graph::{At, FormError, Graph};
@@ -125,7 +125,7 @@ fn form_is_checked() {
 
 #[test]
 fn a_deadlock_names_its_ranks() {
-    // 1 and 2 wait for each other; 0 is done, 3 waits for one of them.
+    // 1 and 2 wait for each other; 0 has finished, 3 waits for one of them.
     let nothing = OUT.part(0, 0);
     let each = |peer| {
         [
@@ -316,7 +316,7 @@ fn what_cannot_be_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(test_support::cases(300)))]
 
-    /// One dependency less may be one that follows from others. Then the verifier lets the schedule pass, and no run goes wrong.
+    /// A removed dependency may follow from others. Then the verifier accepts the schedule, and no run fails.
     #[test]
     fn what_is_verified_never_goes_wrong(
         which in 0_usize..4,
@@ -347,7 +347,7 @@ proptest! {
 
 #[test]
 fn a_missing_dependency_is_a_race() {
-    // Each dependency of a ring's all-reduce but those that follow from others.
+    // Each dependency of a ring all-reduce, except for those that follow from others.
     let collective = Collective::AllReduce { ranks: 4, len: 8 };
     let schedule = build(&collective, Algorithm::Ring, &Options::default()).unwrap();
     let (mut removed, mut raced) = (0, 0);
@@ -364,7 +364,7 @@ fn a_missing_dependency_is_a_race() {
     assert_eq!(raced, removed, "none is there for nothing");
 }
 
-/// The executor is an oracle of its own: what races goes wrong in some run.
+/// The executor is an independent oracle: a schedule with a race fails in some run.
 #[test]
 fn races_go_wrong_for_some_seed() {
     let collective = Collective::AllReduce { ranks: 4, len: 8 };

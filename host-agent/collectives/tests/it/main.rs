@@ -1,4 +1,4 @@
-//! Tests from outside.
+//! Tests of the public interface.
 
 mod correct;
 mod cost;

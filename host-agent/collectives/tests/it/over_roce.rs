@@ -1,5 +1,5 @@
-//! Schedules carried out for real: bytes in registered memory, puts as WRITEs with immediate over `roce`'s reliable connections,
-//! frames that are lost and overtake each other, in virtual time.
+//! Execution of schedules with real bytes in registered memory: puts are WRITEs with immediate over `roce`'s reliable
+//! connections, with lost and reordered frames, in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use roce::{
 
 const ELEMENT: usize = 4;
 const QUEUE: usize = 1024;
-/// One frame in so many is lost.
+/// One of this many frames is lost.
 const LOSS: u64 = 20;
 
 fn address(rank: usize) -> Address {
@@ -97,7 +97,7 @@ impl<'s> Rank<'s> {
             .unwrap();
     }
 
-    /// Begins all that can begin.
+    /// Begins all steps that can begin.
     fn work(&mut self, remotes: &[(Key, [usize; 3])]) {
         while let Some((step, action)) = self.progress.next_step() {
             match action {
@@ -208,7 +208,7 @@ fn connect<'s>(schedule: &'s Schedule) -> Vec<Rank<'s>> {
     ranks
 }
 
-/// Runs to the end: how many frames were lost.
+/// Runs the ranks to the end, and returns the number of lost frames.
 fn run(ranks: &mut [Rank<'_>], seed: u64) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let remotes: Vec<(Key, [usize; 3])> = ranks.iter().map(|rank| (rank.key, rank.lens)).collect();
@@ -231,7 +231,7 @@ fn run(ranks: &mut [Rank<'_>], seed: u64) -> u64 {
                 }
             }
         }
-        // Half of them arrive, some before others.
+        // Half of the frames arrive, possibly out of order.
         for _ in 0..under_way.len().div_ceil(2) {
             let frame = under_way.remove(random.next_u64() as usize % under_way.len().min(4));
             let to = usize::from(frame[33]) - 1;

@@ -1,5 +1,5 @@
-//! NICs that GPUs share: what is found against all ways to bind queue pairs, against the flow simulator, and at which number of
-//! NICs it breaks.
+//! Shared NICs: the best binding found, compared with all bindings and with the flow simulator, and the number of NICs at
+//! which it saturates.
 
 use collectives::algorithms::{Flat, Levels};
 use collectives::cost::ModelError;
@@ -19,7 +19,7 @@ fn bound(machine: &Machine, nodes: usize, traffic: Traffic, fan_out: FanOut) -> 
     bind(machine, nodes, traffic, fan_out, 64).unwrap()
 }
 
-/// All ways to give `left` queue pairs to cells.
+/// All distributions of `left` queue pairs over the cells.
 fn all_ways(cells: usize, left: usize, each: &mut impl FnMut(&[usize])) {
     fn fill(ways: &mut Vec<usize>, cells: usize, left: usize, each: &mut impl FnMut(&[usize])) {
         if cells == 1 {
@@ -102,7 +102,7 @@ fn assert_row(found: [(f64, EdgeKind); 4], expected: [(f64, EdgeKind); 4]) {
     }
 }
 
-/// The published result: as many GPUs with 2 NICs instead of 8 use these as well. It holds down to one NIC.
+/// The published result: GPUs with 2 NICs instead of 8 use these equally well. It holds down to one NIC.
 #[test]
 fn eight_nics_become_two_at_the_same_utilisation() {
     use EdgeKind::Nic;
@@ -111,7 +111,7 @@ fn eight_nics_become_two_at_the_same_utilisation() {
     assert_row(row(Machine::nvlink, 16, EXCHANGE), all);
 }
 
-/// Of few nodes, eight NICs bring more than NVLink hands on: (N − 1)·g·m/(c·B) < ((N − 1)·(g − 1) + (g − 1))·m/V.
+/// With few nodes, eight NICs deliver more than NVLink forwards: (N − 1)·g·m/(c·B) < ((N − 1)·(g − 1) + (g − 1))·m/V.
 #[test]
 fn eight_nics_of_few_nodes_wait_for_nvlink() {
     use EdgeKind::{Nic, NvLink};
@@ -127,7 +127,8 @@ fn eight_nics_of_few_nodes_wait_for_nvlink() {
     );
 }
 
-/// The same 3.2 Tb/s of a node in fewer NICs: at four a NIC brings more than its slot takes; with slots twice as fast, at two.
+/// The same 3.2 Tb/s of a node in fewer NICs: with four, a NIC delivers more than its slot carries; with slots twice as fast,
+/// with two.
 #[test]
 fn fewer_and_faster_nics_break_at_their_slots() {
     use EdgeKind::{Nic, NicSlot};
@@ -156,7 +157,7 @@ fn fewer_and_faster_nics_break_at_their_slots() {
     assert_row(row(faster, 16, GATHER), slots);
 }
 
-/// Without NVLink each shard passes every GPU's slot: more than one NIC is not filled.
+/// Without NVLink each shard passes every GPU's slot, so that at most one NIC is filled.
 #[test]
 fn without_nvlink_slots_are_full() {
     use EdgeKind::{GpuSlot, Nic, Uplink};
@@ -171,7 +172,7 @@ fn without_nvlink_slots_are_full() {
     assert_row(row(Machine::pcie, 16, EXCHANGE), exchange);
 }
 
-/// A fabric that gives each node 600 Gb/s is what is full while two NICs or more bring 800 at least.
+/// A fabric of 600 Gb/s per node is the bottleneck as long as two or more NICs deliver at least 800.
 #[test]
 fn a_narrow_fabric_is_full_first() {
     use EdgeKind::{Fabric, Nic};
@@ -189,7 +190,7 @@ fn a_narrow_fabric_is_full_first() {
     assert_row(row(narrow, 16, EXCHANGE), used);
 }
 
-/// A queue pair is whole: with fewer than NICs some have nothing to do, and three NICs share eight as 3, 3, 2.
+/// Queue pairs are indivisible: with fewer than NICs some NICs are idle, and three NICs share eight as 3, 3, 2.
 #[test]
 fn whole_queue_pairs_leave_gaps() {
     let used = |nics, queue_pairs| {
@@ -212,7 +213,7 @@ fn whole_queue_pairs_leave_gaps() {
     }
 }
 
-/// How narrow NVLink may become until each number of NICs breaks: fewer NICs need less of it.
+/// The NVLink rate at which each number of NICs saturates: fewer NICs need less of it.
 #[test]
 fn narrower_nvlink_breaks_many_nics_first() {
     let breaks = |nics: usize| {
@@ -260,7 +261,7 @@ fn what_is_no_machine_is_refused() {
     }
 }
 
-/// A hierarchical all-gather in tiles, as flows over every edge: the share of the NICs' rate that it uses.
+/// A hierarchical all-gather in tiles, as flows over every edge: its time, and the share of the NICs' rate that it uses.
 fn simulated(machine: &Machine, nodes: usize, part: usize, levels: Levels) -> (f64, f64) {
     let model = machine.cluster(nodes).unwrap();
     let gather = Collective::all_gather(nodes * machine.gpus, part);
@@ -299,8 +300,8 @@ fn the_flow_simulator_says_the_same() {
     );
 }
 
-/// θ is never beaten by a schedule. With NVLink it is reached; without, our rings give those that receive from NICs as much to
-/// pass on as others, which trees need not.
+/// No schedule takes less than θ. With NVLink, θ is reached; without, our rings make the GPUs that receive from NICs forward
+/// as much as the others, which trees need not.
 #[test]
 fn no_schedule_is_faster_than_the_fullest_edge() {
     let both = [Flat::Ring, Flat::Direct];
@@ -319,7 +320,7 @@ fn no_schedule_is_faster_than_the_fullest_edge() {
     assert!(pcie.iter().all(|each| *each > 0.7), "{pcie:?}");
 }
 
-/// Two hosts of eight ranks, NICs of 50 Mb/s, one memory: as in namespaces.
+/// Two hosts of eight ranks each, NICs of 50 Mb/s, one memory: as in network namespaces.
 #[test]
 fn ranks_of_one_host_share_its_nics() {
     for nics in COUNTS {
@@ -335,7 +336,7 @@ fn ranks_of_one_host_share_its_nics() {
     }
 }
 
-/// All-to-all has nothing to leave out: through the rails or by uplinks, NICs are what is full.
+/// An all-to-all cannot omit any traffic: by rails or by uplinks, the NICs are the bottleneck.
 #[test]
 fn an_all_to_all_uses_shared_nics_as_well() {
     let used = COUNTS.map(|nics| {

@@ -1,4 +1,4 @@
-//! Bytes and steps as textbooks have them (Thakur, Rabenseifner and Gropp, IJHPCA 2005; Chan et al., 2007).
+//! Bytes and steps compared with textbooks (Thakur, Rabenseifner and Gropp, IJHPCA 2005; Chan et al., 2007).
 
 use collectives::algorithms::numbering;
 use collectives::graph::Graph;
@@ -18,7 +18,7 @@ fn log2_up(n: usize) -> usize {
     n.next_power_of_two().ilog2() as usize
 }
 
-/// Steps, bytes that each rank sends, and messages of each.
+/// Asserts the steps, the bytes that each rank sends, and the messages of each rank.
 fn assert_costs(schedule: &Schedule, steps: usize, bytes: usize, messages: usize) {
     let n = schedule.ranks();
     assert_eq!(rounds(schedule), steps, "steps of {n}");
@@ -84,7 +84,7 @@ fn halving_and_doubling_of_other_numbers() {
             Algorithm::HalvingDoubling,
         );
         assert_eq!(rounds(&schedule), 2 * log2 + 2, "steps of {n}");
-        // Those beyond the core send all once; their partners do, too, and what the core sends.
+        // The ranks beyond the core send all their values once; so do their partners, in addition to the core's traffic.
         let (all, share) = (len * BYTES, 2 * (core - 1) * 6 * BYTES);
         for (rank, sent) in schedule.sent_bytes().into_iter().enumerate() {
             let expected = match rank {
@@ -97,8 +97,8 @@ fn halving_and_doubling_of_other_numbers() {
     }
 }
 
-/// Trees of a number that is no power of two: a rank that sends two messages in different steps may send both at once here, so
-/// fewer follow each other.
+/// Asserts the steps of trees whose size is not a power of two: a rank that sends two messages in different steps may send
+/// both at once here, so the chain of messages is shorter.
 fn assert_steps(schedule: &Schedule, steps: usize) {
     let n = schedule.ranks();
     let mut received = vec![0; n];
@@ -144,8 +144,8 @@ fn trees_and_chains() {
     }
 }
 
-/// swCaffe: of p ranks in supernodes of q, those of one supernode send others n(1 − q/p) bytes each while halving; numbered
-/// round-robin, n(1/q − 1/p).
+/// swCaffe: with p ranks in supernodes of q, the ranks of one supernode send n(1 − q/p) bytes each to others while halving;
+/// with round-robin numbering, n(1/q − 1/p).
 #[test]
 fn round_robin_numbering_sends_less_across_supernodes() {
     for (p, q) in [(8, 2), (8, 4), (16, 4), (16, 2), (64, 16)] {
@@ -177,7 +177,7 @@ fn round_robin_numbering_sends_less_across_supernodes() {
     }
 }
 
-/// All-gather: each remote shard enters a node once. All-to-all: nothing can be left out.
+/// All-gather: each remote shard enters a node once. All-to-all: no traffic can be omitted.
 #[test]
 fn a_remote_shard_enters_a_node_once() {
     let (count, g, shard) = (3, 4, 5);
@@ -206,7 +206,7 @@ fn a_remote_shard_enters_a_node_once() {
         let all = (g * g * (count - 1) * shard * BYTES) as u64;
         assert_eq!(schedule.crossing_bytes(&nodes.nodes), vec![all; count]);
     }
-    // Across, the rails' messages hold what all members send.
+    // The rails' messages across nodes contain the data of all members.
     let levels = collectives::algorithms::Levels {
         inside: collectives::algorithms::Flat::Direct,
         across: collectives::algorithms::Flat::Direct,
@@ -220,7 +220,7 @@ fn a_remote_shard_enters_a_node_once() {
     );
 }
 
-/// Scratch of any rank, in vectors.
+/// Maximum scratch of a rank, in vectors.
 #[test]
 fn scratch_is_bounded() {
     for n in 1..=17 {

@@ -1,46 +1,47 @@
-//! Which lanes have something to send, and which of them is next.
+//! Lanes that have something to send, and the choice of the next one.
 //!
-//! What is sent again comes first. Of first transmissions the lowest item is next, so that a lane that losses have held up catches
-//! up with the others, and the window counts those alone: who waits for others' values is sent nothing, but has its place.
+//! Retransmissions come first. Among first transmissions the lowest item comes first, so that a lane that losses have held up
+//! catches up with the others. The window limits first transmissions alone: a lane that waits for other ranks' values sends
+//! nothing, but counts as in flight.
 //!
-//! Windows of ranks need not agree, and a window that shrinks may be full of items that others have not sent. Could each rank's be
-//! full of what the others have not sent, none would ever complete. So the lowest item passes whatever the window is, if nothing
-//! below it is under way: of the lowest item that is not complete, all that is below it is answered in the end, at every rank; then
-//! every rank sends it.
+//! Windows of ranks need not agree, and a shrinking window may be full of items that other ranks have not sent. If that held for
+//! each rank, no item would ever complete. So the lowest item passes regardless of the window if no lower item is in flight:
+//! everything below the lowest incomplete item is answered in the end at every rank, and then every rank sends that item. every
+//! rank sends it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A lane's item, and the lane.
+/// A lane's item, then the lane.
 type Entry = Reverse<(u64, u16)>;
 
-/// What a queue gives.
+/// Entry that the queue returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
-    /// The lane.
+    /// Index of the lane.
     pub slot: usize,
-    /// The item that it was at when it was queued. If it is at another now, the entry is of no use any more.
+    /// The lane's item when it was queued. If the lane has moved on, the entry is void.
     pub item: u64,
-    /// Whether that was to be sent for the first time.
+    /// Whether this is the item's first transmission.
     pub is_first: bool,
 }
 
-/// Lanes that have something to send.
+/// Queue of the lanes that have something to send.
 #[derive(Debug, Clone)]
 pub struct SendQueue {
     again: BinaryHeap<Entry>,
     first: BinaryHeap<Entry>,
-    /// No item below is under way.
+    /// No item below this one is in flight.
     lowest: u64,
-    /// How often the window was too small for what there was.
+    /// Number of times that the window was too small for a waiting item.
     refused: u64,
 }
 
 impl SendQueue {
-    /// An empty one, with room for so many lanes.
+    /// An empty queue with capacity for `lanes` lanes.
     pub fn new(lanes: usize) -> Self {
         Self {
-            // An entry whose item is answered meanwhile stays until it is at the front, which is soon, as it is of the lowest.
+            // An answered item's entry stays until it reaches the front, which is soon, since it is among the lowest.
             again: BinaryHeap::with_capacity(2 * lanes),
             first: BinaryHeap::with_capacity(2 * lanes),
             lowest: 0,
@@ -48,29 +49,29 @@ impl SendQueue {
         }
     }
 
-    /// A lane's item is to be sent.
+    /// Queues the first transmission of a lane's item.
     pub fn push_first(&mut self, slot: usize, item: u64) {
         self.first.push(Reverse((item, slot as u16)));
     }
 
-    /// It is to be sent, or asked for, again.
+    /// Queues a retransmission or a probe of a lane's item.
     pub fn push_again(&mut self, slot: usize, item: u64) {
         self.again.push(Reverse((item, slot as u16)));
     }
 
-    /// Nothing is sent any more.
+    /// Discards all entries.
     pub fn clear(&mut self) {
         self.again.clear();
         self.first.clear();
     }
 
-    /// How often there was more to send than the window has room for.
+    /// Number of times that more was waiting than the window allowed.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Which lane is next. `has_room` is whether the window takes one more, `is_under_way` whether an item was sent and is not
-    /// answered.
+    /// Returns the next entry. `has_room`: the window allows one more item in flight. `is_under_way`: whether an item was
+    /// sent and has no answer yet.
     pub fn pop(&mut self, has_room: bool, is_under_way: impl Fn(u64) -> bool) -> Option<Next> {
         if let Some(Reverse((item, slot))) = self.again.pop() {
             return Some(Next {
@@ -131,13 +132,13 @@ mod tests {
             queue.push_first(item as usize % 8, item);
         }
         queue.push_again(3, 11);
-        // 7 is under way, so 5 and 6 are the lowest, one after the other; 12 is not.
+        // 7 is in flight, so 5 and then 6 are the lowest items and pass; 12 does not.
         let expected = [(11, false), (5, true), (6, true)];
         assert_eq!(items(&mut queue, false, &[7, 11]), expected);
         assert_eq!(queue.refused(), 1);
         assert_eq!(items(&mut queue, false, &[11]), []);
         assert_eq!(items(&mut queue, false, &[]), [(12, true)]);
-        // A lane that was held up comes to an item below.
+        // A lane that was held up returns to a lower item.
         queue.push_first(2, 10);
         assert_eq!(items(&mut queue, false, &[12]), [(10, true)]);
         queue.push_first(3, 11);

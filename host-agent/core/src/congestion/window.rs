@@ -1,53 +1,53 @@
-//! The congestion window: so many chunks may be under way.
+//! The congestion window: the maximum number of chunks in flight.
 //!
-//! Three things tell that it is too large, once a round, which is the time in which a window is sent and answered:
+//! Three signals show that it is too large. They are evaluated once per round, the time in which one window is sent and answered:
 //!
-//! - *marks*: a queue on the way was long when it took the frame. The window shrinks by half of the share of marked answers, smoothed
-//!   (DCTCP, RFC 8257).
-//! - *delay*: even the fastest answer of the round was later than the fastest of all by more than a target (Swift, LEDBAT). A sum
-//!   waits for the slowest rank as well; who is ahead of the others by more than the target loses nothing if it sends less at once.
-//! - *loss* that is more than links have that are not congested, as a policer's is that marks nothing. What is lost at random
-//!   does not become less by sending less, so less than that is no sign.
+//! - *marks*: a queue on the path was long when the frame passed it. The window shrinks by half of the smoothed share of
+//!   marked answers (DCTCP, RFC 8257).
+//! - *delay*: even the fastest answer of the round exceeded the fastest of all by more than a target (Swift, LEDBAT). A sum
+//!   also waits for the slowest rank; a rank that is ahead by more than the target loses nothing if it sends less at once.
+//! - *loss* above the rate of uncongested links, as a policer causes that does not mark. Random loss does not decrease when a
+//!   rank sends less, so a lower rate is no signal.
 
-/// An epoch of the fastest round trip lasts so long: a way that has become longer is no congestion for ever.
+/// Length of an epoch of the fastest round trip: after it, a longer path no longer counts as congestion.
 const EPOCH_NS: u64 = 10_000_000_000;
-/// How much longer than the fastest round trip the fastest one of a round may take.
+/// Allowed excess of a round's fastest round trip over the fastest of all.
 const TARGET_NS: u64 = 1_000_000;
-/// Chunks that it begins with.
+/// Initial window in chunks.
 const INITIAL: u32 = 32;
-/// Fewer are not under way by marks: of fewer, a loss is found out by a timeout.
+/// Lower bound of a window that marks shrink: below it, only a timeout detects a loss.
 const MARK_FLOOR: u32 = 4;
-/// Fewer are not under way by losses: behind the lost ones there have to be others by which they are found out.
+/// Lower bound of a window that losses shrink: later chunks must be in flight to detect a loss.
 const LOSS_FLOOR: u32 = 16;
-/// Fewer are not under way by delay: where processors are few a process waits for its turn, and then has to have something to do.
+/// Lower bound of a window that delay shrinks: on few cores a process waits for its turn, and must then have chunks to process.
 const DELAY_FLOOR: u32 = 32;
-/// How fast the share of marked answers is followed (RFC 8257: g).
+/// Gain of the smoothed share of marked answers (RFC 8257: g).
 const GAIN: f64 = 1.0 / 16.0;
-/// How much of the excess delay is answered at once, and the least that is left (Swift: β, max_mdf).
+/// Share of the excess delay that one round corrects, and the smallest factor applied to the window (Swift: β, max_mdf).
 const BETA: f64 = 0.8;
 const LEAST_LEFT: f64 = 0.5;
-/// Share of a round's chunks that may be lost, smoothed, and what is left of a window of which more is.
+/// Smoothed share of lost chunks in a round that is tolerated, and the factor for the window above it.
 const TOLERATED_LOSS: f64 = 0.25;
 const LEFT_AFTER_LOSS: f64 = 0.7;
-/// After so many rounds without a sign it grows by a share of itself (TIMELY: hyperactive increase).
+/// Number of rounds without a signal after which the window grows by a share of itself (TIMELY: hyperactive increase).
 const CALM_ROUNDS: u32 = 5;
 const CALM_GROWTH: f64 = 1.0 / 8.0;
 
-/// An answer.
+/// An answered chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
-    /// The position of a transmission of the chunk among all.
+    /// Order number of one of the chunk's transmissions, counted over all lanes.
     pub order: u64,
-    /// How long it took, if that is known.
+    /// Round trip, if it is known.
     pub rtt_ns: Option<u64>,
-    /// Whether a queue has marked it.
+    /// Whether a queue marked the answer.
     pub mark: super::Mark,
 }
 
-/// What a round has told.
+/// Counters of one round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
-    /// It ends with the answer to what is sent at this position, or later.
+    /// The round ends with the answer to a transmission with this order number or a later one.
     ends_at: u64,
     answers: u32,
     marks: u32,
@@ -56,33 +56,33 @@ struct Round {
     refused: u64,
 }
 
-/// What has shrunk the window, and how far.
+/// Congestion marks and their effect on the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {
-    /// Answers that a queue has marked.
+    /// Number of answers that a queue marked.
     pub marks: u64,
-    /// Chunks that may be under way now.
+    /// Current window in chunks.
     pub window: u32,
-    /// The fewest that it was, since the beginning.
+    /// Smallest window since the start, in chunks.
     pub least_window: u32,
 }
 
-/// A window of a rank or a worker.
+/// Congestion window of a rank or a worker.
 #[derive(Debug, Clone)]
 pub struct CongestionWindow {
     ceiling: f64,
     mark_floor: u32,
-    /// Nothing that is told changes it.
+    /// Whether signals leave the window unchanged.
     is_fixed: bool,
     chunks: f64,
     least: f64,
-    /// It doubles each round until something tells that it is too large.
+    /// Whether the window still doubles each round, until the first signal.
     is_starting: bool,
     calm_rounds: u32,
-    /// Share of answers that were marked, and of chunks that were lost; smoothed.
+    /// Smoothed shares of answers that were marked and of chunks that were lost.
     marked: f64,
     lost: f64,
-    /// The fastest round trip of this epoch, of the one before, and when this one began.
+    /// Fastest round trips of this epoch and of the previous one, and the time at which this epoch began.
     fastest_ns: [u64; 2],
     epoch_ns: u64,
     round: Round,
@@ -90,7 +90,7 @@ pub struct CongestionWindow {
 }
 
 impl CongestionWindow {
-    /// One that never has more than so many chunks.
+    /// A window of at most `ceiling` chunks.
     pub fn new(ceiling: u32) -> Self {
         let chunks = f64::from(ceiling.min(INITIAL));
         Self {
@@ -110,7 +110,7 @@ impl CongestionWindow {
         }
     }
 
-    /// One that marks make as small as one chunk: where all workers send to one server, a queue there has each one's window.
+    /// A window that marks can shrink to one chunk: if all workers send to one server, its queue holds the window of each.
     pub fn to_one_server(ceiling: u32) -> Self {
         Self {
             mark_floor: 1,
@@ -118,18 +118,18 @@ impl CongestionWindow {
         }
     }
 
-    /// It has all its chunks from now on, whatever queues say: for comparison.
+    /// Fixes the window at its ceiling, whatever the signals: for comparison.
     pub fn fix(&mut self) {
         self.is_fixed = true;
         self.chunks = self.ceiling;
     }
 
-    /// So many chunks may be under way.
+    /// Current window in chunks.
     pub fn chunks(&self) -> usize {
         self.chunks as usize
     }
 
-    /// What it has come to.
+    /// Marks so far, and the window.
     pub fn signals(&self) -> Signals {
         Signals {
             marks: self.marks,
@@ -138,12 +138,12 @@ impl CongestionWindow {
         }
     }
 
-    /// A frame of one's own, or its answer, was lost.
+    /// Records the loss of a frame that was sent, or of its answer.
     pub fn lost(&mut self) {
         self.round.losses += 1;
     }
 
-    /// What was under way has timed out, so nothing is known of the way: it begins anew, with the least.
+    /// Restarts with the smallest window after a timeout of the chunks in flight, when nothing is known about the path.
     pub fn timed_out(&mut self) {
         if self.is_fixed {
             return;
@@ -154,7 +154,7 @@ impl CongestionWindow {
         self.calm_rounds = 0;
     }
 
-    /// A chunk is answered. `next_order` is the position of the next transmission, `refused` how often the window was too small.
+    /// Records an answered chunk. `next_order`: order of the next transmission; `refused`: times that the window was too small.
     pub fn answered(&mut self, now_ns: u64, answer: Answered, next_order: u64, refused: u64) {
         let is_marked = answer.mark == super::Mark::Congested;
         self.marks += u64::from(is_marked);
@@ -196,7 +196,7 @@ impl CongestionWindow {
         } else if self.lost > TOLERATED_LOSS {
             (LEFT_AFTER_LOSS, LOSS_FLOOR)
         } else {
-            // A window that nobody has filled says nothing of a larger one.
+            // A window that was never full gives no evidence for a larger one.
             if refused > self.round.refused {
                 self.grow();
             }
@@ -219,7 +219,7 @@ impl CongestionWindow {
         self.chunks = (self.chunks + by).min(self.ceiling);
     }
 
-    /// How much longer than the fastest round trip of all that of the round took; 0 if no answer tells.
+    /// Excess of the round's fastest round trip over the fastest of all; 0 if no answer gives a sample.
     fn queued_ns(&mut self, now_ns: u64) -> u64 {
         let Some(fastest_ns) = self.round.fastest_ns else {
             return 0;
@@ -242,7 +242,7 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    /// Someone who always has something to send.
+    /// A sender that always has something to send.
     struct Flow {
         window: CongestionWindow,
         in_flight: usize,
@@ -251,20 +251,20 @@ mod tests {
         answered: u64,
     }
 
-    /// A queue that all share.
+    /// A queue that all flows share.
     struct Link {
-        /// A chunk takes so long.
+        /// Time to transmit one chunk.
         serial_ns: u64,
         delay_ns: u64,
-        /// As chunks.
+        /// Queue length in chunks above which the link marks.
         marks_above: usize,
         holds: usize,
     }
 
     impl Link {
-        /// Runs flows for so many chunks in all, and gives the longest queue of the second half.
+        /// Runs the flows until `chunks` chunks have passed, and returns the longest queue of the second half.
         fn run(&self, flows: &mut [Flow], chunks: u64) -> usize {
-            // Flow, order, when it was sent, and its mark.
+            // Flow, order, time of transmission, mark.
             let mut queue: VecDeque<(usize, u64, u64, Mark)> = VecDeque::new();
             let mut back: VecDeque<(u64, usize, u64, u64, Mark)> = VecDeque::new();
             let mut longest = 0;
@@ -309,7 +309,7 @@ mod tests {
     }
 
     impl Link {
-        /// What an earlier run has left under way is forgotten.
+        /// Runs the flows without the chunks that an earlier run left in flight.
         fn run_from_idle(&self, flows: &mut [Flow], chunks: u64) -> usize {
             for flow in &mut *flows {
                 flow.in_flight = 0;
@@ -330,7 +330,7 @@ mod tests {
         std::iter::repeat_with(flow).take(count).collect()
     }
 
-    /// Jain's index: 1 if all have the same.
+    /// Jain's fairness index: 1 if all flows have an equal share.
     fn fairness(flows: &[Flow]) -> f64 {
         let shares = || flows.iter().map(|flow| flow.answered as f64);
         let sum: f64 = shares().sum();
@@ -346,7 +346,7 @@ mod tests {
             holds: 4096,
         };
         let mut jobs = flows(16);
-        // One has the link for itself at first.
+        // One job has the link to itself at first.
         link.run(&mut jobs[..1], 20_000);
         let longest = link.run_from_idle(&mut jobs, 400_000);
         let fairness = fairness(&jobs);
@@ -357,7 +357,7 @@ mod tests {
         assert!(longest < 512, "{longest}");
     }
 
-    /// A queue that marks nothing is told by its delay, and is as short as the target.
+    /// Delay reveals a queue that does not mark, and keeps it as short as the target.
     #[test]
     fn a_long_queue_that_marks_nothing_is_noticed() {
         let link = Link {
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(signals.marks, 0);
     }
 
-    /// Answers with so many losses for each.
+    /// The window after 100,000 answers, each with `share` losses.
     fn after_losses(share: f64) -> Signals {
         let mut window = CongestionWindow::new(256);
         let mut owed = 0.0;

@@ -1,13 +1,13 @@
-//! A chunk's values into a frame, and a frame's sums into values: bit for bit the reference's.
+//! Conversion of a chunk's values to a frame and of a frame's sums to values, bit for bit as the reference does.
 
 use super::float::Float;
 use super::rounding::Draws;
 use super::{Exponent, limit, to_integers, wide};
 
-/// So many values are widened at a time.
+/// Number of values that are widened at a time.
 const WIDENED: usize = 128;
 
-/// The exponent of a block; `None` if it holds NaN or infinity.
+/// The exponent of a block; `None` if it has NaN or infinity.
 pub fn exponent<T: Float>(values: &[T]) -> Option<Exponent> {
     let mut largest = 0;
     through_binary32(values, |_, wide| {
@@ -16,8 +16,8 @@ pub fn exponent<T: Float>(values: &[T]) -> Option<Exponent> {
     Exponent::of_magnitude(largest)
 }
 
-/// Writes quantised values into a frame, as big-endian words. The block's exponent must be at most `exponent`; without draws
-/// values are rounded to the nearest.
+/// Writes quantised values into a frame, as big-endian words. The block's own exponent must be at most `exponent`; without
+/// `draws`, values are rounded to the nearest integer.
 pub fn encode<T: Float>(
     values: &[T],
     exponent: Exponent,
@@ -35,8 +35,8 @@ pub fn encode<T: Float>(
     });
 }
 
-/// Reads sums from a frame's big-endian words, divides them, and rounds them once to binary32, then to their type. Gives the
-/// largest magnitude of an integer.
+/// Reads sums from a frame's big-endian words, divides them by `divisor`, and rounds once to binary32, then to the element
+/// type. Returns the largest magnitude of the integers.
 pub fn decode<T: Float>(
     words: &[u8],
     exponent: Exponent,
@@ -44,7 +44,7 @@ pub fn decode<T: Float>(
     divisor: u16,
     values: &mut [T],
 ) -> u32 {
-    // Σq · (2^e / (L · divisor)): the divisor costs no rounding of its own.
+    // Σq · (2^e / (L · divisor)): the divisor adds no rounding of its own.
     let factor = exponent.scale() / (f64::from(limit(workers)) * f64::from(divisor));
     if let Some(values) = T::as_binary32_mut(values) {
         return wide::decode(words, factor, values);
@@ -59,7 +59,7 @@ pub fn decode<T: Float>(
     largest
 }
 
-/// Calls with each part of the values and the index of its first.
+/// Calls `call` for each part of the values, with the index of its first value.
 pub(super) fn through_binary32<T: Float>(values: &[T], mut call: impl FnMut(usize, &[f32])) {
     if let Some(values) = T::as_binary32(values) {
         return call(0, values);
@@ -86,20 +86,20 @@ mod tests {
         const EDGES: &[f32] = &[0.0, f32::MIN_POSITIVE, f32::from_bits(1), 1.0, f32::MAX];
         prop_oneof![
             4 => any::<u32>().prop_map(f32::from_bits),
-            // Of a like size, as gradients are.
+            // Values of similar magnitude, as gradients are.
             4 => (-1.0..1.0_f32, -6..6_i32).prop_map(|(unit, e)| unit * 2_f32.powi(e)),
-            // Below the smallest exponent.
+            // Subnormal: below the smallest exponent.
             1 => (0..0x80_0000_u32).prop_map(f32::from_bits),
             1 => prop::sample::select(EDGES),
         ]
         .prop_filter("finite", |value| value.is_finite())
     }
 
-    /// What ranks send, summed, as words again; and the exponent.
+    /// The words of a frame with the sum over all ranks' blocks, and the exponent used.
     fn summed<T: Float>(blocks: &[Vec<T>], spare: u8, rounding: Rounding) -> (Vec<u8>, Exponent) {
         let own = blocks.iter().map(|block| exponent(block).expect("finite"));
         let wanted = own.max().unwrap();
-        // A guess may be above what is wanted.
+        // A guessed exponent may be above the one that the ranks want.
         let used = match wanted {
             Exponent::ZERO => wanted,
             wanted => Exponent::from_bits(wanted.bits().saturating_add(spare)),
@@ -119,7 +119,7 @@ mod tests {
         (sums.into_iter().flat_map(i32::to_be_bytes).collect(), used)
     }
 
-    /// The sum, or the mean, of a type is no farther from the exact one than the bound; and the bound is no invention.
+    /// Checks that each sum or mean is within the bound of the exact result, and that the bound is finite where it should be.
     fn holds<T: Float + Into<f64>>(
         blocks: &[Vec<T>],
         zero: T,
@@ -160,7 +160,7 @@ mod tests {
         ]
     }
 
-    /// Blocks of ranks, equally long.
+    /// Blocks of equal length, one per rank.
     fn blocks() -> impl Strategy<Value = Vec<Vec<f32>>> {
         (1..=70_usize, 1..300_usize).prop_flat_map(|(ranks, length)| {
             prop::collection::vec(prop::collection::vec(finite(), length), ranks)
@@ -206,7 +206,7 @@ mod tests {
             holds(&brains, bf16::ZERO, spare, average, rounding)?;
         }
 
-        /// Parts of a block are rounded as the whole is, for types that are widened in parts.
+        /// For widened types, the parts of a block draw the same bits as the whole block does.
         #[test]
         fn draws_go_by_the_index_in_the_chunk(length in 1..400_usize, seed: u64) {
             let values: Vec<f32> = (0..length).map(|index| (index as f32).sin()).map(|value| bf16::from_f32(value).to_f32()).collect();
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The bound is nearly reached: by the rounding of the result, and by that of the ranks where an exponent is far too large.
+    /// Errors come close to the bound: by rounding of the result, and by rounding of the ranks if the exponent is far too large.
     #[test]
     fn the_bound_is_close() {
         let reached = |blocks: &[Vec<f32>], spare, rounding| {
@@ -238,7 +238,7 @@ mod tests {
         let tie = [vec![1.0], vec![2_f32.powi(-24)]];
         let by_result = reached(&tie, 0, Rounding::Nearest);
         assert!(0.95 < by_result && by_result <= 1.0, "{by_result}");
-        // 2^28 times what is wanted: nothing is left but zeros.
+        // 2^28 times the exponent that is needed: only zeros remain.
         let below = vec![vec![0.99 * 2_f32.powi(-1); 8]; 16];
         let by_ranks = reached(&below, 28, Rounding::Nearest);
         assert!(0.95 < by_ranks && by_ranks <= 1.0, "{by_ranks}");
@@ -247,7 +247,7 @@ mod tests {
         assert!(0.95 < by_chance && by_chance <= 1.0, "{by_chance}");
     }
 
-    /// A mean is finite where the sum is not.
+    /// A mean is finite even if the sum is not.
     #[test]
     fn a_mean_needs_no_sum_of_its_type() {
         let blocks = vec![vec![f16::MAX; 3]; 4];

@@ -1,15 +1,15 @@
-//! What a sum may be off by.
+//! Error bounds of sums.
 
 use super::float::Float;
 use super::rounding::Rounding;
 use super::{Exponent, step};
 
-/// What binary64's own rounding adds, of the whole: a rank's product is off by 2^−22 steps at most, and the sum by 2^−21. Of
-/// n halves of a step this share is more.
+/// Factor for the rounding of binary64 itself: a rank's product is off by at most 2^−22 steps, the sum by 2^−21. This share
+/// of n half steps is more.
 const OWN_ROUNDING: f64 = 1.0 + 1.0 / (1 << 19) as f64;
 
-/// The most that any element of a chunk is off by, if `largest` is the largest magnitude of its integers' sums: the rounding of
-/// the ranks, each half a step or a step, and that of the result to its type. Infinite, if a result is.
+/// Largest error of any element of a chunk, in the unit of the values. `largest` is the largest magnitude of the integer
+/// sums. Covers the ranks' rounding (half a step or a step each) and that of the result to its type; infinite if a result is.
 pub fn of_chunk<T: Float>(
     exponent: Exponent,
     workers: u16,
@@ -22,26 +22,26 @@ pub fn of_chunk<T: Float>(
     (f64::from(workers) * rounding.steps() * step + of_result::<T>(largest)) * OWN_ROUNDING
 }
 
-/// The same of sums without a scale, of which `largest` is the largest magnitude: the rounding of the result alone.
+/// Largest error of sums without a scale, where only the result is rounded. `largest`: largest magnitude of a result.
 pub fn of_exact<T: Float>(largest: f64) -> f64 {
     of_result::<T>(largest) * OWN_ROUNDING
 }
 
 fn of_result<T: Float>(largest: f64) -> f64 {
     let to_binary32 = half_ulp::<f32>(largest);
-    // What is not binary32 is rounded from that once more.
+    // Types other than binary32 are rounded from binary32 once more.
     match T::PRECISION == <f32 as Float>::PRECISION {
         true => to_binary32,
         false => to_binary32 + half_ulp::<T>(largest),
     }
 }
 
-/// The same of integers: their sums are exact, modulo what their type holds, and a mean is cut off toward zero.
+/// Largest error of integers: sums are exact modulo the range of their type, and a mean is truncated toward zero.
 pub fn of_integers(divisor: u16) -> f64 {
     f64::from(divisor - 1) / f64::from(divisor)
 }
 
-/// The most that a number of at most this magnitude is off by when it is rounded to the type.
+/// Largest rounding error of a number of at most this magnitude in this type; infinite from the type's overflow on.
 fn half_ulp<T: Float>(largest: f64) -> f64 {
     if f64::from(largest as f32) >= T::OVERFLOW {
         return f64::INFINITY;
@@ -49,7 +49,7 @@ fn half_ulp<T: Float>(largest: f64) -> f64 {
     if largest == 0.0 {
         return 0.0;
     }
-    // Of a normal binary64; what is not, is far below what any type has.
+    // The exponent of a normal binary64; subnormal ones lie far below the range of every type.
     let exponent = (largest.to_bits() >> 52) as i32 - 1023;
     2_f64.powi((exponent + 1 - T::PRECISION).max(T::LEAST) - 1)
 }

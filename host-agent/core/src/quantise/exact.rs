@@ -1,8 +1,8 @@
-//! Sums without a scale: a value is written as digits of a fixed-point number that has a place for every bit of binary32. Digits are
-//! summed as integers, so the sum of each element is exact, whatever stands beside it.
+//! Sums without a scale: each value is split into the digits of a fixed-point number with a place for every bit of binary32.
+//! The digits are summed as integers, so the sum of each element is exact, whatever the other elements are.
 //!
-//! With n workers a digit has b = ⌊log₂(L + 1)⌋ bits, L = ⌊(2³¹ − 1)/n⌋, so no sum of n digits can wrap. Binary32 needs 277 bits,
-//! from 2^−149 on: ⌈277/b⌉ words, the lowest first, which all have the sign of the value.
+//! With n workers a digit has b = ⌊log₂(L + 1)⌋ bits, where L = ⌊(2³¹ − 1)/n⌋, so no sum of n digits can wrap. Binary32 needs
+//! 277 bits from 2^−149 on: ⌈277/b⌉ words, the lowest first, each with the sign of the value.
 
 use super::block::through_binary32;
 use super::float::Float;
@@ -10,23 +10,23 @@ use super::limit;
 
 /// The exponent of binary32's lowest bit.
 const LOWEST: i32 = -149;
-/// From there to the largest finite value.
+/// Number of bits from there to the largest finite value.
 const BITS: u32 = 277;
-/// Digits of a job of 1,024.
+/// Number of digits per value in a job of 1,024 workers, the largest.
 const MOST_DIGITS: usize = 14;
 const WORD: usize = size_of::<i32>();
 
-/// How many bits a digit has.
+/// Width of a digit in bits.
 fn digit_bits(workers: u16) -> u32 {
     (limit(workers) as u32 + 1).ilog2()
 }
 
-/// How many words a value takes.
+/// Number of words per value.
 pub fn words_per_value(workers: u16) -> usize {
     BITS.div_ceil(digit_bits(workers)) as usize
 }
 
-/// Writes finite values into a frame that has zeros, as big-endian words.
+/// Writes finite values into a zeroed frame, as big-endian words.
 pub fn encode<T: Float>(values: &[T], workers: u16, words: &mut [u8]) {
     let (bits, count) = (digit_bits(workers), words_per_value(workers));
     through_binary32(values, |first, wide| {
@@ -63,8 +63,8 @@ fn encode_one(value: f32, bits: u32, place: &mut [u8]) {
     }
 }
 
-/// Reads sums from a frame's big-endian words, divides them, and rounds them once to binary32, then to their type. Gives the largest
-/// magnitude of a result before that.
+/// Reads sums from a frame's big-endian words, divides them by `divisor`, and rounds once to binary32, then to the element
+/// type. Returns the largest magnitude of a result before it is rounded.
 pub fn decode<T: Float>(words: &[u8], workers: u16, divisor: u16, values: &mut [T]) -> f64 {
     let (bits, count) = (digit_bits(workers), words_per_value(workers));
     let mut largest: f64 = 0.0;
@@ -76,14 +76,14 @@ pub fn decode<T: Float>(words: &[u8], workers: u16, divisor: u16, values: &mut [
     largest
 }
 
-/// The sum that digits stand for, off by a few units in binary64's last place.
+/// The sum that the digits represent, off by a few units in binary64's last place.
 fn decode_one(bits: u32, place: &[u8]) -> f64 {
     let mut digits = [0_i64; MOST_DIGITS];
     let mut carry = 0;
     let words = place.as_chunks::<WORD>().0;
     for (at, (digit, word)) in digits.iter_mut().zip(words).enumerate() {
         let sum = i64::from(i32::from_be_bytes(*word)) + carry;
-        // To the nearest: what is below the first digit that is not zero is less than it, so nothing cancels.
+        // Round the carry to the nearest: everything below the first nonzero digit is then smaller than it, so nothing cancels.
         carry = if at + 1 < words.len() {
             (sum + (1 << (bits - 1))) >> bits
         } else {
@@ -124,7 +124,7 @@ mod tests {
         );
     }
 
-    /// What ranks send, summed.
+    /// The words of a frame with the sum over all ranks' blocks.
     fn summed<T: Float>(blocks: &[Vec<T>]) -> Vec<u8> {
         let workers = blocks.len() as u16;
         let mut sums = vec![0_i32; blocks[0].len() * words_per_value(workers)];
@@ -146,7 +146,7 @@ mod tests {
         (values, largest)
     }
 
-    /// Each element beside others of any size, and where ranks' values cancel.
+    /// Elements beside others of any magnitude, and elements where the ranks' values cancel.
     #[test]
     fn elements_know_nothing_of_each_other() {
         let tiny = f32::from_bits(1);

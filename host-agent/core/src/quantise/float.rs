@@ -1,36 +1,37 @@
-//! The types of a tensor that are summed by block scaling: binary32, and by way of it those of 16 bits.
+//! Element types that block scaling sums: binary32, and the 16-bit types by conversion to binary32.
 //!
-//! A sum of 16 bits is rounded twice, to binary32 and from there: processors convert from binary32 alone, and all
-//! are to give the same bits.
+//! A 16-bit sum is rounded twice, to binary32 and from there to its type: processors convert from binary32 alone, and all
+//! members must get the same bits.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::wide;
 
-/// A type that binary32 has all values of.
+/// A type whose values are all representable in binary32.
 pub trait Float: Copy {
-    /// Binary digits of the significand.
+    /// Number of binary digits in the significand.
     const PRECISION: i32;
-    /// The exponent of the smallest positive value.
+    /// Exponent of the smallest positive value.
     const LEAST: i32;
-    /// The smallest magnitude that becomes infinite.
+    /// Smallest magnitude that rounds to infinity.
     const OVERFLOW: f64;
-    /// All values of `from`, exactly. Both are equally long.
+    /// Converts all values of `from`, exactly. Both slices have the same length.
     fn widen(from: &[Self], to: &mut [f32]);
-    /// The nearest of each, ties to even; infinity from [`OVERFLOW`](Self::OVERFLOW) on. Both are equally long.
+    /// Rounds each value to the nearest, ties to even; to infinity from [`OVERFLOW`](Self::OVERFLOW) on. Both slices have the
+    /// same length.
     fn narrow(from: &[f32], to: &mut [Self]);
-    /// The same, if they need not be widened.
+    /// The values as they are, if the type is binary32.
     fn as_binary32(_: &[Self]) -> Option<&[f32]> {
         None
     }
-    /// The same, to be written.
+    /// The values as they are, for writing, if the type is binary32.
     fn as_binary32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
 }
 
-/// Half a unit in the last place above the largest power of two.
+/// The largest finite value plus half a unit in the last place; `power` is the largest power of two.
 const fn overflow(digits: i32, power: f64) -> f64 {
     power * (2.0 - 1.0 / (1_u32 << digits) as f64)
 }
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(narrowed(below(bf16::OVERFLOW), bf16::ZERO), bf16::MAX);
     }
 
-    /// Many at a time, by the processor's instructions where it has them, or one at a time: the same bits.
+    /// Batch conversion (by the processor's instructions if it has them) and single conversion give the same bits.
     #[test]
     fn all_values_come_back_and_ways_to_convert_agree() {
         let all: Vec<u16> = (0..=u16::MAX).collect();
@@ -110,7 +111,7 @@ mod tests {
         f16::widen(&halves, &mut wide);
         for (half, wide) in halves.iter().zip(&wide).filter(|(half, _)| !half.is_nan()) {
             assert_eq!(narrowed(*wide, f16::ZERO).to_bits(), half.to_bits());
-            // Half a step on either side, where ties and the next one lie.
+            // Half a unit on either side: ties and their neighbors.
             for bits in [-0x1001, -0x1000, -0xfff, 0xfff, 0x1000, 0x1001] {
                 let near = f32::from_bits(wide.to_bits().wrapping_add_signed(bits));
                 if near.is_nan() {
@@ -129,7 +130,7 @@ mod tests {
         bf16::widen(&brains, &mut wide);
         for (brain, wide) in brains.iter().zip(&wide) {
             assert_eq!(wide.to_bits(), u32::from(brain.to_bits()) << 16);
-            // As the crate of these types rounds: nearest, ties to even.
+            // Same rounding as the crate of these types: to the nearest, ties to even.
             for bits in [-0x8001, -0x8000, -0x7fff, 0, 0x7fff, 0x8000, 0x8001] {
                 let near = f32::from_bits(wide.to_bits().wrapping_add_signed(bits));
                 let one = bf16::from_f32_const(near).to_bits();

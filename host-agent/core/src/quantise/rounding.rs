@@ -1,24 +1,24 @@
-//! How a value between two integers is rounded: to the nearest, or up by chance.
+//! Rounding of a value between two integers: to the nearest, or stochastically.
 //!
-//! Rounded by chance, a value's error is zero in the mean: what is too small to move a sum by a step moves it
-//! now and then. Chance is a function of the seed, the rank, the item and the index, and of nothing else, so a
-//! frame that is sent again has the same bits, and blocks may be quantised in any order.
+//! With stochastic rounding the expected error of a value is zero: a value too small to move a sum by a step moves it now and
+//! then. The random bits depend on seed, rank, item and index alone, so a retransmitted frame has the same bits, and blocks
+//! may be quantised in any order.
 
-/// How values are rounded to integers. Each rank rounds its own, so ranks need not agree.
+/// Rounding mode of a rank; ranks of a job may use different modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
     /// To the nearest, ties to even.
     #[default]
     Nearest,
-    /// Up with the probability of the fraction, else down.
+    /// Up with the probability of the fraction, otherwise down.
     Stochastic {
-        /// The same seed, the same bits; ranks draw differently from the same seed.
+        /// Equal seeds give equal bits; ranks with the same seed draw different bits.
         seed: u64,
     },
 }
 
 impl Rounding {
-    /// How far a rank's integer may be from its value, in steps.
+    /// Largest distance of a rank's integer from its value, in steps.
     pub const fn steps(self) -> f64 {
         match self {
             Rounding::Nearest => 0.5,
@@ -26,7 +26,7 @@ impl Rounding {
         }
     }
 
-    /// What one item of a rank is rounded by; `None` for the nearest.
+    /// The random bits for one item of a rank; `None` for rounding to the nearest.
     pub fn draws(self, rank: u16, item: u64) -> Option<Draws> {
         match self {
             Rounding::Nearest => None,
@@ -35,7 +35,7 @@ impl Rounding {
     }
 }
 
-/// The random bits of one item, found by index.
+/// Random bits of one item, indexed by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draws {
     low: u32,
@@ -43,7 +43,7 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Those of a rank's item.
+    /// The random bits for an item of a rank.
     pub fn new(seed: u64, rank: u16, item: u64) -> Self {
         let key = mix64(mix64(mix64(seed) ^ u64::from(rank)) ^ item);
         Self {
@@ -52,8 +52,8 @@ impl Draws {
         }
     }
 
-    /// Rounds |x| ≤ 2³¹ − 1 up or down. Twenty bits of chance, and half of the next: so x plus less than one is
-    /// exact in binary64 where it must not reach the next integer, and chances are off by 2^−21 at most.
+    /// Rounds |x| ≤ 2³¹ − 1 up or down, by 20 random bits and half of the next one: x plus less than one stays exact in
+    /// binary64 where it must not reach the next integer. Probabilities are off by 2^−21 at most.
     #[inline(always)]
     pub fn round(self, x: f64, index: u32) -> i32 {
         const UNIT: f64 = 1.0 / (1 << 21) as f64;
@@ -62,14 +62,14 @@ impl Draws {
         super::round_ties_even((x + chance).floor())
     }
 
-    /// Two rounds of a 32-bit mixer over the index, each keyed: words that vector code can make.
+    /// Two keyed rounds of a 32-bit mixer over the index, which vector code can compute.
     #[inline(always)]
     fn bits(self, index: u32) -> u32 {
         mix32(mix32(index ^ self.low).wrapping_add(self.high))
     }
 }
 
-/// splitmix64's finaliser.
+/// Finalizer of splitmix64.
 fn mix64(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -77,7 +77,7 @@ fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A mixer of 32 bits with little bias, found by search (C. Wellons, "lowbias32").
+/// 32-bit mixer with little bias, found by search (C. Wellons, "lowbias32").
 #[inline(always)]
 fn mix32(x: u32) -> u32 {
     let x = (x ^ (x >> 16)).wrapping_mul(0x7FEB_352D);
@@ -89,7 +89,7 @@ fn mix32(x: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Over many draws the mean is the value; each draw is one of its two neighbours.
+    /// Over many draws the mean approaches the value; each draw gives one of the two neighboring integers.
     #[test]
     fn the_mean_is_the_value() {
         for x in [0.0, 0.25, -0.25, 0.5, 0.9, -7.125, 1e6 + 0.01, 1.0 - 1e-4] {
@@ -104,7 +104,7 @@ mod tests {
                 }
             }
             let mean = sum / draws as f64;
-            // Five standard deviations of the mean, and what twenty bits are off by.
+            // Five standard deviations of the mean, plus the error of 20-bit probabilities.
             let share = x - x.floor();
             let allowed = 5.0 * (share * (1.0 - share) / draws as f64).sqrt() + 2f64.powi(-21);
             assert!((mean - x).abs() <= allowed, "{mean} for {x}");
@@ -124,8 +124,8 @@ mod tests {
         }
     }
 
-    /// Bits of ranks, items and indices have nothing to do with each other: each of the 20 that count is set as often as not,
-    /// and agrees with its neighbour's as often as not.
+    /// Bits of different ranks, items and indices are independent: each of the 20 that count is set half of the time, and
+    /// agrees with its neighbor's half of the time.
     #[test]
     fn draws_are_independent() {
         let (ranks, items, indices) = (4, 64, 256);

@@ -1,16 +1,16 @@
-//! Loops over a block, many values at a time.
+//! Vectorized loops over a block.
 //!
-//! Each is written once, plainly; the compiler makes vector code of it, once for every processor and once for
-//! those with AVX2, which has what the loops need: to reverse bytes, and to compare unsigned words. Bits do not
-//! depend on which is taken: lanes are independent, and a lane's operations are the same.
+//! Each loop has one plain source. The compiler vectorizes it twice: for every processor, and for those with AVX2, which can
+//! reverse bytes and compare unsigned words. Both versions give the same bits: lanes are independent, and each performs the
+//! same operations.
 //!
-//! Unsafe is the step into code for AVX2 alone. Its invariant: the processor has AVX2, asked right before.
+//! The only unsafe code is the call of the AVX2 version. Its invariant: AVX2 support was checked right before.
 #![allow(unsafe_code)]
 
 use super::round_ties_even;
 use super::rounding::Draws;
 
-/// Defines a function that runs `$plain`, compiled for what the processor has.
+/// Defines a function that runs `$plain`, compiled for the processor's features.
 macro_rules! widened {
     ($(#[$doc:meta])* $name:ident, $plain:ident, ($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         $(#[$doc])*
@@ -22,7 +22,7 @@ macro_rules! widened {
                     $plain($($argument),*)
                 }
                 if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2, as was asked just now; it is safe in all else.
+                    // SAFETY: the line above has checked that the processor has AVX2; the function is safe otherwise.
                     return unsafe { with_avx2($($argument),*) };
                 }
             }
@@ -32,28 +32,28 @@ macro_rules! widened {
 }
 
 widened! {
-    /// The largest of the values' bits without their signs.
+    /// The largest bit pattern of the values, without signs.
     largest_magnitude, largest_magnitude_plain, (values: &[f32]) -> u32
 }
 
 widened! {
-    /// Writes values, times a factor and rounded to the nearest, as big-endian words. |value · factor| < 2³¹.
+    /// Writes values times `factor`, rounded to the nearest, as big-endian words. |value · factor| must be below 2³¹.
     encode_nearest, encode_nearest_plain, (values: &[f32], factor: f64, words: &mut [u8])
 }
 
 widened! {
-    /// Writes values, times a factor and rounded by draws, as big-endian words. `first` is the index of the first.
+    /// Writes values times `factor`, rounded by `draws`, as big-endian words. `first` is the index of the first value.
     encode_drawn, encode_drawn_plain,
     (values: &[f32], factor: f64, draws: Draws, first: u32, words: &mut [u8])
 }
 
 widened! {
-    /// Reads big-endian words, times a factor, rounded to binary32. Gives the largest magnitude of a word.
+    /// Reads big-endian words times `factor`, rounded to binary32. Returns the largest magnitude of a word.
     decode, decode_plain, (words: &[u8], factor: f64, values: &mut [f32]) -> u32
 }
 
 widened! {
-    /// The bits of the nearest numbers of eight digits, ties to even: the upper half of binary32's.
+    /// Rounds to eight significant bits, ties to even, and returns the upper halves of the resulting binary32 bits.
     upper_halves, upper_halves_plain, (values: &[f32], halves: &mut [u16])
 }
 
@@ -61,7 +61,7 @@ widened! {
 fn upper_halves_plain(values: &[f32], halves: &mut [u16]) {
     for (half, value) in halves.iter_mut().zip(values) {
         let bits = value.to_bits();
-        // Half a step up, or just below it if the digit before is even: a carry does the rest, up to infinity.
+        // Add half a unit, or just less if the last kept digit is even; the carry does the rest, up to infinity.
         let rounded = bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16;
         let is_nan = bits << 1 > 0xFF00_0000;
         *half = if is_nan { bits >> 16 | 0x40 } else { rounded } as u16;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any bits at all, and often those at an edge.
+    /// Any bit pattern, with edge cases often.
     fn value() -> impl Strategy<Value = f32> {
         const EDGES: &[f32] = &[
             0.0,
@@ -128,7 +128,7 @@ mod tests {
         ]
     }
 
-    /// A factor that leaves all of them below 2³¹: L / 2^128, or larger for small values.
+    /// A factor that keeps all products below 2³¹: L / 2^128, or larger for small values.
     fn scaled(values: &mut [f32], shift: i32) -> f64 {
         for value in values.iter_mut() {
             *value *= 2_f32.powi(-shift);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Which code is taken makes no difference: on processors without AVX2 they are the same, and this says nothing.
+        /// AVX2 and plain code give the same bits. Without AVX2 both are the same code, and the test checks nothing.
         #[test]
         fn wide_loops_give_the_bits_of_the_plain_ones(
             mut values in prop::collection::vec(value(), 0..70),
@@ -172,7 +172,7 @@ mod tests {
             prop_assert_eq!(wide, of(largest, &plain));
         }
 
-        /// The largest magnitude says whether one is not finite, wherever it stands.
+        /// The largest magnitude reveals a value that is not finite, at any index.
         #[test]
         fn what_is_not_finite_is_found(length in 1..70_usize, at in any::<prop::sample::Index>(), bits in 0..0x80_0000_u32, minus: bool) {
             let mut values = vec![f32::MAX; length];

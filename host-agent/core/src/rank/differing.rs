@@ -1,11 +1,12 @@
-//! Ranks that gave different things to one operation: what they tell each other of it, and their end.
+//! Ranks that submitted different operations: the exchange of their terms, and their failure.
 //!
-//! Whoever sees it, by the sum of the digests (`terms.rs`) or by a sum that is none of its chunk, takes no sums from then on and
-//! tells all others what it gave; whoever is told does the same. A rank ends when it knows of one that gave something else, or
-//! after a while, with an error that names both. Words may be lost: it says its own again, and answers who does so.
+//! A rank notices a difference by the sum of the digests (`terms.rs`), or by a sum that does not fit its chunk. From then on
+//! it takes no sums and sends DIFFER with its own terms to all others; a rank that receives DIFFER does the same. A rank
+//! fails when it knows of a rank with other terms, or after a timeout, with an error that names both. DIFFER may be lost: it
+//! is sent again, and the repetition is answered by DIFFER.
 //!
-//! Behind the first operation in which they differ, chunks of one meet those of another, and which is seen first is chance. So
-//! ranks tell of all operations that have no sums yet, and hold them against each other one by one.
+//! Behind the first operation that differs, chunks of one operation meet chunks of another, and chance decides which
+//! difference is seen first. So ranks exchange the terms of all operations without sums, and compare them one by one.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -15,31 +16,31 @@ use super::{Rank, RankError, Received};
 use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
-/// So long a rank waits for one to say what else it gave.
+/// How long a rank waits for another rank's terms.
 const PATIENCE_NS: u64 = 200_000_000;
-/// It tells all others anew so often meanwhile.
+/// How many times in that period a rank sends its terms to all others again.
 const TURNS: u64 = 4;
-/// Of so many operations they tell each other; each takes a few words of a frame.
+/// Maximum number of operations in a DIFFER frame; each takes three words.
 const TOLD: usize = 8;
 
-/// What is known of it.
+/// State of the exchange.
 #[derive(Debug, Clone)]
 pub struct Differing {
-    /// Where it was seen.
+    /// The operation where the difference was noticed.
     operation: u64,
-    /// The oldest operation without sums, and what this rank gave to it and to those behind it.
+    /// The oldest operation without sums, and this rank's terms for it and the operations behind it.
     first: u64,
     given: Vec<Terms>,
-    /// Who is told next.
+    /// The rank that receives DIFFER next.
     pub next: u16,
-    /// All were told before: this rank wants an answer.
+    /// Whether all ranks have received DIFFER once: further frames ask for a reply.
     pub again: bool,
     again_ns: u64,
     until_ns: u64,
 }
 
 impl Rank {
-    /// The ranks gave different things to an operation.
+    /// Starts the exchange, because ranks submitted different things to this operation.
     pub(super) fn differ(&mut self, now_ns: u64, operation: u64) {
         if self.failed || self.differing.is_some() {
             return;
@@ -73,12 +74,12 @@ impl Rank {
         }
     }
 
-    /// When all are told anew.
+    /// Time at which DIFFER is sent to all again.
     pub(super) fn differing_due_ns(&self) -> Option<u64> {
         Some(self.differing.as_ref()?.again_ns)
     }
 
-    /// Time has passed.
+    /// Processes the passage of time up to `now_ns`.
     pub(super) fn check_differing(&mut self, now_ns: u64) {
         let Some(differing) = &mut self.differing else {
             return;
@@ -95,9 +96,9 @@ impl Rank {
         }
     }
 
-    /// Another rank says what it gave.
+    /// Processes a DIFFER frame with another rank's terms.
     pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
-        // It may be of an earlier use of the job.
+        // The frame may belong to an earlier use of the job.
         if ChunkId(packet.chunk()) != self.job.first_chunk() {
             return Received::NotOurs;
         }
@@ -119,7 +120,7 @@ impl Rank {
         Received::Word
     }
 
-    /// What a rank that has ended by it does with a frame.
+    /// Replies to a frame after this rank has failed because of differing operations.
     pub(super) fn receive_while_differing(&mut self, repr: &Repr) -> Received {
         match repr.kind {
             Kind::Ask => self.answer_terms(Flags::AGAIN, WorkerId(repr.worker)),
@@ -129,7 +130,7 @@ impl Rank {
         Received::Word
     }
 
-    /// Who says its own again has not heard this one's.
+    /// Replies to a repeated frame, whose sender has not received this rank's terms.
     fn answer_terms(&mut self, flags: Flags, to: WorkerId) {
         if let Some(peers) = &mut self.peers
             && flags.contains(Flags::AGAIN)
@@ -138,7 +139,7 @@ impl Rank {
         }
     }
 
-    /// The next that is told.
+    /// Writes the DIFFER frame for the next rank.
     pub(super) fn tell_differing(&mut self, buffer: &mut Vec<u8>) -> Option<Destination> {
         let (me, ranks) = (self.rank.0, self.job.workers());
         let differing = self.differing.as_mut().filter(|_| self.peers.is_some())?;
@@ -153,7 +154,7 @@ impl Rank {
             .then_some(Destination::Worker(to))
     }
 
-    /// Writes what this rank gave.
+    /// Writes this rank's terms into a DIFFER frame.
     pub(super) fn write_terms(&self, again: bool, buffer: &mut Vec<u8>) -> bool {
         let Some(differing) = &self.differing else {
             return false;
@@ -175,7 +176,7 @@ impl Rank {
 }
 
 impl Differing {
-    /// What this rank gave to an operation.
+    /// This rank's terms for an operation.
     fn given(&self, operation: u64) -> Option<Terms> {
         let at = operation.checked_sub(self.first)?;
         self.given.get(usize::try_from(at).ok()?).copied()

@@ -1,16 +1,16 @@
-//! Ranks that sum themselves, while no switch does.
+//! Summation by the ranks themselves while no switch answers.
 //!
-//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. Who hears nothing of the switch
-//! gives its values to the chunk's host by GIVE; the host answers by GIVEN what a switch answers by SUM, and sends the complete
-//! sum to all. So each link carries 2 (n − 1) / n times the values each way, as in a ring.
+//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. A rank that receives nothing
+//! from the switch sends its values to the chunk's host by GIVE. The host answers by GIVEN as a switch answers by SUM, and sends
+//! the complete sum to all ranks. So each link carries 2 (n − 1) / n times the values in each direction, as in a ring.
 //!
-//! Why that is safe, also in mid-operation: to a rank it is a switch that has forgotten all (`docs/protocol.md`, "Ranks ask each
-//! other"). A contribution is the same bits wherever it is made, so what is complete at the switch and what is complete at the
-//! host is the same sum.
+//! Why this is safe, also in the middle of an operation: to a rank, the host is a switch that has forgotten all cells
+//! (`docs/protocol.md`, "Ranks ask each other"). A contribution has the same bits wherever it is sent, so the complete sum is
+//! the same at the switch and at the host.
 //!
-//! Why it ends: a chunk is complete where all have contributed. A rank that was told by a host that others are missing asks them,
-//! and says so; they give theirs to the host as well, whatever they think of the switch. While hosts sum, the switch is asked
-//! now and then; when it answers, it is given the next chunks.
+//! Why this terminates: a chunk completes where all ranks have contributed. When a host answers that others are missing, the
+//! rank sends those others ASK with `AGAIN`, and they give their values to the host as well, whatever they know of the
+//! switch. While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -21,26 +21,26 @@ use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::slot::{Outcome, SlotTable};
 
-/// One chunk may be out of luck: nothing at all was heard of the switch for so many timeouts.
+/// Minimum silence of the switch, in timeouts, before ranks sum: a single chunk may merely be unlucky.
 const SILENCE: u64 = 4;
-/// A host that was asked so lately is wanted still, though it has all its sums.
+/// How long a host still serves after the last request, once it has all its own sums.
 const WANTED_NS: u64 = 500_000_000;
 
 /// When ranks sum themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
-    /// After so many timeouts of a chunk without a word of the switch.
+    /// Number of timeouts of a chunk without a frame from the switch before the chunk goes to its host.
     pub after: u32,
-    /// No switch was found: from the first chunk on.
+    /// Whether hosts sum from the first chunk on, because no switch was found.
     pub at_once: bool,
-    /// While hosts sum, the switch is asked so often.
+    /// Interval of probes to the switch while hosts sum, in nanoseconds.
     pub retry_ns: u64,
-    /// After so many timeouts without a word of a chunk's host it is asked whether it is there.
+    /// Number of timeouts without a reply from a chunk's host before the host is asked whether it is alive.
     pub doubt_after: u32,
 }
 
 impl Fallback {
-    /// If the switch falls silent.
+    /// Ranks sum if the switch falls silent.
     pub const IF_SILENT: Self = Self {
         after: 3,
         at_once: false,
@@ -49,28 +49,28 @@ impl Fallback {
     };
 }
 
-/// What a rank needs to sum in the switch's place.
+/// State of a rank's part in summation by hosts.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     config: Fallback,
     everyone: WorkerSet,
-    /// New chunks go to hosts.
+    /// Whether new chunks go to hosts.
     pub active: bool,
-    /// When a switch was heard last.
+    /// Time at which a frame from a switch was last received.
     heard_ns: u64,
-    /// When the switch is asked again; never, if its cells belong to another use of the job.
+    /// Time of the next probe to the switch; `u64::MAX` (never) if its cells belong to another use of the job.
     retry_ns: u64,
-    /// It is to be asked now.
+    /// Whether the probe to the switch is due now.
     pub retries: bool,
-    /// When another rank gave or asked last.
+    /// Time of the last GIVE or ASK from another rank.
     wanted_ns: Option<u64>,
-    /// Made when it is needed first.
+    /// The slots that this rank keeps as a host; created on first use.
     pub table: Option<SlotTable>,
     scratch: Vec<u8>,
 }
 
 impl Hosts {
-    /// For a job that one slot's bitmap holds.
+    /// State for a job of up to 64 ranks, the width of the bitmap; `None` for a larger job.
     pub fn new(job: &Job, fallback: Fallback) -> Option<Self> {
         (job.workers() <= u16::from(wire::MAX_CHILDREN)).then(|| Self {
             config: fallback,
@@ -85,19 +85,19 @@ impl Hosts {
         })
     }
 
-    /// The bitmap of a complete sum.
+    /// Bitmap of a complete sum.
     pub fn everyone(&self) -> WorkerSet {
         self.everyone
     }
 
-    /// When the switch is to be asked.
+    /// Time of the next probe to the switch.
     pub fn due_ns(&self) -> Option<u64> {
         (self.active && self.retry_ns != u64::MAX).then_some(self.retry_ns)
     }
 }
 
 impl Rank {
-    /// The rank that sums a lane's chunks if no switch does.
+    /// The rank that hosts a lane's chunks while no switch sums.
     pub(super) fn host_of(&self, slot: usize) -> WorkerId {
         WorkerId((slot % usize::from(self.job.workers())) as u16)
     }
@@ -107,13 +107,13 @@ impl Rank {
         self.hosts.as_ref().is_some_and(|hosts| hosts.active)
     }
 
-    /// Whether others may still want what this rank has, though it wants nothing itself.
+    /// Whether other ranks may still need this rank as a host, even if it needs nothing itself.
     pub fn is_wanted(&self, now_ns: u64) -> bool {
         let wanted_ns = self.hosts.as_ref().and_then(|hosts| hosts.wanted_ns);
         !self.failed && wanted_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(WANTED_NS))
     }
 
-    /// A switch was heard. If it answers what it was asked, it is given the chunks that are to come.
+    /// Records a frame from a switch. If it answers a probe, the next chunks go to the switch.
     pub(super) fn heard_switch(&mut self, now_ns: u64, answers: bool) {
         if let Some(hosts) = &mut self.hosts {
             hosts.heard_ns = now_ns;
@@ -124,7 +124,7 @@ impl Rank {
         }
     }
 
-    /// The switch's cells belong to another use of the job. Hosts go on without it.
+    /// Stops probing a switch whose cells belong to another use of the job; hosts continue. Returns `false` if no hosts sum.
     pub(super) fn forgets_switch(&mut self) -> bool {
         match &mut self.hosts {
             Some(hosts) if hosts.active => {
@@ -135,7 +135,7 @@ impl Rank {
         }
     }
 
-    /// A lane has timed out. Whether its chunk goes to its host from now on, with all others.
+    /// After a timeout of the lane: whether its chunk goes to its host from now on, as do all others.
     pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
         let patience_ns = SILENCE * self.lanes.rtt.base_ns();
         let lane = &self.lanes[slot];
@@ -159,7 +159,7 @@ impl Rank {
         true
     }
 
-    /// What a lane has under way goes to its host.
+    /// Sends a lane's chunk in flight to its host.
     fn give_to_host(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         if lane.state == LaneState::Idle || lane.by_host {
@@ -172,7 +172,7 @@ impl Rank {
         }
     }
 
-    /// A chunk has timed out. If its host does not answer, is it gone?
+    /// After a timeout of a chunk: asks its host whether it is alive, if it has not answered for `silences` timeouts.
     pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
         let config = self.hosts.as_ref().map(|hosts| hosts.config);
         if config.is_none_or(|config| silences < config.doubt_after) {
@@ -188,7 +188,7 @@ impl Rank {
         }
     }
 
-    /// Time has passed: the switch may be there again.
+    /// Schedules a probe to the switch, if it is due.
     pub(super) fn retry_switch(&mut self, now_ns: u64) {
         if let Some(hosts) = &mut self.hosts
             && hosts.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
@@ -198,7 +198,7 @@ impl Rank {
         }
     }
 
-    /// The lane whose chunk the switch is asked for to see whether it is there.
+    /// The lane whose chunk serves as the probe to the switch.
     pub(super) fn retried(&mut self) -> Option<usize> {
         let hosts = self.hosts.as_mut()?;
         if !std::mem::take(&mut hosts.retries) {
@@ -209,7 +209,7 @@ impl Rank {
         Some(under_way.min_by_key(|(_, lane)| lane.sequence)?.0)
     }
 
-    /// Another rank asked for a chunk that it has given to its host: so does this one.
+    /// Processes an ASK. If the asking rank has given its values to the chunk's host, this rank gives its own, too.
     pub(super) fn is_asked(&mut self, now_ns: u64, slot: usize, sequence: u64, given: bool) {
         let Some(hosts) = &mut self.hosts else {
             return;
@@ -220,7 +220,7 @@ impl Rank {
         }
     }
 
-    /// Another rank gives, or asks this one as a host.
+    /// Processes a GIVE: another rank's values or probe, for this rank as the chunk's host.
     pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
         let chunk = ChunkId(packet.chunk());
         let slot = self.job.lane(chunk);
@@ -233,7 +233,7 @@ impl Rank {
         {
             return Received::Malformed;
         }
-        // Nobody is ahead of this rank by more than a window: a wild number would take a cell from those that are wanted.
+        // No rank is ahead of this one by more than a window: a wild number would take over a cell that is still needed.
         let own = self.lanes[slot].sequence;
         let window = u64::from(self.job.window());
         let sequence = self.job.sequence_near(own, chunk);
@@ -241,7 +241,7 @@ impl Rank {
             return Received::Malformed;
         }
         hosts.wanted_ns = Some(now_ns);
-        // Nobody sums alone.
+        // This rank contributes, too: one rank alone completes no sum.
         if sequence == Some(own) {
             self.give_to_host(slot);
         }
@@ -249,11 +249,11 @@ impl Rank {
         Received::Word
     }
 
-    /// Gives a frame of some rank's, this one's perhaps, to the slots here, and answers.
+    /// Processes a GIVE (of another rank or of this one) in the host's slots, and queues the answer.
     pub(super) fn sum_here(&mut self, now_ns: u64, frame: &[u8]) {
         let job = self.job;
         let chunk = ChunkId(Packet::new_unchecked(frame).chunk());
-        // No rank has given what is beyond this, or will before this one is there.
+        // No rank gives chunks beyond this one before this rank has reached it.
         let own = self.lanes[self.job.lane(chunk)].sequence;
         let newest = job.chunk(own.saturating_add(u64::from(job.window())));
         let Some(hosts) = &mut self.hosts else {
@@ -268,8 +268,8 @@ impl Rank {
         hosts.scratch.extend_from_slice(frame);
         let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
         packet.set_kind(Kind::Update);
-        // A host's cells stand still while the switch sums: an owner that seems to be newer is from half of all chunk numbers ago,
-        // and would have every chunk pass for older.
+        // A host's cells are frozen while the switch sums: an owner that seems newer is half of all chunk numbers old,
+        // and would make every chunk count as stale.
         let owner = table.cell(job.cell(chunk)).map(|cell| cell.owner);
         if owner.is_some_and(|owner| newest.is_older_than(owner)) {
             table.forget(chunk);
@@ -314,7 +314,7 @@ impl Rank {
         }
     }
 
-    /// Writes an answer, unless its cell has gone on to another chunk.
+    /// Writes a GIVEN, unless its cell has been taken over by another chunk.
     pub(super) fn write_given(&self, answer: &Repr, cell: CellIndex, buffer: &mut Vec<u8>) -> bool {
         let table = self.hosts.as_ref().and_then(|hosts| hosts.table.as_ref());
         let Some(view) = table.and_then(|table| table.cell(cell)) else {
@@ -327,7 +327,7 @@ impl Rank {
         buffer.resize(answer.buffer_len(), 0);
         let mut packet = Packet::new_unchecked(&mut buffer[..]);
         answer.emit(&mut packet);
-        // A frame without values takes none.
+        // A frame without values has capacity for none.
         packet.write_i32(view.values.iter().copied());
         true
     }
@@ -339,7 +339,7 @@ mod tests {
     use crate::rank::{Event, Setup, Values};
     use crate::{Destination, Retransmission};
 
-    /// A rank whose cells, as a host, were used last so many chunks ago.
+    /// A rank whose cells, as a host, were last used `ago` chunks ago.
     fn rank(number: u16, ago: u32) -> Rank {
         let mut rank = Rank::new(Setup {
             dead_after_ns: Some(1_000_000_000),
@@ -374,7 +374,7 @@ mod tests {
                 for me in 0..2 {
                     ranks[me].handle_timeout(now_ns);
                     while let Some(to) = ranks[me].poll_transmit(now_ns, &mut frame) {
-                        // Nothing comes of what the switch is sent.
+                        // Frames to the switch get no answer.
                         if to == Destination::Worker(WorkerId(1 - me as u16)) {
                             ranks[1 - me].handle_packet(now_ns, Mark::None, &frame);
                         }

@@ -5,43 +5,43 @@ use crate::job::WorkerSet;
 use crate::lanes;
 use crate::quantise::Exponent;
 
-/// How the exponent of a chunk of a short operation was come by.
+/// Source of the exponent of a chunk in a short operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// From what the lane had before.
+    /// Guessed from the lane's earlier exponents.
     Guess,
-    /// The answer to the guess said it.
+    /// Agreed on in the answer to the guess.
     Known,
 }
 
 /// One slot of a rank's window.
 pub type Lane = lanes::Lane<RankLane>;
 
-/// What a rank knows of a lane's item, beyond when it was sent.
+/// A rank's state of a lane's item, in addition to the transmission state.
 #[derive(Debug, Clone)]
 pub struct RankLane {
     pub attempt: Attempt,
-    /// What the answer before said of the next item of a long operation.
+    /// In a long operation: the exponent that the last answer gave for the lane's next item.
     pub agreed: Exponent,
-    /// The exponent that the lane's last chunk should have had.
+    /// The exponent that the lane's last chunk needed.
     pub last: Exponent,
-    /// Timeouts since the switch was last heard of this chunk.
+    /// Number of timeouts since the switch last answered about this chunk.
     pub silences: u32,
-    /// Whom the chunk misses, as the switch told last.
+    /// Ranks that the chunk misses, by the switch's last answer.
     pub misses: WorkerSet,
-    /// How often the switch has told that others are missing.
+    /// Number of answers that said that others are missing.
     pub others_missing: u32,
-    /// Its chunk goes to its host (`hosts.rs`).
+    /// Whether the chunk goes to its host (`hosts.rs`).
     pub by_host: bool,
-    /// The chunk may be closed, and its frames say so.
+    /// Whether the chunk may be closed, which its frames announce.
     pub is_timed: bool,
-    /// From when on.
+    /// Time from which the chunk may be closed.
     pub closable_ns: u64,
-    /// When it is asked whether it can be.
+    /// Time of the next probe that asks whether the chunk can be closed.
     pub closing_ns: u64,
-    /// How often that was asked.
+    /// Number of those probes.
     pub asks: u32,
-    /// The furthest chunk of this slot of which a sum has come that this rank was not there for.
+    /// The furthest chunk of this slot whose sum arrived before this rank had reached the chunk.
     pub seen: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for RankLane {
         Self {
             attempt: Attempt::Guess,
             agreed: Exponent::ZERO,
-            // Of numbers around 1 nothing is lost.
+            // With this exponent, numbers around 1 lose nothing.
             last: Exponent::from_bits(Exponent::BIAS as u8),
             silences: 0,
             misses: WorkerSet::EMPTY,
@@ -66,17 +66,17 @@ impl Default for RankLane {
 }
 
 impl Lane {
-    /// Whether its chunk waits for others, as far as the switch has told.
+    /// Whether the chunk waits for other ranks, by the switch's answers.
     pub fn waits(&self) -> bool {
         self.is_in_flight() && self.others_missing > 0
     }
 
-    /// What a chunk is sent with of which no exponent is known.
+    /// The guessed exponent of a chunk whose exponent was not agreed on.
     pub fn guess(&self) -> Exponent {
         Exponent::from_bits(self.last.bits().saturating_add(GUESS_ABOVE))
     }
 
-    /// The item's chunk waits to be sent: to its host, or to the switch.
+    /// Makes the item's chunk wait for its transmission, to its host or to the switch.
     pub fn begin(&mut self, scale: Exponent, by_host: bool) {
         self.start(scale);
         self.by_host = by_host;
@@ -86,13 +86,13 @@ impl Lane {
         self.asks = 0;
     }
 
-    /// The item is done.
+    /// Moves to the lane's next item.
     pub fn finish(&mut self, window: u64) {
         self.advance(window);
         self.attempt = Attempt::Guess;
     }
 
-    /// The item once more, with the exponent that all ranks know of now.
+    /// Sends the item again under the slot's next number, with the exponent that all ranks agreed on.
     pub fn repeat(&mut self, window: u64, scale: Exponent, by_host: bool) {
         self.sequence += window;
         self.attempt = Attempt::Known;

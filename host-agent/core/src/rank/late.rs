@@ -1,18 +1,17 @@
-//! Deadlines: what is there of a chunk after some time is its sum, and who is late is told so.
+//! Deadlines: after some time a chunk's sum is that of the present contributions, and late ranks receive that sum.
 //!
-//! A rank whose chunk waits for longer than the deadline asks the switch who is there. If so many are that the quorum is
-//! reached, it sends its values once more with `CLOSE`: the switch sends all ranks the sum of those who are there, and nothing
-//! is added to it afterwards. A late rank's values are answered with that sum. So all ranks take the same sum, of the same
-//! contributors.
+//! A rank whose chunk waits for longer than the deadline probes the switch for the contributors. If they reach the quorum, the
+//! rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and adds nothing
+//! afterwards. It answers the values of a late rank with that sum. So all ranks take the same sum of the same contributors.
 //!
-//! Who is late may be behind by more than the switch remembers. So every rank keeps the last sums of each slot, and nobody
-//! closes a chunk that somebody would miss which no rank keeps any more.
+//! A late rank may be further behind than the switch's memory. So every rank keeps the last sums of each slot, and no rank
+//! closes a chunk if a missing rank might then need a sum that is no longer kept.
 //!
-//! A switch that restarts has forgotten what it closed. Its cells are no longer *opened*, and there frames count no more that
-//! are of a chunk which may be closed ([`Flags::TIMED`]). A rank that is told so sends the chunk's values without that flag, and
-//! takes from then on no partial sum but one that another rank has taken and kept. If somebody has taken one, he never sends
-//! his values again, so the chunk is not complete without him, and all have it from him; if nobody has, nobody will, and the
-//! chunk is complete when all have sent it. Either way it has one sum.
+//! A switch that restarts has forgotten which chunks it closed. Its cells are no longer *opened*, so frames of chunks that
+//! may be closed ([`Flags::TIMED`]) do not count. A rank that learns this sends the chunk's values without that flag, and
+//! from then on takes a partial sum only from a rank that has kept it. If some rank has taken a partial sum, it never sends
+//! its values again, so the chunk cannot complete, and all others get that sum from it. If none has, none will, and the chunk
+//! completes when all have sent it. Either way the chunk has one sum.
 
 use std::collections::BTreeMap;
 
@@ -25,29 +24,29 @@ use super::{Lane, NonFinite, Rank, Received, Reduction, Sums, Values};
 use crate::job::{Job, Place, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
-/// So often the switch is asked at most.
+/// Minimum interval between a rank's probes of the switch.
 const LEAST_PACE_NS: u64 = 100_000;
-/// A chunk that is not the oldest is asked for at half the pace each time, so often.
+/// Maximum number of times that the probing rate of a chunk halves, unless it is the oldest.
 const MOST_HALVINGS: u32 = 6;
-/// A late rank asks so many others at a time for a sum that the switch has overwritten.
+/// Number of ranks that a late rank asks at a time for a sum that the switch has overwritten.
 const ASKED_FOR_KEPT: u16 = 2;
-/// Tensors whose late parts are remembered.
+/// Maximum number of keys whose late values are remembered.
 const MAX_KEYS: usize = 4096;
-/// The others close a chunk when they were told so often that it can be: the first of those who are there does it at once.
+/// Number of answers "can be closed" after which any rank closes a chunk; the lowest contributor closes at once.
 pub const TOLD_BEFORE_HELPING: u32 = 2;
 
-/// What becomes of values that came too late.
+/// Treatment of values that came too late for their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carry {
-    /// They are dropped, and counted.
+    /// Late values are dropped and counted.
     #[default]
     Drop,
-    /// They are added to those of the next operation of the same [`key`](super::Reduction::key). Those of an operation without a
-    /// key are dropped.
+    /// Late values are added to the next operation of the same [`key`](super::Reduction::key). Those of an operation without
+    /// a key are dropped.
     NextRound,
 }
 
-/// When a sum is made of fewer than all. All ranks must say the same, but for `carry`.
+/// Deadline and quorum of partial sums. All ranks must have equal settings, except for `carry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lateness {
     deadline_ns: u64,
@@ -56,32 +55,32 @@ pub struct Lateness {
     keeps: u32,
 }
 
-/// Why a job cannot have such a deadline.
+/// Reason why a deadline is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LatenessError {
-    /// With all there is nothing to close, with none nothing to sum.
+    /// The quorum is 0, or not less than the number of ranks.
     #[error("a quorum of {quorum} of {ranks} ranks: it must be at least 1, and less than all")]
     Quorum {
-        /// What was said.
+        /// The quorum requested.
         quorum: u16,
-        /// How many there are.
+        /// The number of ranks.
         ranks: u16,
     },
-    /// A switch of a tree does not know who is missing elsewhere.
+    /// The job uses a tree, whose switches do not know which ranks are missing elsewhere.
     #[error("on a tree of switches there are no deadlines")]
     Tree,
-    /// A rank that is late could not be told what it missed.
+    /// Fewer than 2 sums per slot are kept, so that a late rank could not get what it missed.
     #[error("at least 2 sums of each slot have to be kept")]
     Keeps,
 }
 
 impl Lateness {
-    /// So much of sums is kept if nothing else is said, and so many of each slot at most.
+    /// Default memory for kept sums in bytes, and maximum number of sums per slot.
     const KEPT_BYTES: u64 = 64 << 20;
     const MOST_KEPT: u64 = 4096;
 
-    /// A chunk that `quorum` ranks have sent is closed when so much time has passed since one of them did. With a deadline of 0
-    /// the sum is that of the fastest.
+    /// A chunk is closed when `quorum` ranks have contributed and `deadline_ns` has passed since one of them sent it. With a
+    /// deadline of 0 the sum is that of the fastest ranks.
     pub fn new(
         job: &Job,
         place: Place,
@@ -107,7 +106,7 @@ impl Lateness {
         })
     }
 
-    /// The same, but another number of sums is kept of each slot. A rank that is behind by as many stops the others.
+    /// Sets the number of sums kept per slot, at least 2. A rank that is behind by more stops the others.
     pub fn keeping(self, keeps: u32) -> Result<Self, LatenessError> {
         match keeps {
             0 | 1 => Err(LatenessError::Keeps),
@@ -115,31 +114,31 @@ impl Lateness {
         }
     }
 
-    /// Sums that are kept of each slot.
+    /// Number of sums kept per slot.
     pub fn keeps(&self) -> u32 {
         self.keeps
     }
 }
 
-/// A chunk whose sum is not that of all ranks.
+/// A chunk whose sum lacks some ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partial {
-    /// Which of the operation's chunks.
+    /// Index of the chunk in its operation.
     pub index: usize,
-    /// Whose values are in it.
+    /// Ranks whose values are in the sum.
     pub contributors: WorkerSet,
 }
 
-/// What a rank of a job with deadlines knows.
+/// A rank's state in a job with deadlines.
 #[derive(Debug, Clone)]
 pub struct Late {
     pub config: Lateness,
     ranks: usize,
-    /// The switch has opened cells, as far as it was told.
+    /// Whether the switch's cells are opened, by its last answer.
     pub is_opened: bool,
-    /// By lane and rank, from which chunk on that rank may miss sums: it has contributed to that one.
+    /// For each lane and rank, the last chunk that the rank contributed to: it may need sums from there on.
     pub needs_from: Vec<u64>,
-    /// By key, what came too late.
+    /// Late values, by key.
     pub residuals: BTreeMap<u64, Values>,
 }
 
@@ -158,14 +157,14 @@ impl Late {
         }
     }
 
-    /// How often the switch is asked.
+    /// Interval between probes of the oldest chunk.
     fn pace_ns(&self) -> u64 {
         (self.config.deadline_ns / 4).max(LEAST_PACE_NS)
     }
 }
 
 impl Rank {
-    /// How a lane's chunk is first sent: of one that others are far ahead of the switch has no sum any more.
+    /// Kind of a lane's first transmission: a probe if other ranks are so far ahead that the switch no longer has the sum.
     pub(super) fn first_send(&mut self, slot: usize) -> Send {
         let window = u64::from(self.job.window());
         let lane = &mut self.lanes[slot];
@@ -176,7 +175,7 @@ impl Rank {
         }
     }
 
-    /// A lane has sent: when it asks whether its chunk can be closed.
+    /// After a transmission: schedules the probe that asks whether the chunk can be closed.
     pub(super) fn plan_closing(&mut self, now_ns: u64, slot: usize, is_first: bool) {
         let Some(late) = &self.late else {
             return;
@@ -197,7 +196,7 @@ impl Rank {
         self.lanes.wake_at(closing_ns);
     }
 
-    /// Asks for chunks whose deadline is over. That is not a timeout: nothing is taken for lost.
+    /// Probes chunks whose deadline has passed. Unlike a timeout, this does not count as a loss.
     pub(super) fn check_closing(&mut self, now_ns: u64) {
         let Some(late) = &self.late else {
             return;
@@ -210,7 +209,7 @@ impl Rank {
             if !lane.is_quiet() || !lane.is_timed {
                 continue;
             }
-            // The oldest is asked for at the whole pace.
+            // The oldest chunk is probed at the full rate.
             if oldest == Some(lane.first_order) && lane.asks > 0 {
                 let next_ns = lane.sent_at_ns.saturating_add(pace_ns);
                 lane.closing_ns = lane.closing_ns.min(next_ns.max(lane.closable_ns));
@@ -226,7 +225,7 @@ impl Rank {
         }
     }
 
-    /// A chunk was closed: those behind it that were asked for are likely to have the same contributors by now.
+    /// After a chunk was closed: probes the waiting chunks behind it, which probably have the same contributors by now.
     pub(super) fn hurry(&mut self, now_ns: u64) {
         if self.late.is_none() {
             return;
@@ -241,7 +240,7 @@ impl Rank {
         }
     }
 
-    /// What a switch says to a probe, if it is of interest here.
+    /// Processes the switch's answer to a probe, if it concerns deadlines.
     pub(super) fn told_of_closable(
         &mut self,
         now_ns: u64,
@@ -266,7 +265,7 @@ impl Rank {
         let present = WorkerSet(repr.contributors).union(WorkerSet::only(self.rank));
         let missing = self.job.everyone().without(present);
         let is_reached = present.len() >= usize::from(late.config.quorum);
-        // All that somebody may miss afterwards is kept, this chunk's sum included.
+        // Every sum that a missing rank may need afterwards is still kept, including this chunk's.
         let window = u64::from(self.job.window());
         let needs_from = &late.needs_from[slot * late.ranks..];
         let kept_from = lane
@@ -286,8 +285,8 @@ impl Rank {
         Some(Received::Told)
     }
 
-    /// What a switch says to a probe of a chunk that its cell is past: others may be ahead, and have kept its sum. Otherwise
-    /// another use of the job has begun.
+    /// Processes a probe's answer that the cell has moved past the chunk: other ranks may be ahead and have kept its sum.
+    /// Returns `false` if another use of the job must have begun.
     pub(super) fn asks_for_kept(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> bool {
         let Some(late) = &self.late else {
             return false;
@@ -312,7 +311,7 @@ impl Rank {
         true
     }
 
-    /// A sum has come of a chunk that this rank has not sent: it is late.
+    /// Processes a sum of a chunk that this rank has not sent: this rank is late.
     pub(super) fn see(&mut self, slot: usize, sequence: u64) -> Received {
         if self.late.is_none() {
             return Received::Malformed;
@@ -323,7 +322,7 @@ impl Rank {
         Received::Early
     }
 
-    /// Whether a sum of these may be this chunk's; `None` if it could have been, before the switch forgot its cells.
+    /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.
     pub(super) fn takes(&self, slot: usize, repr: &Repr, everyone: WorkerSet) -> Option<bool> {
         let contributors = WorkerSet(repr.contributors);
         if contributors == everyone {
@@ -341,12 +340,12 @@ impl Rank {
         may.then_some(true)
     }
 
-    /// Whether this rank's values are in a sum.
+    /// Whether this rank's values are in the sum.
     pub(super) fn is_in(&self, contributors: WorkerSet) -> bool {
         self.late.is_none() || contributors.contains(self.rank)
     }
 
-    /// Whose values are in a sum: all, unless the job has deadlines.
+    /// Number of ranks whose values are in a sum: all, unless the job has deadlines.
     pub(super) fn shares(&self, contributors: WorkerSet) -> u16 {
         match &self.late {
             None => self.job.workers(),
@@ -354,7 +353,7 @@ impl Rank {
         }
     }
 
-    /// Takes note of who has contributed to a chunk: they have all sums before it.
+    /// Records a chunk's contributors: they have all sums before it.
     pub(super) fn note_contributors(&mut self, slot: usize, contributors: WorkerSet) {
         let sequence = self.lanes[slot].sequence;
         if let Some(late) = &mut self.late {
@@ -367,7 +366,7 @@ impl Rank {
         }
     }
 
-    /// Before a chunk's values give way to its sum: what of them is not in it.
+    /// Before a sum replaces the chunk's values: saves the part of them that is not in the sum.
     pub(super) fn set_aside(
         &mut self,
         slot: usize,
@@ -384,7 +383,7 @@ impl Rank {
         let operation = &mut self.operations[at];
         if contributors != self.job.everyone() {
             self.counters.partial_chunks += 1;
-            // Answers come in any order.
+            // Answers arrive in any order.
             let before = operation
                 .partial
                 .partition_point(|other| other.index < index);
@@ -394,7 +393,7 @@ impl Rank {
             };
             operation.partial.insert(before, partial);
         }
-        // Who gives nothing is late with nothing.
+        // A rank that contributes only zeros loses nothing by being late.
         if is_in && !clips || !operation.reduction.share.gives() {
             return;
         }
@@ -413,9 +412,9 @@ impl Rank {
         }
     }
 
-    /// Adds to an operation's values what came too late of the one before of the same key.
+    /// Adds the late values of the previous operation of the same key to an operation's values. Returns whether there were any.
     pub(super) fn add_residual(&mut self, values: &mut Values, reduction: Reduction) -> bool {
-        // Of one that gives nothing it stays for the next.
+        // They stay for the next operation if this rank gives nothing to this one.
         let key = reduction.key.filter(|_| reduction.share.gives());
         let (Some(late), Some(key)) = (&mut self.late, key) else {
             return false;
@@ -431,11 +430,11 @@ impl Rank {
         is_added
     }
 
-    /// An operation is done: its outcome, and what of it came too late is remembered.
+    /// Finishes an operation: returns its outcome, and remembers its late values.
     pub(super) fn finish(&mut self, operation: Operation) -> Result<Sums, NonFinite> {
         let (key, is_carrying) = (operation.reduction.key, operation.is_carrying);
         let (outcome, residual) = operation.finish();
-        // What had joined it is in no sum.
+        // The late values that had joined this operation are in no sum.
         self.counters.lost_residuals += u64::from(is_carrying && outcome.is_err());
         self.keep_residual(key, residual);
         outcome
@@ -445,7 +444,7 @@ impl Rank {
         let (Some(late), Some(key), Some(residual)) = (&mut self.late, key, residual) else {
             return;
         };
-        // One that was given before this one was done has left what it found.
+        // An operation submitted before this one finished has left its late values here.
         if let Some(left) = late.residuals.get_mut(&key) {
             if !left.add(&residual) {
                 self.counters.lost_residuals += 1;
@@ -457,14 +456,14 @@ impl Rank {
         }
     }
 
-    /// What came too late and has not joined an operation yet, by key.
+    /// Late values that have not joined an operation yet, by key.
     pub fn residuals(&self) -> impl Iterator<Item = (u64, &Values)> {
         let late = self.late.iter();
         late.flat_map(|late| late.residuals.iter().map(|(key, values)| (*key, values)))
     }
 }
 
-/// Whether a chunk is sent with a smaller exponent than this rank's values want: the others agreed on it without this rank.
+/// Whether the agreed exponent, chosen without this rank, is smaller than its values need.
 pub(super) fn clips(lane: &Lane, operation: &Operation, index: usize) -> bool {
     let is_agreed = operation.is_long() || lane.attempt == Attempt::Known;
     let wants = operation.exponent(index);

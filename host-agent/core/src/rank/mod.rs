@@ -1,4 +1,4 @@
-//! A rank of an all-reduce: the switch multicasts the sum, and there is no server.
+//! One rank of an all-reduce: the switch multicasts the sums, and there is no server.
 //!
 //! ```text
 //!                  UPDATE to all                     SUM, complete
@@ -8,33 +8,33 @@
 //!                    └──────────────── probe to myself ── "misses …"
 //! ```
 //!
-//! A rank's operations are one stream of *items*: chunks with values, and the scale-only chunks in front of an operation that
-//! is longer than the window. Item g goes through *lane* g mod W, one after the other, so each lane's sequence of chunk numbers
-//! follows from the operations alone, and every rank that is given the same operations in the same order sends the same.
+//! A rank's operations form one stream of *items*: chunks with values, and the scale-only chunks in front of an operation
+//! that is longer than the window. Item g uses *lane* g mod W, in order, so the chunk numbers of each lane follow from the
+//! operations alone, and ranks that submit the same operations in the same order send the same chunks.
 //!
-//! Nobody sends values twice because of somebody else's loss: who waits for too long asks the switch by a short *probe*, which
-//! the switch sends back with whom the chunk misses. Complete: the sum is fetched. Without me: my values are sent again.
-//! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
-//! does not answer is gone.
+//! No rank sends values again because of another rank's loss: a rank that waits too long sends the switch a short *probe*,
+//! and the switch returns it with the chunk's contributors. If the chunk is complete, the rank fetches the sum. If its own
+//! values are missing, it sends them again. If others are missing, it waits, and asks those others: a rank that has the sum,
+//! which the switch has forgotten, sends it; a rank that does not answer is declared dead.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `opening.rs` | from which chunk number on a job may begin |
-//! | `operation.rs`, `values.rs`, `terms.rs` | what a rank was given, and what of it all ranks must have been given alike |
-//! | `lane.rs` | one item under way |
-//! | `sending.rs`, `receiving.rs` | what goes out and comes in |
-//! | `timers.rs`, `waiting.rs` | when it asks, and what it does while it waits |
-//! | `peers.rs` | who was asked, who answers, and what is kept for those who ask |
-//! | `hosts.rs` | how ranks do without a switch |
-//! | `late.rs` | and without those who are late |
-//! | `differing.rs` | how ranks end that were given different things |
-//! | `outcome.rs`, `standing.rs` | what is told of it, and what is shown meanwhile |
-//! | `state.rs` | the machine's state, for the model checker |
+//! | `opening.rs` | the first chunk number that a new job may use |
+//! | `operation.rs`, `values.rs`, `terms.rs` | a submitted operation, and the part of it that all ranks must have in common |
+//! | `lane.rs` | one item in flight |
+//! | `sending.rs`, `receiving.rs` | outgoing and incoming frames |
+//! | `timers.rs`, `waiting.rs` | the times of probes, and the behavior while a chunk waits |
+//! | `peers.rs` | questions to other ranks, their replies, and the sums kept for them |
+//! | `hosts.rs` | summation by the ranks while no switch answers |
+//! | `late.rs` | partial sums without late ranks |
+//! | `differing.rs` | failure of ranks that submitted different operations |
+//! | `outcome.rs`, `standing.rs` | events, errors and counters; progress reports |
+//! | `state.rs` | the machine's state as bytes, for the model checker |
 //!
-//! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
-//! are sent again: the answer names the child of that switch which asked.
+//! In a tree of switches, a probe of a chunk that is complete at one switch ascends to the next switch, and so do values that
+//! are sent again: the answer names the child through which the frame reached the answering switch.
 //!
-//! A rank may leave when it has its last result: who still misses it has it from the switch.
+//! A rank may leave when it has its last result: a rank that misses it gets it from the switch.
 
 mod differing;
 mod hosts;
@@ -77,30 +77,30 @@ pub use outcome::{DROPS, Event, NonFinite, RankCounters, RankError, Received, Su
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 
-/// By how much a guess is above what the lane had last.
+/// Difference between a guessed exponent and the lane's last one.
 const GUESS_ABOVE: u8 = 2;
 
-/// What a rank is told before it begins.
+/// Settings of a rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// The job, which all ranks know alike.
+    /// The job, identical for all ranks.
     pub job: Job,
-    /// Which rank this is.
+    /// The number of this rank.
     pub rank: WorkerId,
-    /// Where it stands among the switches.
+    /// The rank's position among the switches.
     pub place: Place,
-    /// When it asks again.
+    /// Timeouts of probes and retransmissions.
     pub retransmission: Retransmission,
-    /// After how long a rank that does not answer another is gone. `None` where ranks cannot ask each other.
+    /// Time without a reply after which another rank is declared dead; `None` if ranks cannot reach each other directly.
     pub dead_after_ns: Option<u64>,
-    /// When a sum is made of fewer than all; `None`: never.
+    /// Deadline and quorum of partial sums; `None` if every sum includes all ranks.
     pub lateness: Option<Lateness>,
-    /// When ranks sum themselves, if they can ask each other and are 64 at most.
+    /// When ranks sum themselves, which needs direct communication and at most 64 ranks.
     pub fallback: Option<Fallback>,
 }
 
 impl Setup {
-    /// A rank of a job that one switch sums, and that asks nobody else.
+    /// Settings of a rank in a job that one switch sums, without communication between ranks.
     pub fn under_one_switch(job: Job, rank: WorkerId, retransmission: Retransmission) -> Self {
         Self {
             job,
@@ -113,7 +113,7 @@ impl Setup {
         }
     }
 
-    /// Bytes of the sums that such a rank keeps for others, and of those that it makes as a host, beside what it is given.
+    /// Memory in bytes for sums that the rank keeps for others and sums that it makes as a host, beside the submitted values.
     pub fn kept_bytes(&self) -> u64 {
         let window = u64::from(self.job.window()) * self.job.max_frame_len() as u64;
         let kept = self.lateness.map_or(1, |late| u64::from(late.keeps()));
@@ -122,39 +122,39 @@ impl Setup {
     }
 }
 
-/// One rank of a job.
+/// One rank of an all-reduce job.
 #[derive(Debug, Clone)]
 pub struct Rank {
     job: Job,
     rank: WorkerId,
     place: Place,
     config: Retransmission,
-    /// `None` where they cannot be asked.
+    /// State of the other ranks; `None` if ranks cannot reach each other.
     peers: Option<Peers>,
-    /// `None` where they cannot sum.
+    /// State of summation by ranks; `None` if the job does not allow it.
     hosts: Option<Hosts>,
-    /// By lane; of a job with deadlines several of each, so that who is late finds what it missed.
+    /// Kept sums by lane; with deadlines several per lane, so that a late rank finds what it missed.
     kept: Vec<Kept>,
     late: Option<Late>,
-    /// Those that are not done, the oldest first.
+    /// Unfinished operations, oldest first.
     operations: VecDeque<Operation>,
-    /// How many were submitted, and how many items they have together.
+    /// Number of operations submitted so far, and the number of their items.
     submitted: u64,
     items: u64,
     lanes: Lanes<RankLane>,
-    /// Some wait for longer than they would if they were among the lowest under way.
+    /// Whether some lane waits longer than it would among the lowest in flight.
     is_backed_off: bool,
     events: VecDeque<Event>,
     failed: bool,
-    /// Ranks gave different things to an operation.
+    /// Set after ranks submitted different operations.
     differing: Option<Differing>,
-    /// How often the switch has said that other ranks are all, since the last sum that was right.
+    /// Number of answers with another set of ranks since the last correct sum.
     doubts: u8,
     counters: RankCounters,
 }
 
 impl Rank {
-    /// A rank to which nothing was given yet. Its number must be below the job's number of workers.
+    /// A rank without any operation. Its number must be below the job's number of workers.
     pub fn new(setup: Setup) -> Self {
         let Setup {
             job,
@@ -165,7 +165,7 @@ impl Rank {
             lateness,
             fallback,
         } = setup;
-        // Who is late asks the others.
+        // A late rank asks the others, so deadlines need communication between ranks.
         let dead_after_ns = dead_after_ns.or(lateness.map(|_| u64::MAX));
         let keeps = lateness.map_or(1, |lateness| lateness.keeps()) as usize;
         debug_assert!(rank.0 < job.workers());
@@ -178,7 +178,7 @@ impl Rank {
             place,
             config,
             kept: vec![Kept::default(); if peers.is_some() { keeps * window } else { 0 }],
-            // What was closed a host does not know.
+            // Hosts do not know which chunks were closed.
             hosts: fallback
                 .filter(|_| peers.is_some() && lateness.is_none())
                 .and_then(|fallback| Hosts::new(&job, fallback)),
@@ -197,12 +197,12 @@ impl Rank {
         }
     }
 
-    /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
+    /// Fixes the window at the number of slots, whatever congestion signals arrive: for comparison.
     pub fn fix_window(&mut self) {
         self.lanes.window.fix();
     }
 
-    /// What was counted so far.
+    /// Counters since the start.
     pub fn counters(&self) -> RankCounters {
         RankCounters {
             congestion: self.lanes.window.signals(),
@@ -210,13 +210,13 @@ impl Rank {
         }
     }
 
-    /// Takes values to be summed over all ranks, and gives the operation's number. Every rank must submit operations of the same
-    /// kinds and lengths in the same order.
+    /// Submits values to be summed over all ranks, and returns the operation's number. Every rank must submit operations of
+    /// the same kinds and lengths in the same order.
     pub fn submit(&mut self, values: Values) -> Result<u64, SubmitError> {
         self.submit_as(values, Reduction::default())
     }
 
-    /// The same, averaged or rounded otherwise.
+    /// Like [`submit`](Self::submit), with another reduction, rounding or share.
     pub fn submit_as(
         &mut self,
         mut values: Values,
@@ -241,9 +241,9 @@ impl Rank {
         Ok(id)
     }
 
-    /// The operation that an item belongs to, and which of its items it is.
+    /// Index of the operation that an item belongs to, and the item's index in it.
     fn locate(&self, item: u64) -> Option<(usize, u64)> {
-        // They are few, and ascending.
+        // There are few operations, in ascending order.
         let at = self
             .operations
             .partition_point(|operation| operation.first + operation.items() <= item);
@@ -286,8 +286,8 @@ impl Rank {
         self.lanes.enqueue(slot, what);
     }
 
-    /// The exponent that this rank wants the largest of to be known of in the answer to a lane's item: its own, if it was sent
-    /// on a guess; else that of the lane's next chunk of the same operation.
+    /// The exponent that this rank requests in a lane's item, of which the answer gives the maximum: its own chunk's
+    /// exponent, if it was sent on a guess; otherwise that of the lane's next chunk in the same operation.
     fn wanted(&self, lane: &Lane) -> Exponent {
         let Some((operation, chunk)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
@@ -311,7 +311,7 @@ impl Rank {
         }
     }
 
-    /// Where a chunk's sum is kept.
+    /// Index in `kept` of a chunk's sum.
     fn kept_at(&self, sequence: u64) -> usize {
         match self.kept.len() as u64 {
             0 => 0,
@@ -319,7 +319,7 @@ impl Rank {
         }
     }
 
-    /// An item of an operation is done.
+    /// Finishes one item of an operation.
     fn close_item(&mut self, at: usize) {
         self.operations[at].close_item();
         while self.operations.front().is_some_and(Operation::is_done) {
@@ -342,7 +342,7 @@ impl Rank {
         self.events.push_back(Event::Failed(error));
     }
 
-    /// What has happened since the last call.
+    /// The next event, if there is one.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

@@ -1,8 +1,8 @@
-//! Before a job begins: from which chunk number on are the switch's cells free?
+//! Opening of a job: finds a chunk number from which on the switch's cells are free.
 //!
-//! A job that begins again at number 0 in cells that an earlier use left at 5000 would find all its frames stale. So one rank
-//! asks for each cell by a probe. A cell that is older than the number asked for, and empty, is taken; of any other the answer
-//! says how far it has come. The first chunk is beyond them all.
+//! A job that restarts at number 0 in cells that an earlier use left at 5000 would find all its frames stale. So before the
+//! job begins, one rank probes each cell. A cell that is empty and older than the probe is taken over; any other cell answers
+//! how far it has advanced. The job's first chunk lies beyond them all.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -10,36 +10,36 @@ use super::DROPS;
 use crate::job::{ChunkId, Job, Place};
 use crate::rto::Retransmission;
 
-/// Asks for the cells of a job.
+/// Probes of a job's cells.
 #[derive(Debug, Clone)]
 pub struct Opening {
     job: Job,
     place: Place,
     config: Retransmission,
-    /// Cells are opened: their chunks may be closed.
+    /// Whether the probes also open the cells, so that chunks may be closed.
     has_deadlines: bool,
     is_refused: bool,
-    /// By offset from the job's first chunk: the cell has answered.
+    /// Whether the cell has answered, by offset from the job's first chunk.
     answered: Vec<bool>,
     unanswered: usize,
-    /// How far beyond the job's first chunk the furthest cell is.
+    /// Distance of the furthest cell beyond the job's first chunk.
     used: u32,
     next: usize,
     timeouts: u32,
-    /// When the cells that have not answered are asked again; `None` while some were not asked at all.
+    /// Time at which unanswered cells are probed again; `None` until all cells were probed once.
     due_ns: Option<u64>,
 }
 
-/// Why a job cannot begin.
+/// Reason why a job cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpeningError {
-    /// Nothing was heard of the switch.
+    /// The switch did not answer.
     #[error(
         "the switch did not answer within {0} timeouts: does it sum for this job, by this port? {drops}",
         drops = DROPS
     )]
     Silent(u32),
-    /// The job has a deadline, and the switch knows of none.
+    /// The job has a deadline, but the switch does not support deadlines for it.
     #[error(
         "the switch makes no sums of fewer than all ranks for this job: is `deadline` said there?"
     )]
@@ -47,7 +47,7 @@ pub enum OpeningError {
 }
 
 impl Opening {
-    /// Asks from the job's first chunk on.
+    /// Starts to probe cells from the job's first chunk on.
     pub fn new(job: Job, place: Place, config: Retransmission) -> Self {
         Self {
             job,
@@ -64,14 +64,14 @@ impl Opening {
         }
     }
 
-    /// The same of a job with deadlines: each cell is opened as well. The frames of this must not outlive a restart of the switch.
+    /// Also opens each cell, for a job with deadlines. These frames must not outlive a restart of the switch.
     #[must_use]
     pub fn with_deadlines(mut self) -> Self {
         self.has_deadlines = true;
         self
     }
 
-    /// The job's first chunk, once it is known.
+    /// The job's first chunk, once all cells have answered.
     pub fn first_chunk(&self) -> Option<ChunkId> {
         let first = self.job.first_chunk();
         if self.unanswered > 0 {
@@ -80,13 +80,13 @@ impl Opening {
         if self.used == 0 {
             return Some(first);
         }
-        // Other switches of the tree may be ahead of this one by what can be under way. And slots are found by masking.
+        // Other switches of a tree may be ahead of this one by the chunks in flight; slots are found by masking.
         let cells = self.job.cells() as u32;
         let beyond = self.used.wrapping_add(2 * cells);
         Some(first.plus(beyond.checked_next_multiple_of(cells).unwrap_or(0)))
     }
 
-    /// The next probe, written to `buffer`; it goes to this rank itself, by the switch.
+    /// Writes the next probe to `buffer`; its destination is this rank, by way of the switch.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> bool {
         while self.next < self.answered.len() {
             let offset = self.next;
@@ -110,13 +110,13 @@ impl Opening {
         false
     }
 
-    /// The chunk with these low bits that was asked for, if any was.
+    /// The probed chunk with these low 16 bits.
     pub fn near(&self, low: u16) -> ChunkId {
         let first = self.job.first_chunk();
         first.plus(low.wrapping_sub(first.0 as u16).into())
     }
 
-    /// Takes a frame in.
+    /// Processes a frame.
     pub fn handle_packet(&mut self, bytes: &[u8]) {
         let Ok(packet) = Packet::new_checked(bytes) else {
             return;
@@ -130,15 +130,15 @@ impl Opening {
         if !is_answer || self.answered.get(offset) != Some(&false) {
             return;
         }
-        // Of a cell that is ahead the answer says no more than that.
+        // The answer of a cell that is ahead does not show whether deadlines are supported.
         self.is_refused |=
             self.has_deadlines && repr.scale == 0 && !repr.flags.contains(Flags::TIMED);
         self.answered[offset] = true;
         self.unanswered -= 1;
         let used = match (repr.scale, repr.contributors) {
-            // Taken: the cell was older, and is empty.
+            // The cell was taken over: it was older and is empty.
             (0, 0) => return,
-            // Somebody was here with this very number.
+            // Another use of the job has contributed to this very chunk.
             (0, _) => offset as u32 + 1,
             // The cell is ahead: the difference is negative.
             (_, behind) => (offset as u32).wrapping_sub(behind as u32).wrapping_add(1),
@@ -146,12 +146,12 @@ impl Opening {
         self.used = self.used.max(used);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<u64> {
         self.due_ns
     }
 
-    /// Time has passed.
+    /// Processes the passage of time up to `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) -> Result<(), OpeningError> {
         if self.is_refused {
             return Err(OpeningError::NoDeadlines);

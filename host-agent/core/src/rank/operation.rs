@@ -1,4 +1,4 @@
-//! What a rank was given to sum.
+//! The operations that were submitted to a rank.
 
 use half::{bf16, f16};
 use wire::VALUE_LEN;
@@ -10,96 +10,96 @@ use crate::job::{ChunkId, Job};
 use crate::quantise::rounding::{Draws, Rounding};
 use crate::quantise::{Exponent, block, bound, exact};
 
-/// Tensors of at most so many values are summed exactly where it is left to weir. Those are losses, metrics and biases: values of
-/// different size, of which no frame is sent less.
+/// Maximum number of values of a tensor that weir chooses to sum exactly, if the user leaves it open: losses, metrics and
+/// biases, whose values differ in magnitude, and which fit few frames anyway.
 pub const EXACT_VALUES: usize = 1024;
 
-/// What becomes of values besides being summed.
+/// How an operation treats its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reduction {
-    /// Sums are divided by the number of ranks before they are rounded to their type; integers toward zero. Every rank must say
-    /// the same.
+    /// Divide sums by the number of ranks before they are rounded to their type; integers are truncated toward zero. Must be
+    /// equal at every rank.
     pub average: bool,
-    /// Each sum of floats is right to the rounding of its type, whatever else is in the tensor. A value takes up to 14 words of a
-    /// frame instead of one, so it is for tensors of [`EXACT_VALUES`] at most. Every rank must say the same.
+    /// Make each sum of floats exact up to the rounding of its type, whatever else the tensor contains. A value takes up to
+    /// 14 words of a frame instead of one, so this suits tensors of at most [`EXACT_VALUES`]. Must be equal at every rank.
     pub exact: bool,
-    /// How this rank rounds its own.
+    /// Rounding of this rank's values; ranks may differ.
     pub rounding: Rounding,
-    /// Which tensor this is. What of it comes too late joins the next operation of the same key ([`Carry`](super::Carry)).
+    /// Identifies the tensor. Late values join the next operation of the same key ([`Carry`](super::Carry)).
     pub key: Option<u64>,
-    /// What this rank does in it; others may do something else.
+    /// This rank's role in the operation; ranks may differ.
     pub share: Share,
-    /// What all ranks have to give alike, where values and average do not say it: of a broadcast or a reduce, and of what is done
-    /// by other means, of which this sum only compares the terms.
+    /// Terms that all ranks must have in common, where values and `average` do not give them: in a broadcast or reduce, and
+    /// in an operation by other means, of which this sum only compares the terms.
     pub terms: Option<Terms>,
 }
 
-/// What a rank does in an operation. Of a reduce the root has `GivesAndTakes`, and the others `Gives`; of a broadcast the root
-/// has `Gives`, and the others `Takes`. On the wire all are alike.
+/// A rank's role in an operation. In a reduce the root has `GivesAndTakes`, and the others `Gives`; in a broadcast the root
+/// has `Gives`, and the others `Takes`. All roles send the same frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Share {
-    /// Its values are summed, and the sums take their place.
+    /// The rank contributes its values, and the sums replace them.
     #[default]
     GivesAndTakes,
-    /// Its values are summed, and stay what they are: it has no sums, and no bound of their error.
+    /// The rank contributes its values, and keeps them: it gets no sums, and no error bound.
     Gives,
-    /// It gives zeros, whatever its values are, which are not read. The sums take their place.
+    /// The rank contributes zeros, and its values are not read. The sums replace them.
     Takes,
-    /// It gives zeros, and takes nothing: only the terms are compared. Such an operation is not counted.
+    /// The rank contributes zeros and gets no sums: only the terms are compared. Such an operation is not counted.
     Compares,
 }
 
 impl Share {
-    /// Whether its values are summed.
+    /// Whether the rank contributes its values.
     pub fn gives(self) -> bool {
         matches!(self, Share::GivesAndTakes | Share::Gives)
     }
 
-    /// Whether it has the sums.
+    /// Whether the rank gets the sums.
     pub fn takes(self) -> bool {
         matches!(self, Share::GivesAndTakes | Share::Takes)
     }
 }
 
-/// Exponents of so many chunks are read at a time: memory is fast where it is read in a row.
+/// Number of chunks whose exponents are read at a time: sequential reads use the memory bandwidth best.
 const READ: usize = 32;
 
-/// What an item is.
+/// Content of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk {
-    /// It agrees on the exponent of the lane's next.
+    /// No values: agrees on the exponent of the lane's next item.
     ScaleOnly,
-    /// The values of this index.
+    /// The values of the chunk with this index.
     Values(usize),
 }
 
-/// An operation that is not done.
+/// An unfinished operation.
 #[derive(Debug, Clone)]
 pub struct Operation {
     pub id: u64,
-    /// The number of its first item.
+    /// Number of the operation's first item.
     pub first: u64,
     pub values: Values,
     pub reduction: Reduction,
-    /// What all ranks have to give alike.
+    /// Terms that all ranks must have in common.
     pub terms: Terms,
-    /// That this rank wants for each chunk, as far as they were read; `None` if a value is not finite.
+    /// Exponents that this rank needs for the chunks read so far; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
-    /// How many values a chunk has that are summed exactly; 0 if they are not.
+    /// Number of values per chunk in an exact operation; 0 if the operation is not exact.
     exact_chunk: usize,
     chunks: u64,
-    /// Scale-only items in front.
+    /// Number of scale-only items in front.
     prologue: u64,
     pub unanswered: u64,
-    /// The largest of the chunks that have their sums.
+    /// Largest error bound of the chunks that have their sums.
     error_bound: f64,
-    /// The first chunk that is not finite, of those that were answered.
+    /// The first answered chunk that is not finite.
     non_finite: Option<(usize, ChunkId)>,
-    /// Chunks that were closed, ascending.
+    /// Chunks with partial sums, ascending.
     pub partial: Vec<Partial>,
-    /// What was late of another has joined its values.
+    /// Whether late values of an earlier operation have joined its values.
     pub is_carrying: bool,
-    /// What came too late, in its places; `None` if nothing did.
+    /// Values that came too late, zeros elsewhere; `None` if there are none.
     pub residual: Option<Values>,
 }
 
@@ -110,12 +110,12 @@ impl Operation {
             false => 0,
         };
         let chunks = match exact_chunk {
-            // The first word is the digest of its terms.
+            // The first word is the digest of the terms.
             0 => (values.len() + 1).div_ceil(job.values_per_packet()),
             size => values.len().div_ceil(size),
         } as u64;
         let window = u64::from(job.window());
-        // A short one has no chunk that comes behind another in its lane, so nothing could tell its exponents before.
+        // In a short operation no chunk follows another one in its lane, so no earlier answer can carry its exponent.
         let is_long = chunks > window && !values.is_integer() && exact_chunk == 0;
         let prologue = if is_long { window } else { 0 };
         let expected = match values.is_integer() || !reduction.share.gives() {
@@ -141,12 +141,12 @@ impl Operation {
         }
     }
 
-    /// How many items it has.
+    /// Number of items.
     pub fn items(&self) -> u64 {
         self.prologue + self.chunks
     }
 
-    /// Whether its chunks' exponents are agreed on a window ahead.
+    /// Whether the chunks' exponents are agreed on one window ahead.
     pub fn is_long(&self) -> bool {
         self.prologue > 0
     }
@@ -165,14 +165,14 @@ impl Operation {
             .map_or(Chunk::ScaleOnly, |index| Chunk::Values(index as usize))
     }
 
-    /// Reads exponents up to that of an item, from values that are no sums yet. A frame has to say it: of a long operation a
-    /// window ahead, so that the values are still at hand when they are sent.
+    /// Reads exponents up to that of an item, from values that are not sums yet. A frame needs them; a long operation needs
+    /// them a window ahead, so that the values are still in the cache when they are sent.
     pub fn read_exponents(&mut self, job: &Job, item: u64) {
         let chunks = self.chunks as usize;
         let Chunk::Values(index) = self.chunk(item) else {
             return;
         };
-        // Zeros want none.
+        // Zeros need no exponent.
         if index < self.exponents.len() || index >= chunks || !self.reduction.share.gives() {
             return;
         }
@@ -184,31 +184,31 @@ impl Operation {
                 Values::Bfloat16s(values) => block::exponent(&values[range]),
                 Values::Integers(_) | Values::Int8s(_) => return,
             };
-            // What is summed exactly wants none, but still has to be finite.
+            // Exact values need no exponent, but must be finite.
             let is_exact = self.is_exact();
             let wanted = wanted.map(|wanted| if is_exact { Exponent::ZERO } else { wanted });
             self.exponents.push(wanted);
         }
     }
 
-    /// The exponent that this rank wants for a chunk, which was read; `None` if a value is not finite.
+    /// The exponent that this rank needs for a chunk that was read; `None` if a value is not finite.
     pub fn exponent(&self, index: usize) -> Option<Exponent> {
         let read = self.exponents.get(index).copied();
         read.unwrap_or(Some(Exponent::ZERO))
     }
 
-    /// What a rank's item is rounded by.
+    /// The random bits for rounding a rank's item.
     pub fn draws(&self, rank: u16, item: u64) -> Option<Draws> {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Whether the word of a sum that is no value says that all of so many ranks gave the same.
+    /// Whether the digest word of a sum shows that all `shares` ranks gave the same terms.
     pub fn is_agreed(&self, index: usize, shares: u16, words: &[u8]) -> bool {
         let first = words.first_chunk();
         index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
     }
 
-    /// Writes the word that is no value into a chunk's frame, and gives where its values are.
+    /// Writes the digest into the frame of the first chunk, and returns the words for the values.
     pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
         if index > 0 {
             return words;
@@ -218,7 +218,7 @@ impl Operation {
         values
     }
 
-    /// Writes a chunk's values where they are in a frame, which has zeros. Their exponent must be at most `scale`.
+    /// Writes a chunk's values into the zeroed value words of a frame. Their exponent must be at most `scale`.
     pub fn encode(
         &self,
         job: &Job,
@@ -257,7 +257,7 @@ impl Operation {
         }
     }
 
-    /// The same of values that want a larger exponent: what is beyond its limits is cut off.
+    /// Like [`encode`](Self::encode), for values that may need a larger exponent: they are clipped at its limits.
     pub fn encode_clipped(
         &self,
         job: &Job,
@@ -285,7 +285,7 @@ impl Operation {
         }
     }
 
-    /// Remembers a chunk's values that are in no sum: all, or what was cut off beyond the limits of an exponent.
+    /// Saves a chunk's values that are in no sum: all of them, or the part that clipping at an exponent removed.
     pub fn set_aside(&mut self, job: &Job, index: usize, clipped_at: Option<Exponent>) {
         let range = self.range(job, index);
         let residual = self.residual.get_or_insert_with(|| self.values.zeros());
@@ -315,12 +315,12 @@ impl Operation {
             (Values::Int8s(residual), Values::Int8s(values)) => {
                 residual[range.clone()].copy_from_slice(&values[range]);
             }
-            // They are of one type.
+            // Both have the same type.
             _ => {}
         }
     }
 
-    /// Puts a chunk's sums in the place of its values, if this rank takes them; so many ranks contributed.
+    /// Replaces a chunk's values by their sums over `shares` ranks, if this rank takes sums.
     pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, shares: u16, words: &[u8]) {
         if !self.reduction.share.takes() {
             return;
@@ -368,15 +368,15 @@ impl Operation {
         self.error_bound = self.error_bound.max(error_bound);
     }
 
-    /// A chunk has no sums: some rank's values are not finite.
+    /// Records that a chunk has no sums, since some rank's values are not finite.
     pub fn fail(&mut self, index: usize, chunk: ChunkId) {
-        // All ranks are to name the same one, in whatever order answers come.
+        // All ranks must name the same chunk, in whatever order answers arrive.
         if self.non_finite.is_none_or(|(first, _)| index < first) {
             self.non_finite = Some((index, chunk));
         }
     }
 
-    /// One more item is answered.
+    /// Records that one more item was answered.
     pub fn close_item(&mut self) {
         self.unanswered -= 1;
     }
@@ -385,8 +385,8 @@ impl Operation {
         self.unanswered == 0
     }
 
-    /// Its sums, or why there are none; and what came too late. An operation without sums leaves nothing: its values are the
-    /// caller's still.
+    /// The sums, or the reason why there are none, and the late values. An operation without sums leaves no late values: the
+    /// caller still has its values.
     pub fn finish(self) -> (Result<Sums, NonFinite>, Option<Values>) {
         if let Some((index, chunk)) = self.non_finite {
             let error = NonFinite {
@@ -404,7 +404,7 @@ impl Operation {
         (Ok(sums), self.residual)
     }
 
-    /// Which of its parts is known to hold a value that is not finite.
+    /// Index of the first chunk known to have a value that is not finite.
     pub fn non_finite(&self) -> Option<usize> {
         self.non_finite.map(|(index, _)| index)
     }
@@ -420,7 +420,7 @@ impl Operation {
     }
 }
 
-/// A value within what an exponent has room for.
+/// Clips a value to the range of an exponent.
 fn clip(value: f32, scale: Exponent) -> f32 {
     let limit = scale.scale() as f32;
     value.clamp(-limit, limit)

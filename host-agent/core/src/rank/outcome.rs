@@ -1,4 +1,4 @@
-//! What a rank tells its driver.
+//! Events, errors and counters that a rank returns to its driver.
 
 use super::terms::Terms;
 use super::{Partial, Values};
@@ -6,49 +6,49 @@ use crate::Sent;
 use crate::congestion::Signals;
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 
-/// What a rank has to say.
+/// Event of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// An operation is done. All ranks have the same sums, or all have none.
+    /// An operation has finished. All ranks have the same sums, or none has any.
     Done {
-        /// Its number.
+        /// Number of the operation.
         operation: u64,
-        /// What came of it.
+        /// The sums, or the reason why there are none.
         outcome: Result<Sums, NonFinite>,
     },
-    /// The rank has given up; nothing more happens.
+    /// The rank has given up and does nothing more.
     Failed(RankError),
 }
 
-/// What an operation gives.
+/// Result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sums {
-    /// In the type of what was summed; of who takes no sums, what it gave.
+    /// Sums in the type of the submitted values; the submitted values themselves if this rank takes no sums.
     pub values: Values,
-    /// No value is farther from the exact sum of the ranks' values, or from their mean, than this.
+    /// Upper bound of the distance between any value and the exact sum or mean of the ranks' values.
     pub error_bound: f64,
-    /// Chunks that were closed before all ranks were there, ascending: all ranks have the same. Their sums are of what those ranks
-    /// sent, and a mean is divided by how many these are.
+    /// Chunks that were closed before all ranks had contributed, ascending and equal at all ranks. Their sums include the
+    /// listed ranks, and a mean is divided by the number of those.
     pub partial: Vec<Partial>,
 }
 
-/// Why an operation has no sums: some rank's values held NaN or infinity. The rank goes on with the next.
+/// Reason why an operation has no sums: some rank's values include NaN or infinity. The rank continues with the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
 pub struct NonFinite {
-    /// Which operation.
+    /// Number of the operation.
     pub operation: u64,
-    /// The first of its chunks that does.
+    /// Index of the first such chunk.
     pub index: usize,
-    /// Its number on the wire.
+    /// Chunk number on the wire.
     pub chunk: ChunkId,
 }
 
-/// What makes a switch, or a peer behind it, seem silent though it lives, and which command names it.
+/// Help text: why a live switch, or a peer behind it, may seem silent, and the command that shows the reason.
 pub const DROPS: &str = "a switch drops a rank's frames when its job's lease has run out, and when the rank is at another port than \
                          the job was admitted with: `weir doctor --switch NAME=IP:PORT` names both";
 
-/// Why a rank gave up.
+/// Reason why a rank gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
     /// The switch did not answer.
@@ -56,56 +56,56 @@ pub enum RankError {
         "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port? {DROPS}"
     )]
     Silent {
-        /// The chunk.
+        /// The unanswered chunk.
         chunk: ChunkId,
-        /// So many.
+        /// Number of timeouts.
         timeouts: u32,
     },
-    /// Another use of the same job has begun since.
+    /// Another use of the same job has begun.
     #[error(
         "chunk {chunk} is older than what its slot holds: is another job of the same number at work?"
     )]
     Superseded {
-        /// The chunk.
+        /// The stale chunk.
         chunk: ChunkId,
     },
-    /// A rank that is waited for does not answer.
+    /// A missing rank does not answer.
     #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it{}", .rank.0, if_it_lives(*.is_silent))]
     Gone {
-        /// Which rank.
+        /// The missing rank.
         rank: WorkerId,
-        /// What it was asked for.
+        /// The chunk that waits for it.
         chunk: ChunkId,
-        /// Nothing came back at all; `false` if its host said that nobody takes frames there any more.
+        /// Whether nothing came back at all; `false` if the rank's host reported that no process receives frames there.
         is_silent: bool,
     },
-    /// The switch waits for others than the ranks that this one knows of.
+    /// The switch sums for a set of ranks that differs from this job's.
     #[error(
         "the switch sums for other ranks than the {ranks} of this job (chunk {chunk}: {}): was it told of another number of them?", summed(*.complete, *.is_waiting)
     )]
     OtherRanks {
-        /// Where it was seen.
+        /// The chunk where the difference was noticed.
         chunk: ChunkId,
-        /// How many the job has here.
+        /// Number of ranks in the job, as this rank knows it.
         ranks: u16,
-        /// Whose values are in the chunk.
+        /// Contributors in the switch's answer.
         complete: WorkerSet,
-        /// Whether the switch waits for more.
+        /// Whether the switch waits for further ranks.
         is_waiting: bool,
     },
-    /// Ranks gave different things to one operation.
+    /// Ranks submitted different things to one operation.
     #[error("operation {operation}: the ranks gave different things: this one {}; {}", gave(*.own), gave_else(*.other))]
     Differs {
-        /// Its number.
+        /// Number of the operation.
         operation: u64,
-        /// What this rank gave; `None` if nothing yet.
+        /// This rank's terms; `None` if it has not submitted the operation.
         own: Option<Terms>,
-        /// A rank that gave something else, and what; `None` if none has said so.
+        /// A rank with other terms, and those terms; `None` if no such rank has replied.
         other: Option<(WorkerId, Terms)>,
     },
 }
 
-/// Nobody but the switch knows better where the peer was not asked past it, or did not answer there either.
+/// Hint for a silent peer, which may be alive behind a switch that drops its frames.
 fn if_it_lives(is_silent: bool) -> String {
     match is_silent {
         true => format!("; if its process lives, {DROPS}"),
@@ -129,87 +129,88 @@ fn gave_else(other: Option<(WorkerId, Terms)>) -> String {
     told.unwrap_or_else(|| "another something else, and has not said what".to_owned())
 }
 
-/// Why an operation is not taken.
+/// Reason why an operation is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// There is nothing to sum.
+    /// The operation has no values.
     #[error("there are no values to sum")]
     Empty,
-    /// The rank has given up before.
+    /// The rank has already given up.
     #[error("the rank has given up before")]
     Failed,
 }
 
-/// What became of a frame.
+/// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// It completed a chunk.
+    /// The frame completed a chunk.
     Answer,
-    /// It told whom a chunk misses.
+    /// The frame reported which ranks a chunk misses.
     Told,
-    /// Another rank asks, or has answered.
+    /// A question or reply from another rank.
     Word,
-    /// A sum of a chunk that others have closed, and that this rank has not sent yet.
+    /// A partial sum of a chunk that this rank has not sent yet.
     Early,
-    /// Of a chunk that was answered before.
+    /// The chunk was answered before.
     Duplicate,
-    /// Another job's, or no SUM.
+    /// The frame belongs to another job, or has an unexpected kind.
     NotOurs,
-    /// No frame of the protocol, or not what the chunk's answer can be.
+    /// The bytes are not a frame of the protocol, or the frame cannot be the chunk's answer.
     Malformed,
 }
 
-/// What a rank has counted.
+/// Counters of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RankCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
-    /// Operations that have their sums.
+    /// Operations finished with sums.
     pub operations: u64,
-    /// Operations that have none, for a value that is not finite.
+    /// Operations finished without sums, because of a value that is not finite.
     pub non_finite: u64,
-    /// Of the frames, those that asked.
+    /// Probes sent; included in `sent`.
     pub probes: u64,
-    /// Frames to other ranks: questions, answers, sums that they missed.
+    /// Frames sent to other ranks: questions, replies, sums that they missed.
     pub words: u64,
-    /// Of the probes, those that were sent because later chunks were answered.
+    /// Probes sent because later chunks were answered; included in `probes`.
     pub early_probes: u64,
-    /// Chunks whose exponent was guessed wrongly, and that were sent once more.
+    /// Chunks sent again because their exponent was guessed wrongly.
     pub repeated_guesses: u64,
     /// Chunks that timed out.
     pub timeouts: u64,
-    /// Of the probes, those that asked whether a chunk can be closed, as its deadline was over.
+    /// Probes sent because a chunk's deadline had passed; included in `probes`.
     pub deadlines: u64,
-    /// Frames that closed a chunk, or came second.
+    /// Frames sent to close a chunk, whether or not another rank had closed it before.
     pub closes: u64,
-    /// Chunks whose sum is not that of all ranks.
+    /// Chunks with partial sums.
     pub partial_chunks: u64,
-    /// Of those, the ones that are without this rank's values.
+    /// Partial chunks without this rank's values.
     pub late_chunks: u64,
-    /// Chunks of which this rank's largest values were cut off, for an exponent that others agreed on without it.
+    /// Chunks whose values this rank had to clip, because the others agreed on a smaller exponent without it.
     pub clipped_chunks: u64,
-    /// Of the late and clipped, those of which nothing joins a next operation.
+    /// Late and clipped chunks whose missing values join no later operation.
     pub dropped_chunks: u64,
-    /// Operations that what was late has joined.
+    /// Operations that late values have joined.
     pub carried: u64,
-    /// Operations whose late parts were lost: the next of the same key had another length or type, or there were too many keys.
+    /// Operations whose late values were lost: the next operation of the key had another length or type, or there were too
+    /// many keys.
     pub lost_residuals: u64,
-    /// Chunks of which the switch had forgotten whether they were closed. From the first on it waits for all ranks.
+    /// Chunks of which the switch had forgotten whether they were closed. After the first one, the job waits for all ranks.
     pub forgotten: u64,
-    /// Sums that came before this rank's values were there.
+    /// Sums that arrived before this rank had sent its values.
     pub early: u64,
-    /// How often the switch was silent for so long that hosts summed, and how often it was there again.
+    /// Number of times that hosts began to sum because the switch was silent.
     pub fallbacks: u64,
-    /// See there.
+    /// Number of times that the switch answered again after that.
     pub returns: u64,
-    /// Chunks that a host has summed.
+    /// Chunks summed by a host.
     pub by_hosts: u64,
     /// Answers to chunks that were answered before.
     pub duplicates: u64,
-    /// Frames of others.
+    /// Frames of other jobs, or of unexpected kinds.
     pub not_ours: u64,
-    /// Frames that are no answer.
+    /// Bytes that are not a frame, or frames that cannot be a chunk's answer.
     pub malformed: u64,
-    /// How far its window has shrunk.
+    /// Congestion marks, and their effect on the window.
     pub congestion: Signals,
 }

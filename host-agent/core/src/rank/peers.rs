@@ -1,7 +1,8 @@
-//! What a rank knows of the others: whom it asked, who answered, and the sums that it keeps for those who ask.
+//! Communication with other ranks: questions, replies, and the sums kept for ranks that ask.
 //!
-//! A switch that restarts forgets its cells. A rank that has a chunk's sum does not send it again, so one that missed the sum
-//! would ask the switch in vain: it asks the others, of whom some have it. And who does not answer at all is gone.
+//! A switch that restarts forgets its cells. A rank that has a chunk's sum does not send the chunk again, so a rank that
+//! missed the sum would ask the switch in vain. It asks the others, some of which have the sum. A rank that does not answer
+//! at all is declared dead.
 
 use std::collections::VecDeque;
 
@@ -9,26 +10,26 @@ use wire::Repr;
 
 use crate::job::{CellIndex, ChunkId, WorkerId};
 
-/// So often within [`Setup::dead_after_ns`](super::Setup::dead_after_ns) a rank that does not answer is asked: at 20 % loss on each
-/// of four links it is taken for gone once in 10⁴·⁵ times.
+/// Number of questions to a silent rank within [`Setup::dead_after_ns`](super::Setup::dead_after_ns): at 20 % loss on each of
+/// four links, a live rank is declared dead once in 10⁴·⁵ times.
 const ASKS: u64 = 20;
 
-/// One rank asks another.
+/// A message to another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Have you the sum of this chunk?
+    /// ASK: do you have the sum of this chunk?
     Ask(ChunkId),
-    /// I am here.
+    /// HERE: this rank is alive.
     Here(ChunkId),
-    /// The sum that is kept here.
+    /// The kept sum with this index.
     Sum(usize),
-    /// What this rank gave to an operation in which ranks differ.
+    /// This rank's terms of the operations that differ.
     Differ,
-    /// What this rank answers as a chunk's host, from that cell.
+    /// This rank's answer as a chunk's host, from that cell.
     Given(Repr, CellIndex),
 }
 
-/// A rank that was asked and has not answered.
+/// A question to a rank that has not answered.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     chunk: ChunkId,
@@ -43,14 +44,14 @@ pub struct Peers {
     me: WorkerId,
     dead_after_ns: u64,
     asked: Vec<Option<Asked>>,
-    /// Whom a rank in a tree asks next: it does not know who is missing.
+    /// The rank that is asked next in a tree, where missing ranks are unknown.
     next: u16,
     words: VecDeque<(WorkerId, Word)>,
     limit: usize,
 }
 
 impl Peers {
-    /// `limit` words wait to be sent at most.
+    /// State for `ranks` ranks, with a queue of at most `limit` messages.
     pub fn new(me: WorkerId, ranks: u16, dead_after_ns: u64, limit: usize) -> Self {
         Self {
             me,
@@ -62,7 +63,7 @@ impl Peers {
         }
     }
 
-    /// Queues a word. One that finds the queue full is not said: who wants to know asks again.
+    /// Queues a message; drops it if the queue is full, since a rank that needs the answer asks again.
     pub fn say(&mut self, to: WorkerId, word: Word) {
         if self.words.len() < self.limit && to != self.me && to.0 < self.asked.len() as u16 {
             self.words.push_back((to, word));
@@ -73,7 +74,7 @@ impl Peers {
         self.words.pop_front()
     }
 
-    /// What waits to be sent, which is all that decides what is said next. Whom this rank asked, and whom next, decide *when*.
+    /// The queued messages: the only state that determines what is sent. The other fields decide *when*.
     pub fn words(&self) -> &VecDeque<(WorkerId, Word)> {
         let Self {
             me: _,
@@ -112,7 +113,7 @@ impl Peers {
         asked.is_some_and(Option::is_some)
     }
 
-    /// The rank that is asked next where nobody knows who is missing.
+    /// The rank to ask next if the missing ranks are unknown.
     pub fn in_turn(&mut self) -> WorkerId {
         let ranks = self.asked.len() as u16;
         self.next = (self.next + 1) % ranks;
@@ -122,14 +123,14 @@ impl Peers {
         WorkerId(self.next)
     }
 
-    /// A rank was heard.
+    /// Records a frame from a rank, which is therefore alive.
     pub fn heard(&mut self, from: WorkerId) {
         if let Some(asked) = self.asked.get_mut(usize::from(from.0)) {
             *asked = None;
         }
     }
 
-    /// Nobody is waited for any more.
+    /// Discards all pending questions.
     pub fn forget(&mut self) {
         self.asked.fill(None);
     }
@@ -138,7 +139,7 @@ impl Peers {
         self.dead_after_ns / ASKS
     }
 
-    /// When [`check`](Self::check) wants to be called.
+    /// Time of the next call of [`check`](Self::check).
     pub fn due_ns(&self) -> Option<u64> {
         let asked = self.asked.iter().flatten();
         asked
@@ -149,7 +150,7 @@ impl Peers {
             .min()
     }
 
-    /// Asks again whoever has not answered, and names the first who is gone, with the chunk that it was asked for.
+    /// Repeats unanswered questions, and returns the first rank that has exceeded its time, with the chunk that it was asked for.
     pub fn check(&mut self, now_ns: u64) -> Option<(WorkerId, ChunkId)> {
         for peer in 0..self.asked.len() {
             let Some(asked) = self.asked[peer] else {
@@ -167,10 +168,10 @@ impl Peers {
     }
 }
 
-/// A sum of a lane, for ranks that have missed it.
+/// A kept sum of a lane, for ranks that missed it.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
-    /// Which chunk's; `None` before the first.
+    /// Sequence of its chunk; `None` before the first sum.
     pub sequence: Option<u64>,
     pub contributors: u64,
     pub flags: u8,

@@ -1,4 +1,4 @@
-//! What a rank takes: answers to its chunks, and what becomes of them.
+//! Reception of frames by a rank: answers to its chunks, and their effects.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -10,12 +10,12 @@ use crate::job::{ChunkId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::quantise::Exponent;
 
-/// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
-/// that which binary32 would keep; beyond, the chunk is sent once more.
+/// Allowed excess of a guessed exponent, in bits. Within it, 32-bit sums of few ranks lose nothing that binary32 would keep;
+/// beyond it, the chunk is sent again.
 const SPARE_BITS: u8 = 4;
 
 impl Rank {
-    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
     pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
@@ -30,10 +30,10 @@ impl Rank {
         received
     }
 
-    /// The chunk that the slot of a number with these low bits is at, and the exponent that it is sent with: what a SUM by RDMA
-    /// does not say of itself.
+    /// The current chunk of the slot for these low 16 bits, and the exponent that it was sent with: a SUM by RDMA does not
+    /// carry them.
     pub fn near(&self, low: u16) -> (ChunkId, Exponent) {
-        // A window has 15 bits at most.
+        // A window has at most 15 bits.
         let lane = &self.lanes[self.job.lane(ChunkId(low.into()))];
         (self.job.chunk(lane.sequence), lane.scale)
     }
@@ -46,7 +46,7 @@ impl Rank {
         match repr.kind {
             Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
             _ if self.differing.is_some() => return self.receive_while_differing(&repr),
-            // One that has given up answers nobody: those who wait for it are to know.
+            // A rank that has given up answers nobody: the ranks that wait for it have to notice.
             _ if self.failed => return Received::NotOurs,
             _ => {}
         }
@@ -58,7 +58,7 @@ impl Rank {
                 if is_probe && repr.scale != 0 && self.forgets_switch() {
                     return Received::Told;
                 }
-                // Other ranks give what they have kept as well, and say that it was sent before.
+                // Other ranks also send sums that they kept, marked `AGAIN`.
                 if is_probe || !repr.flags.contains(Flags::AGAIN) {
                     self.heard_switch(now_ns, is_probe);
                 }
@@ -75,7 +75,7 @@ impl Rank {
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
             return Received::Duplicate;
         }
-        // No chunk completes before this rank has sent it, unless others have closed it.
+        // No chunk completes before this rank has sent it, unless other ranks have closed it.
         if sequence > lane.sequence || !lane.is_in_flight() {
             return self.see(slot, sequence);
         }
@@ -111,19 +111,19 @@ impl Rank {
         let Some(is_sum) = self.takes(slot, &repr, everyone) else {
             return Received::Duplicate;
         };
-        // With a deadline a sum may be of fewer.
+        // With a deadline, a sum may lack some ranks.
         let is_of_others = match self.late {
             None => !is_sum,
             Some(_) => !contributors.without(everyone).is_empty(),
         };
-        // In a tree a rank gives others what hosts have summed, of whom there are more than of the topmost switch's children.
+        // In a tree, a rank passes on sums made by hosts, whose contributors outnumber the topmost switch's children.
         let is_kept = repr.flags.contains(Flags::AGAIN) && !self.place.is_flat(&self.job);
         if is_of_others && !by_host && !is_kept && usize::from(repr.count) == count {
             return self.doubt_ranks(chunk, contributors, false);
         }
         let is_sum = is_sum && usize::from(repr.count) == count;
         let is_of_chunk = repr.scale == lane.scale.bits() && is_scale_only == scale_only;
-        // Of a sum of fewer than all this rank may not know the exponent.
+        // This rank may not know the exponent of a partial sum.
         let differs = match is_of_chunk {
             true => !self.is_agreed(lane, packet),
             false => self.late.is_none(),
@@ -142,14 +142,14 @@ impl Rank {
         }
         self.doubts = 0;
         let first_order = lane.first_order;
-        // A host answers all ranks at once, and so fills a queue however few chunks are under way.
+        // A host answers all ranks at once, and so fills a queue however few chunks are in flight.
         let mark = if by_host { Mark::None } else { mark };
         self.lanes.answered(slot, now_ns, first_order, mark);
         self.counters.by_hosts += u64::from(by_host);
         self.hurry_lowest();
         self.take_answer(slot, &repr, packet);
-        // What was asked may be lost as well, and what was answered: a timeout is many windows long. A rank that waits for others
-        // asks ever less often.
+        // Probes and their answers may be lost, too, and a timeout is many windows long. A rank that waits for others probes
+        // at decreasing rates.
         let early = self
             .lanes
             .count_overtaken(first_order, Send::Probe, u32::MAX);
@@ -160,7 +160,7 @@ impl Rank {
         Received::Answer
     }
 
-    /// Whether a lane's sum says that those who are in it gave the same to the operation.
+    /// Whether the digest in a lane's sum shows that all its contributors submitted the same operation.
     fn is_agreed(&self, lane: &Lane, packet: &Packet<&[u8]>) -> bool {
         let shares = self.shares(WorkerSet(packet.contributors()));
         match self.chunk_of(lane.item) {
@@ -171,7 +171,7 @@ impl Rank {
         }
     }
 
-    /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
+    /// Processes a complete chunk: takes its sum, or sends the chunk again with the exponent that is now agreed on.
     fn take_answer(&mut self, slot: usize, repr: &Repr, packet: &Packet<&[u8]>) {
         let lane = &self.lanes[slot];
         let (scale, item, attempt) = (lane.scale, lane.item, lane.attempt);
@@ -220,7 +220,7 @@ impl Rank {
                 return;
             }
         }
-        // Of zeros alone nothing was rounded, whatever was guessed.
+        // A sum of zeros was not rounded, whatever the guess was.
         let is_zero = !is_long && attempt == Attempt::Guess && told == Exponent::ZERO;
         let scale = if is_zero { Exponent::ZERO } else { scale };
         self.set_aside(slot, at, index, contributors);
@@ -228,7 +228,7 @@ impl Rank {
         let operation = &mut self.operations[at];
         match is_finite {
             true => operation.decode(&self.job, index, scale, shares, packet.payload()),
-            // All ranks are told the same, so all go on without its sums.
+            // All ranks receive the same flag, so all continue without these sums.
             false => operation.fail(index, ChunkId(repr.chunk)),
         }
         let lane = &mut self.lanes[slot];

@@ -1,4 +1,4 @@
-//! What a rank sends: the frames of its lanes, and words to other ranks.
+//! Transmission by a rank: the frames of its lanes, and messages to other ranks.
 
 use wire::{Flags, Kind, Packet};
 
@@ -10,7 +10,7 @@ use crate::lanes::Send;
 use crate::quantise::Exponent;
 
 impl Rank {
-    /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
+    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         if self.differing.is_some() {
             if let Some(to) = self.tell_differing(buffer) {
@@ -98,7 +98,7 @@ impl Rank {
         let (Some(operation), Chunk::Values(index), false) = (operation, chunk, is_probe) else {
             return;
         };
-        // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
+        // If the values exceed the guess, `next_scale` reports it, and all ranks send the chunk again.
         let draws = operation.draws(self.rank.0, lane.item);
         let words = operation.begin(index, packet.payload_mut());
         if wants.is_some_and(|wants| wants <= lane.scale) {

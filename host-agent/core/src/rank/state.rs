@@ -1,4 +1,4 @@
-//! A rank as bytes.
+//! Serialization of a rank's state.
 
 use super::lane::{Lane, RankLane};
 use super::late::{Late, TOLD_BEFORE_HELPING};
@@ -10,7 +10,7 @@ use crate::state::Put;
 use wire::{Flags, HEADER_LEN, Packet};
 
 impl Rank {
-    /// Appends what decides what this rank does from now on, without time and statistics (`state.rs` of this crate).
+    /// Appends the fields that determine this rank's further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
@@ -36,9 +36,9 @@ impl Rank {
         out.put_u64(*items);
         out.put_u8(u8::from(*failed));
         out.put_u8(*doubts);
-        // Until when it waits is time.
+        // The end of the wait is a time.
         if let Some(differing) = differing {
-            // Which operations it tells of follows from those that it has.
+            // The operations that it announces follow from `operations`.
             out.put_u64(u64::from(differing.next));
             out.put_u8(u8::from(differing.again));
         }
@@ -70,7 +70,7 @@ impl Rank {
             put_peers(peers, out);
         }
         if let Some(hosts) = hosts {
-            // When it falls back and tries again is time.
+            // The times of fallback and retry are left out.
             out.put_u8(u8::from(hosts.active));
             if let Some(table) = &hosts.table {
                 table.state(out);
@@ -86,12 +86,12 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
     put_values(&operation.values, out);
     let Reduction {
         average,
-        // Follows from what all ranks give.
+        // Follows from the terms, which all ranks have in common.
         exact: _,
         rounding,
         key,
         share,
-        // Those of the operation are what is compared.
+        // The operation's own terms are compared.
         terms: _,
     } = operation.reduction;
     let words = operation.terms.words();
@@ -115,12 +115,12 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
             out.put_u64(seed);
         }
     }
-    // The bound of its error follows from what it was sent with.
+    // The error bound follows from the exponents sent.
     out.put_len(operation.non_finite().map_or(usize::MAX, |index| index));
     for item in 0..operation.items() {
         match operation.chunk(item) {
             Chunk::ScaleOnly => out.put_u8(0),
-            // The exponents are those of the values before they were summed.
+            // The exponents belong to the values before they were summed.
             Chunk::Values(index) => match operation.exponent(index) {
                 Some(exponent) => out.put(&[1, exponent.bits()]),
                 None => out.put_u8(2),
@@ -191,7 +191,7 @@ fn put_kept(kept: &Kept, out: &mut Vec<u8>) {
     } = kept;
     out.put_u64(sequence.map_or(u64::MAX, |sequence| sequence));
     out.put_u64(*contributors);
-    // It is given away with `AGAIN`, however it came.
+    // A kept sum is sent with `AGAIN`, however it arrived.
     let flags = Flags::from_bits(*flags) | Flags::AGAIN;
     out.put(&[flags.bits(), *scale, *next_scale]);
     out.put_len(values.len());
@@ -233,10 +233,10 @@ fn put_lane(lane: &Lane, own: &RankLane, out: &mut Vec<u8>) {
         agreed,
         last,
         silences: _,
-        // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
+        // An answer repeats the missing ranks before they decide anything. One lane asks all of the missing, the others one
         // after the other: that is *when*.
         misses: _,
-        // Where the first time does not suffice to ask, this decides when.
+        // If the first answer is not enough to ask others, this only decides when.
         others_missing: _,
         by_host,
         is_timed,
@@ -246,9 +246,9 @@ fn put_lane(lane: &Lane, own: &RankLane, out: &mut Vec<u8>) {
         seen,
     } = own;
     out.put_u8(u8::from(*is_timed));
-    // From then on this rank closes what others have not.
+    // From that number on, this rank closes what others have not closed.
     out.put_u8((*asks).min(TOLD_BEFORE_HELPING) as u8);
-    // It is of interest if it is ahead of the next chunk.
+    // Relevant only if it is ahead of the next chunk.
     out.put_u64(seen.saturating_sub(lane.sequence));
     out.put(&[*attempt as u8, u8::from(*by_host)]);
     out.put(&[agreed, last].map(|exponent: &Exponent| exponent.bits()));

@@ -1,18 +1,19 @@
-//! What ranks have to agree on of an operation.
+//! Terms of an operation: the part that all ranks must have in common.
 //!
-//! The first word of an operation's first chunk with values is no value but a digest of its terms. Switches sum it as they sum
-//! values: of n equal digests the sum is n times one, so every rank sees by the first answer whether all gave the same, and no
-//! sum of an operation is given away before. It costs one value of the operation, and no frame unless those fill their last one.
+//! The first word of an operation's first chunk with values is a digest of its terms. Switches sum it as they sum values: the
+//! sum of n equal digests is n times one of them, so the first answer shows every rank whether all gave the same terms,
+//! before any sum of the operation is delivered. This costs the space of one value, and no extra frame unless the values fill
+//! their last one.
 
 use std::fmt;
 
 use super::{Reduction, Values};
 
-/// How the chunks of an operation, and the digest in the first of them, follow from what a rank gives. Counts up with each change
-/// of that: ranks of different layouts would not sum the same, whatever version they say they are.
+/// Version of the mapping from an operation to its chunks and digest. It increases with each change of the mapping: ranks
+/// with different layouts would not sum the same, whatever their program version is.
 pub const LAYOUT: u32 = 3;
 
-/// Names of the types, by their number on the wire less one. Those behind the first five no switch sums.
+/// Names of the element types, by their number on the wire minus one. A switch sums only the first five.
 const TYPES: [&str; 13] = [
     "float32",
     "float16",
@@ -29,7 +30,7 @@ const TYPES: [&str; 13] = [
     OTHER_TYPE,
 ];
 const OTHER_TYPE: &str = "of another type";
-/// Names of what is done, by their number on the wire. Switches make the first two, and broadcasts.
+/// Names of the reductions, by their number on the wire. Switches perform the first two, and broadcasts.
 const DEEDS: [&str; 10] = [
     "sum",
     "average",
@@ -44,22 +45,22 @@ const DEEDS: [&str; 10] = [
 ];
 const BROADCAST: &str = "broadcast";
 const OTHER_DEED: &str = "another reduction";
-/// What an operation takes in a frame: type, deed and root, and the length.
+/// Number of words per operation in a frame: type, reduction and root in one, then the length in two.
 const WORDS: usize = 3;
 
-/// What a rank gave to an operation.
+/// Terms of a rank's operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// Numbers of [`TYPES`], from 1 on, and of [`DEEDS`], from 0 on.
+    /// Type: index in [`TYPES`] plus 1. Reduction: index in [`DEEDS`].
     dtype: u8,
     deed: u8,
-    /// Whose values, or who takes the sums; `None` where all do.
+    /// Root of a broadcast or reduce; `None` if the operation has no root.
     root: Option<u16>,
     length: u64,
 }
 
 impl Terms {
-    /// Of values to be summed so.
+    /// Terms of these values with this reduction.
     pub fn of(values: &Values, reduction: Reduction) -> Self {
         let dtype = match values {
             Values::Floats(_) => 1,
@@ -76,8 +77,8 @@ impl Terms {
         }
     }
 
-    /// Of what is not said by the values and their reduction: by names, such as `int64` and `maximum`; those that are not known
-    /// here are another type or reduction.
+    /// Terms of an operation that values and reduction do not describe, by names such as `int64` and `maximum`; unknown names
+    /// count as another type or reduction.
     pub fn named(dtype: &str, deed: &str, root: Option<u16>, length: u64) -> Self {
         let at = |names: &[&str], name| names.iter().position(|known| *known == name);
         Self {
@@ -88,20 +89,20 @@ impl Terms {
         }
     }
 
-    /// As a frame says it.
+    /// The terms as words of a frame.
     pub fn words(self) -> [u32; WORDS] {
         let root = self.root.map_or(0, |root| u32::from(root) + 1);
         let kind = root << 16 | u32::from(self.dtype) << 8 | u32::from(self.deed);
         [kind, (self.length >> 32) as u32, self.length as u32]
     }
 
-    /// What a frame says; `None` where this version knows no such type.
+    /// Reads the terms in a frame; `None` for terms with an unknown type or reduction.
     pub(super) fn of_words(bytes: &[u8]) -> impl Iterator<Item = Option<Self>> {
         let words = bytes.as_chunks::<4>().0.as_chunks::<WORDS>().0.iter();
         words.map(|words| Self::from_words(words.map(u32::from_be_bytes)))
     }
 
-    /// What [`words`](Self::words) say; `None` where this version knows no such type or deed.
+    /// Reads the result of [`words`](Self::words); `None` if this version does not know the type or reduction.
     pub fn from_words([kind, high, low]: [u32; WORDS]) -> Option<Self> {
         let [_, _, dtype, deed] = kind.to_be_bytes();
         let root = ((kind >> 16) as u16).checked_sub(1);
@@ -116,10 +117,10 @@ impl Terms {
         })
     }
 
-    /// The word that is summed. It is odd: fewer than 2³² of them, or none, never pass for another number of them.
+    /// The word that is summed. It is odd: fewer than 2³² digests, or none, never equal the sum of another number of them.
     pub(super) fn digest(self) -> u32 {
         let [kind, ..] = self.words();
-        // SplitMix64's finalizer: each bit of the digest depends on all that differs.
+        // Finalizer of SplitMix64: each bit of the digest depends on all terms.
         let mut mixed = self.length.wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ u64::from(kind).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -127,7 +128,7 @@ impl Terms {
         (mixed ^ mixed >> 31) as u32 | 1
     }
 
-    /// Whether a word is the sum of so many ranks' digests, all of them this one.
+    /// Whether a word is the sum of `shares` digests equal to this one.
     pub(super) fn is_agreed(self, shares: u16, word: [u8; 4]) -> bool {
         u32::from_be_bytes(word) == self.digest().wrapping_mul(shares.into())
     }
@@ -178,13 +179,13 @@ mod tests {
             let others = all.wrapping_sub(own.digest()).wrapping_add(other.digest());
             assert!(!own.is_agreed(ranks, others.to_be_bytes()), "{ranks}");
             assert!(!other.is_agreed(ranks, others.to_be_bytes()), "{ranks}");
-            // One of them has none.
+            // One digest is missing.
             let fewer = all.wrapping_sub(own.digest());
             assert!(!own.is_agreed(ranks, fewer.to_be_bytes()), "{ranks}");
         }
         assert_eq!(own.to_string(), "float32 x 1000, sum");
         assert_eq!(terms(5, true, 7).to_string(), "int8 x 7, average");
-        // Of what is done elsewhere, and of roots, too.
+        // Terms of other operations, and of roots.
         let mut seen = std::collections::BTreeSet::new();
         for length in [1, 2, 256, 257, 1 << 20, 1 << 40] {
             for (dtype, deed) in TYPES

@@ -1,23 +1,23 @@
-//! Values of the types that ranks sum.
+//! Values of the element types that ranks sum.
 
 use half::{bf16, f16};
 
-/// Values that are summed, and their sums afterwards.
+/// Values to be summed, and later their sums.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Binary32, scaled by blocks, one a chunk.
+    /// Binary32, with one exponent per chunk.
     Floats(Vec<f32>),
-    /// Binary16, scaled as binary32 is.
+    /// Binary16, scaled like binary32.
     Float16s(Vec<f16>),
-    /// Binary32 without the low half, scaled as it is.
+    /// Bfloat16, the high half of binary32, scaled like binary32.
     Bfloat16s(Vec<bf16>),
-    /// As they are, modulo 2³².
+    /// 32-bit integers, summed modulo 2³².
     Integers(Vec<i32>),
-    /// Summed in 32 bits; the sum is taken modulo 2⁸, as torch's.
+    /// 8-bit integers, summed in 32 bits; the sum is taken modulo 2⁸, as torch does.
     Int8s(Vec<i8>),
 }
 
-/// The same for a vector of any type.
+/// Runs `$do` on the vector of any type.
 macro_rules! each {
     ($values:expr, $own:ident => $do:expr) => {
         match $values {
@@ -31,17 +31,17 @@ macro_rules! each {
 }
 
 impl Values {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         each!(self, values => values.len())
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds others of the same type and number, integers modulo what their type holds. `false`: they are not, and nothing is added.
+    /// Adds values of the same type and number, integers modulo their range. Returns `false`, and adds nothing, if they differ.
     pub fn add(&mut self, others: &Self) -> bool {
         if self.len() != others.len() {
             return false;
@@ -75,7 +75,7 @@ impl Values {
         true
     }
 
-    /// As many zeros of the same type.
+    /// The same number of zeros of the same type.
     pub(super) fn zeros(&self) -> Self {
         let len = self.len();
         match self {
@@ -87,7 +87,7 @@ impl Values {
         }
     }
 
-    /// Whether they are summed as they are.
+    /// Whether the values are integers, which are summed without an exponent.
     pub fn is_integer(&self) -> bool {
         matches!(self, Values::Integers(_) | Values::Int8s(_))
     }

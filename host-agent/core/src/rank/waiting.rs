@@ -1,4 +1,5 @@
-//! What a rank does while a chunk has no sum: what it makes of the switch's answers, whom it asks, and what it answers others.
+//! Behavior of a rank while a chunk has no sum: its reaction to the switch's answers, its questions to other ranks, and its
+//! replies to theirs.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -8,13 +9,13 @@ use super::{Rank, RankError, Received};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
-/// In a tree a rank does not know who is missing: so many others are asked at a time.
+/// Number of ranks that are asked at a time in a tree, where the missing ranks are unknown.
 const ASKED_IN_TURN: u16 = 4;
-/// So often the switch says that other ranks are all before that is believed.
+/// Number of answers with another set of ranks that are needed to believe it.
 const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
-    /// What a switch, or a host, says to a probe. `everyone` is what is complete there.
+    /// Processes the answer of a switch or host to a probe. `everyone` is the bitmap of a complete chunk there.
     pub(super) fn told(
         &mut self,
         now_ns: u64,
@@ -23,7 +24,7 @@ impl Rank {
         everyone: WorkerSet,
     ) -> Received {
         let by_host = repr.kind == Kind::Given;
-        // The switch was only to show that it is there.
+        // This probe only tested whether the switch answers.
         if self.lanes[slot].by_host && !by_host {
             return Received::Told;
         }
@@ -34,7 +35,7 @@ impl Rank {
             return told;
         }
         let lane = &mut self.lanes[slot];
-        // The answer says which transmission it answers, so this round trip is known where Karn's rule would not know it.
+        // The answer carries the transmission number, so it gives a round trip where Karn's rule would not.
         if lane.transmissions <= u32::from(wire::MAX_TRANSMISSION)
             && u32::from(repr.transmission) + 1 == lane.transmissions
         {
@@ -49,7 +50,7 @@ impl Rank {
             self.lanes.enqueue(slot, Send::Fetch);
             return Received::Told;
         }
-        // In a tree a rank does not know which switch answered, nor who is below it.
+        // In a tree, a rank knows neither which switch answered nor the ranks below that switch.
         if by_host || self.place.is_flat(&self.job) {
             lane.misses = everyone.without(present);
         }
@@ -57,7 +58,7 @@ impl Rank {
         let chunk = self.job.chunk(lane.sequence);
         let is_complete_here = everyone.without(present).is_empty();
         if is_complete_here && !by_host && self.place.is_flat(&self.job) {
-            // A switch that knows the same ranks would have said that the chunk is complete.
+            // A switch with the same set of ranks would have answered that the chunk is complete.
             self.doubt_ranks(chunk, present, true);
             if self.failed {
                 return Received::Told;
@@ -65,8 +66,8 @@ impl Rank {
         }
         let lane = &mut self.lanes[slot];
         if !present.contains(asked_by) {
-            // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
-            // not help.
+            // All ranks below a switch whose UPDATE was lost get this answer: the first of them sends again, and the others
+            // only if that does not help.
             let is_for_others = !by_host && asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
                 lane.sent_early = 0;
@@ -75,7 +76,7 @@ impl Rank {
                 return Received::Told;
             }
         }
-        // Others are to come: one asks again, ever less often.
+        // Others are missing: probe again at decreasing rates.
         let asks = by_host || lane.others_missing >= self.config.ask_after;
         let deadline_ns = now_ns.saturating_add(self.timeout_ns(slot));
         self.lanes.wait_until(slot, deadline_ns);
@@ -85,8 +86,8 @@ impl Rank {
         Received::Told
     }
 
-    /// The switch takes others than these for all ranks, or one of its frames is broken: it is believed when it says so again,
-    /// and no sum was right meanwhile.
+    /// Handles an answer whose set of ranks differs: the switch has another set, or the frame is broken. The rank believes it
+    /// after repetitions without a correct sum in between.
     pub(super) fn doubt_ranks(
         &mut self,
         chunk: ChunkId,
@@ -106,14 +107,14 @@ impl Rank {
         Received::Malformed
     }
 
-    /// The switch has not had this rank's values, or the rank not its sum. A chunk counts once.
+    /// Records a loss: the switch did not get this rank's values, or the rank not its sum. Counts once per chunk.
     fn note_loss(&mut self, slot: usize) {
         if self.lanes[slot].transmissions == 2 {
             self.lanes.window.lost();
         }
     }
 
-    /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.
+    /// Asks the missing ranks whether they have the sum; if the missing ranks are unknown, asks some ranks in turn.
     fn ask_others(&mut self, now_ns: u64, slot: usize) {
         let Some(peers) = &mut self.peers else {
             return;
@@ -130,7 +131,7 @@ impl Rank {
         let misses = lane.misses.without(WorkerSet::only(self.rank));
         if !is_known {
             for _ in 0..ASKED_IN_TURN.min(self.job.workers() - 1) {
-                // One that does not answer may have left, with all its sums.
+                // A rank that does not answer may have left, with all its sums.
                 let peer = peers.in_turn();
                 peers.say(peer, Word::Ask(chunk));
             }
@@ -146,7 +147,7 @@ impl Rank {
         }
     }
 
-    /// Another rank asks, or has answered.
+    /// Processes a question or reply from another rank.
     pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> Received {
         let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
         let slot = self.job.lane(chunk);
@@ -171,15 +172,15 @@ impl Rank {
         Received::Word
     }
 
-    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer; of a rank that
-    /// was not asked nothing can be said.
+    /// Processes the report of a rank's host that no process receives frames there. Ranks that wait for it fail at once;
+    /// about a rank that was not asked, the report says nothing.
     pub fn peer_gone(&mut self, rank: WorkerId) {
         let waits = |lane: &&Lane| lane.waits() && lane.misses.contains(rank);
         let is_asked = self
             .peers
             .as_ref()
             .is_some_and(|peers| peers.is_asked(rank));
-        // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
+        // In a tree the missing ranks are unknown, and a rank that has all its sums may leave.
         if !self.place.is_flat(&self.job) || self.failed || !is_asked {
             return;
         }
@@ -194,7 +195,7 @@ impl Rank {
         }
     }
 
-    /// Asks again whom a chunk waits for, and gives up if one of them is gone.
+    /// Repeats questions to missing ranks, and fails if one of them is dead.
     pub(super) fn check_peers(&mut self, now_ns: u64) {
         let Some(peers) = &mut self.peers else {
             return;
@@ -214,7 +215,7 @@ impl Rank {
         }
     }
 
-    /// Writes what this rank says to another; `false` if there is nothing any more to say it with.
+    /// Writes a message to another rank; returns `false` if its content no longer exists.
     pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),
@@ -264,7 +265,7 @@ mod tests {
     use crate::rank::{Event, Setup, Values};
     use crate::{Mark, Retransmission};
 
-    /// What the switch says to a question: it has this rank's values and no other's.
+    /// The switch's answer to a probe: only this rank's values are there.
     fn told(frame: &[u8]) -> Option<Vec<u8>> {
         let mut frame = frame.to_vec();
         let mut packet = Packet::new_checked(&mut frame[..]).unwrap();
@@ -273,7 +274,7 @@ mod tests {
         }
         packet.set_kind(Kind::Sum);
         packet.set_contributors(0b01);
-        // Of an answer it says that all are there.
+        // `AGAIN` in an answer means that the chunk is complete.
         packet.set_flags(packet.flags().with(Flags::AGAIN, false));
         Some(frame)
     }
@@ -309,7 +310,7 @@ mod tests {
         let Some(Event::Failed(error)) = gone else {
             panic!("{gone:?}");
         };
-        // Its host has said so: there is nothing to look for at the switch.
+        // The rank's own host reported it, so the error names no switch.
         let text = error.to_string();
         assert!(text.starts_with("rank 1 is gone: it does not answer, and chunk #"));
         assert!(text.ends_with(" waits for it"), "{text}");

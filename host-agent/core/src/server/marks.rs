@@ -1,19 +1,19 @@
-//! What queues on the way to the server have marked, and who is told so: the answer to a contribution that was marked is marked, as
-//! that of a switch is that sums.
+//! Congestion marks of contributions, and the marking of answers: the answer to a marked contribution is marked, and that of
+//! a summing switch is, too.
 
 use crate::job::{CellIndex, WorkerSet};
 use crate::{Destination, Mark};
 
-/// Of each cell.
+/// Congestion marks of one cell.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
-    /// Whose contributions to the chunk that is not complete were marked.
+    /// Workers whose contributions to the incomplete chunk were marked.
     incomplete: WorkerSet,
-    /// The same of the chunk that was answered last.
+    /// Workers whose contributions to the last answered chunk were marked.
     answered: WorkerSet,
 }
 
-/// See the module.
+/// Congestion marks of all cells.
 #[derive(Debug, Clone)]
 pub struct Marks {
     cells: Vec<Cell>,
@@ -21,7 +21,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// None yet.
+    /// No marks yet.
     pub fn new(cells: usize) -> Self {
         Self {
             cells: vec![Cell::default(); cells],
@@ -29,19 +29,19 @@ impl Marks {
         }
     }
 
-    /// What these have contributed to a chunk that is not complete was marked.
+    /// Records that these workers' contributions to an incomplete chunk were marked.
     pub fn note(&mut self, cell: CellIndex, whose: WorkerSet) {
         let incomplete = &mut self.cells[cell.index()].incomplete;
         *incomplete = incomplete.union(whose);
     }
 
-    /// The chunk is complete.
+    /// Moves the marks to the answered chunk, now that the chunk is complete.
     pub fn complete(&mut self, cell: CellIndex) {
         let cell = &mut self.cells[cell.index()];
         cell.answered = std::mem::take(&mut cell.incomplete);
     }
 
-    /// A cell's answer is given to somebody.
+    /// Selects the mark for a cell's answer to this destination.
     pub fn tell(&mut self, cell: CellIndex, to: Destination) {
         let marked = self.cells[cell.index()].answered;
         let is_marked = match to {
@@ -54,7 +54,7 @@ impl Marks {
         };
     }
 
-    /// What was told last.
+    /// The mark that [`tell`](Self::tell) selected last.
     pub fn told(&self) -> Mark {
         self.told
     }
@@ -85,7 +85,7 @@ mod tests {
         );
         assert_eq!(told(&mut marks, one, Destination::All), Mark::Congested);
         assert_eq!(told(&mut marks, other, Destination::All), Mark::None);
-        // The cell's next chunk.
+        // The next chunk of the cell.
         marks.complete(one);
         assert_eq!(told(&mut marks, one, to), Mark::None);
     }

@@ -1,8 +1,8 @@
-//! The parameter server: applies each chunk once, and answers as often as it is asked.
+//! The parameter server: applies each chunk once, and answers each request for its result.
 //!
-//! Chunk k can be complete only if every worker holds the answer to k − W, and an answer to k is wanted
-//! only until k + W is complete. So a store of 2·W answers, one per cell, is enough; and a frame whose predecessor
-//! has not been answered is not of this job, whatever its number says.
+//! Chunk k can complete only if every worker holds the answer to k − W, and the answer to k is needed only until k + W is
+//! complete. So a store of 2·W answers, one per cell, is enough; and a frame whose predecessor has not been answered does not
+//! belong to this job, whatever its number is.
 
 mod marks;
 mod outcome;
@@ -25,12 +25,12 @@ use parts::{Between, Children};
 pub use outcome::{Event, Received, ServerCounters, ServerError};
 pub use parts::{Part, PartsError};
 
-/// Who sums.
+/// Location of the summation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// A switch: SUMs arrive, the first answer to a chunk goes to all.
+    /// A switch sums: SUMs arrive, and the first answer to a chunk goes to all workers.
     Switch,
-    /// The server: UPDATEs arrive, each worker is answered alone.
+    /// The server sums: UPDATEs arrive, and each worker is answered separately.
     Direct,
 }
 
@@ -43,13 +43,13 @@ pub struct Completed<'a> {
     pub index: u32,
     /// The sums, one per value of a packet.
     pub sums: &'a [i32],
-    /// What they were quantised with.
+    /// Exponent that the values were quantised with.
     pub exponent: Exponent,
-    /// Who contributed: everyone.
+    /// The contributors: every worker of the job.
     pub contributors: WorkerSet,
 }
 
-/// What a server does with a sum.
+/// The server's use of completed sums.
 pub trait Apply {
     /// Applies a completed chunk, once, and writes the answer: one word per value.
     fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]);
@@ -61,7 +61,7 @@ impl<F: FnMut(Completed<'_>, &mut [u32])> Apply for F {
     }
 }
 
-/// The answer to the chunk that owned the cell last.
+/// Answer to the chunk that last owned the cell.
 #[derive(Debug, Clone, Default)]
 struct Answer {
     sequence: Option<u64>,
@@ -85,15 +85,15 @@ pub struct Server<A> {
     config: Retransmission,
     rounds: Option<u64>,
     apply: A,
-    /// In [`Mode::Direct`], and of a job in parts.
+    /// Slots of the server, in [`Mode::Direct`] and in a job in parts.
     slots: Option<SlotTable>,
-    /// Of a job in parts.
+    /// Children of the server, in a job in parts.
     children: Option<Children>,
-    /// Of a job whose parts have changed.
+    /// Chunks that were in flight when the parts last changed.
     between: Option<Between>,
-    /// Room for a part's sum as an update.
+    /// Buffer for a part's sum as an update.
     update: Vec<u8>,
-    /// What incomplete sums of a switch have told: the chunk, and who contributed.
+    /// Latest report of a switch on an incomplete sum: the chunk and its contributors.
     reported: Option<(u64, WorkerSet)>,
     answers: Vec<Answer>,
     marks: Marks,
@@ -109,7 +109,7 @@ pub struct Server<A> {
 }
 
 impl<A: Apply> Server<A> {
-    /// A server that waits from `now_ns` on. With `rounds`, it knows when the job is over.
+    /// A server that waits from `now_ns` on. With `rounds`, it can detect the end of the job.
     pub fn new(
         job: Job,
         mode: Mode,
@@ -141,7 +141,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The same of a job of which switches sum a part each. Answers go to all at once.
+    /// A server of a job in which each part is summed by a switch. The first answer to a chunk goes to all workers.
     pub fn of_parts(
         job: Job,
         parts: Vec<Part>,
@@ -160,20 +160,20 @@ impl<A: Apply> Server<A> {
         })
     }
 
-    /// From now on other switches sum, or the same ones other workers: the numbers of these parts were used by none before. What
-    /// has come of chunks that are not complete is forgotten.
+    /// Installs a new plan: from now on these parts are summed, whose numbers must not have been used before. Contributions
+    /// to incomplete chunks are discarded.
     ///
-    /// The first chunk that is summed so, by its number: workers may have sent any chunk before that one, by ways that are no
-    /// more, and are to send those to the server alone ([`Worker::move_to`](crate::worker::Worker::move_to)).
+    /// Returns the first chunk that the new parts sum. Workers may have sent any earlier chunk by the old paths, and must
+    /// send those to the server directly ([`Worker::move_to`](crate::worker::Worker::move_to)).
     pub fn replan(&mut self, now_ns: u64, parts: Vec<Part>) -> Result<ChunkId, PartsError> {
         let children = Children::new(&self.job, parts)?;
-        // Who sends a chunk has the answer to the one a window before.
+        // A worker that sends a chunk holds the answer to the one a window before.
         let until = self.newest + u64::from(self.job.window()) + 1;
         let until = match &self.between {
             Some(between) => until.max(between.until),
             None => until,
         };
-        // A job may be longer than numbers tell older from newer, so cells begin where they are used.
+        // A long job may exceed the range of serial arithmetic, so the cells begin where they are first used.
         let oldest = self.job.chunk(self.oldest_incomplete());
         self.between = Some(Between {
             until,
@@ -186,23 +186,23 @@ impl<A: Apply> Server<A> {
         Ok(self.job.chunk(until))
     }
 
-    /// Whether a chunk is complete that was summed by the parts of the last [`replan`](Self::replan).
+    /// Whether a chunk summed by the parts of the last [`replan`](Self::replan) is complete.
     pub fn has_sum_of_new_parts(&self) -> bool {
         let between = self.between.as_ref();
         between.is_some_and(|between| self.newest >= between.until)
     }
 
-    /// What was counted so far.
+    /// Counters since the start.
     pub fn counters(&self) -> ServerCounters {
         self.counters
     }
 
-    /// What applies the sums.
+    /// The application of the sums.
     pub fn application(&self) -> &A {
         &self.apply
     }
 
-    /// Applies a chunk, whose sums are in `self.sums`, and stores the answer.
+    /// Applies a chunk whose sums are in `self.sums`, and stores the answer.
     fn complete(&mut self, now_ns: u64, cell: CellIndex, sequence: u64, sum: &Repr) {
         let position = self.job.position(sequence);
         let non_finite = sum.flags.contains(Flags::NON_FINITE);
@@ -245,7 +245,7 @@ impl<A: Apply> Server<A> {
         }
         self.newest = self.newest.max(sequence);
         self.progress_ns = now_ns;
-        // Includes this one, which the caller counts.
+        // Includes this chunk, which the caller counts.
         if self
             .last_sequence()
             .is_some_and(|last| self.counters.completed == last)
@@ -254,7 +254,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The last chunk of the job: one window closes the last round.
+    /// The job's last chunk: one window of closing chunks follows the last round.
     fn last_sequence(&self) -> Option<u64> {
         let numbers = self.rounds? * self.job.numbers_per_round();
         Some(numbers + u64::from(self.job.window()) - 1)
@@ -265,7 +265,7 @@ impl<A: Apply> Server<A> {
     }
 
     fn send(&mut self, cell: CellIndex, sequence: u64, to: Destination, again: bool) {
-        // Every worker may miss every answer, and ask twice.
+        // Each worker may miss every answer, and request it twice.
         let limit = 2 * self.job.cells() * usize::from(self.job.workers());
         if self.queue.len() >= limit {
             self.counters.dropped += 1;
@@ -279,7 +279,7 @@ impl<A: Apply> Server<A> {
         });
     }
 
-    /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
+    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
     pub fn poll_transmit(&mut self, _now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         while let Some(Outgoing {
             cell,
@@ -309,37 +309,37 @@ impl<A: Apply> Server<A> {
         None
     }
 
-    /// What the IP header is to say of the frame that [`poll_transmit`](Self::poll_transmit) gave last: the mark of what it answers, as
-    /// a switch passes it on that sums.
+    /// Congestion mark for the IP header of the frame that [`poll_transmit`](Self::poll_transmit) returned last: the mark of
+    /// the contribution that it answers, which a switch that sums passes on.
     pub fn mark(&self) -> Mark {
         self.marks.told()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<u64> {
         (!self.ended).then(|| self.progress_ns.saturating_add(self.patience_ns()))
     }
 
-    /// One timeout more than a worker's patience, so that the workers speak first.
+    /// One timeout more than a worker's patience, so that the workers report first.
     fn patience_ns(&self) -> u64 {
         self.config
             .patience_ns()
             .saturating_add(self.config.ceiling_ns)
     }
 
-    /// Whether all rounds are applied, so that only closing frames are still to come.
+    /// Whether all rounds are applied, so that only closing frames can still arrive.
     pub fn is_closing(&self) -> bool {
         let oldest = self.job.position(self.oldest_incomplete());
         self.rounds.is_some_and(|rounds| oldest.round >= rounds)
     }
 
-    /// Time has passed.
+    /// Processes the passage of time up to `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.poll_timeout().is_none_or(|deadline| now_ns < deadline) {
             return;
         }
         if self.is_closing() {
-            // A worker that still missed an answer would have asked.
+            // A worker that still missed an answer would have asked for it.
             self.end(Event::Finished);
             return;
         }
@@ -360,7 +360,7 @@ impl<A: Apply> Server<A> {
         });
     }
 
-    /// Who has contributed to a chunk, as far as this server knows.
+    /// The contributors of a chunk, as far as this server knows.
     fn contributors(&self, sequence: u64) -> Option<WorkerSet> {
         let chunk = self.job.chunk(sequence);
         let slots = match &self.between {
@@ -379,7 +379,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whose values contributions to a chunk are: of a job in parts, those of all workers of a part.
+    /// The workers whose values the contributions to a chunk include: for a part, all of its workers.
     fn whose(&self, sequence: u64, contributors: WorkerSet) -> WorkerSet {
         let is_between = self.between.as_ref();
         let is_between = is_between.is_some_and(|between| sequence < between.until);
@@ -389,14 +389,14 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whether a chunk was under way when the parts changed, or before.
+    /// Whether a chunk was in flight when the parts changed, or is older.
     fn is_between(&self, chunk: ChunkId) -> bool {
         let sequence = self.job.sequence_near(self.newest, chunk);
         let between = self.between.as_ref().zip(sequence);
         between.is_some_and(|(between, sequence)| sequence < between.until)
     }
 
-    /// The oldest chunk that has not completed, and since when none has.
+    /// The oldest incomplete chunk, and the time of the last completion.
     pub fn under_way(&self) -> Option<UnderWay> {
         let oldest = self.oldest_incomplete();
         let known = self.contributors(oldest);
@@ -410,8 +410,7 @@ impl<A: Apply> Server<A> {
         })
     }
 
-    /// The oldest chunk that has not completed. Slots advance alone: each waits for the chunk one window
-    /// after its newest answer.
+    /// The oldest incomplete chunk. Slots advance independently: each waits for the chunk one window after its newest answer.
     fn oldest_incomplete(&self) -> u64 {
         let window = u64::from(self.job.window());
         (0..window)
@@ -440,7 +439,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// What has happened since the last call.
+    /// The event since the last call, if there is one.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }

@@ -1,72 +1,71 @@
-//! What a server tells its driver.
+//! Events, results and counters that a server returns to its driver.
 
 use crate::Sent;
 use crate::job::{ChunkId, Position, WorkerSet};
 
-/// What a server has to say.
+/// Event of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Every round is applied, and every worker has every answer (or has not been heard for a long time).
+    /// Every round is applied, and every worker has every answer or has been silent for a long time.
     Finished,
-    /// The job cannot end well. The server still answers.
+    /// The job cannot succeed. The server continues to answer.
     Failed(ServerError),
 }
 
-/// Why a job cannot end well.
+/// Reason why a job cannot succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// Nothing has completed for too long, and the server knows who is missing.
+    /// Nothing completed for too long, and the missing workers are known.
     #[error("{position} ({chunk}) waits for {missing}")]
     Incomplete {
-        /// Where the oldest incomplete chunk lies.
+        /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Its number on the wire.
+        /// Chunk number on the wire.
         chunk: ChunkId,
-        /// Who has not contributed.
+        /// Workers that have not contributed.
         missing: WorkerSet,
     },
-    /// Nothing has completed for too long, and nothing is known of who contributed: a switch keeps that,
-    /// or nobody was heard.
+    /// Nothing completed for too long, and the contributors are unknown: the switch has the bitmap, or no worker was heard.
     #[error("nothing completed for {:.1} s; next would be {position} ({chunk})", *waited_ns as f64 / 1e9)]
     Silent {
-        /// Where the oldest chunk that has not completed lies.
+        /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Its number on the wire.
+        /// Chunk number on the wire.
         chunk: ChunkId,
-        /// How long the server waited.
+        /// Time that the server waited, in nanoseconds.
         waited_ns: u64,
     },
-    /// Some worker's input held NaN or infinity.
+    /// A worker's input has NaN or infinity.
     #[error("{position} ({chunk}) holds a value that is not finite")]
     NonFinite {
-        /// Where the chunk lies.
+        /// Position of the chunk.
         position: Position,
-        /// Its number on the wire.
+        /// Chunk number on the wire.
         chunk: ChunkId,
     },
 }
 
-/// What became of a frame.
+/// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// It completed a chunk, which was applied.
+    /// The frame completed a chunk, which was applied.
     Applied,
-    /// It was added to a chunk that waits for others.
+    /// The frame's values were added; the chunk waits for other workers.
     Absorbed,
-    /// It asked for an answer again, and gets it.
+    /// The frame requested an answer again, which is sent.
     Again,
-    /// It brought nothing new, and gets no answer.
+    /// The frame added nothing and gets no answer.
     Duplicate,
-    /// Older than what the cell now holds.
+    /// The frame's chunk is older than the cell's owner.
     Stale,
-    /// Another job's, or a kind that is not for this server.
+    /// The frame belongs to another job, or has a kind that this server does not accept.
     NotOurs,
-    /// No frame of the protocol, or not what can arrive for its chunk.
+    /// The bytes are not a frame of the protocol, or the frame is not possible for its chunk.
     Malformed,
 }
 
 impl Received {
-    /// Whether the server has heard of its chunk before.
+    /// Whether the server has received the chunk before.
     #[must_use]
     pub fn is_repeated(self) -> bool {
         matches!(
@@ -76,25 +75,25 @@ impl Received {
     }
 }
 
-/// What a server has counted.
+/// Counters of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
-    /// Chunks applied or agreed on.
+    /// Chunks applied, or agreed on if they have no values.
     pub completed: u64,
-    /// Frames that asked again.
+    /// Frames that requested an answer again.
     pub again: u64,
-    /// Frames that brought nothing new.
+    /// Frames that added nothing.
     pub duplicates: u64,
-    /// Frames older than what their cell holds.
+    /// Frames older than their cell's owner.
     pub stale: u64,
-    /// Bytes of the last three, from the aggregation header on: of their chunks the server has heard before.
+    /// Bytes of the frames counted in the last three fields, from the aggregation header on.
     pub repeated_bytes: u64,
-    /// Frames of other jobs, or of kinds that are not for a server.
+    /// Frames of other jobs, or of kinds that a server does not accept.
     pub not_ours: u64,
-    /// Frames that are none, or cannot be.
+    /// Bytes that are not a frame, or frames that are not possible for their chunk.
     pub malformed: u64,
-    /// Answers not sent because the transmit queue was full; retransmission recovers them.
+    /// Answers that were not sent because the transmit queue was full; retransmission recovers them.
     pub dropped: u64,
 }

@@ -1,7 +1,7 @@
-//! A job of which several switches sum a part each: the server sums the parts.
+//! Jobs in parts: several switches each sum a part of the workers, and the server sums the parts.
 //!
-//! A part has a number of its own on the wire, so that a switch sums its own part and passes on those of others. What a
-//! switch has summed counts at the server as the update of one *child*; so does what a worker sends that is in no part.
+//! Each part has its own job number on the wire, so that a switch sums its part and passes the frames of others on. At the
+//! server, the sum of a part counts as the update of one *child*, and so does the update of a worker in no part.
 
 use wire::{Flags, Kind, Packet};
 
@@ -11,62 +11,62 @@ use crate::slot::SlotTable;
 /// Workers whose updates one switch sums for the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What their updates, and the sum of them, say as their job.
+    /// Job number in their updates and in the sum of them.
     pub number: JobId,
-    /// By the numbers that the switch knows them by.
+    /// The part's workers, in the order of the switch's numbers for them.
     pub workers: Vec<WorkerId>,
 }
 
-/// Why a job cannot be summed so.
+/// Reason why a division into parts is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
-    /// A switch sums 1 to 64.
+    /// The part has no workers or more than 64.
     #[error("part {0} has {1} workers; a switch sums 1 to 64")]
     Workers(u16, usize),
-    /// Two parts, or a part and the job, could not be told apart.
+    /// Two parts, or a part and the job, have the same number.
     #[error("the number {0} is given twice")]
     NumberTwice(u16),
-    /// Nobody has the rank.
+    /// The job has no worker with this rank.
     #[error("part {0} has {1}, of {2} workers")]
     NoWorker(u16, WorkerId, u16),
-    /// Its values would count twice.
+    /// A worker is in two parts, so that its values would count twice.
     #[error("{0} is in two parts")]
     WorkerTwice(WorkerId),
-    /// Bitmaps of workers, and of parts and workers in none, have 64 bits.
+    /// More than 64 children: the bitmap has 64 bits.
     #[error("{0} workers, or parts and workers in none: a server sums up to 64")]
     Children(usize),
 }
 
-/// Whom the server sums.
+/// The children that the server sums.
 #[derive(Debug, Clone)]
 pub(super) struct Children {
     parts: Vec<Part>,
-    /// Those in no part, by rank.
+    /// Ranks of the workers in no part.
     alone: Vec<WorkerId>,
 }
 
-/// Chunks that were under way when the parts changed: each worker sends its values of them to the server alone.
+/// Chunks that were in flight when the parts changed: each worker sends its values for them directly to the server.
 #[derive(Debug, Clone)]
 pub(super) struct Between {
-    /// The first that the parts of now sum: none that was sent before.
+    /// First chunk that the current parts sum: no worker had sent it or a later one.
     pub until: u64,
     pub slots: SlotTable,
 }
 
-/// A frame as the update of a child, or of a worker.
+/// A frame as the update of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Update {
-    /// The child's number.
+    /// Number of the child.
     pub child: WorkerId,
-    /// Who sent it, or sent last what was summed.
+    /// Worker that sent the update, or the last update of the sum.
     pub sender: WorkerId,
-    /// Whether its sender misses the answer, if there is one.
+    /// Whether the sender requests the answer, if there is one.
     pub asks: bool,
 }
 
 impl Children {
     pub(super) fn new(job: &Job, parts: Vec<Part>) -> Result<Self, PartsError> {
-        // Sets of ranks have 64 bits.
+        // Worker sets have 64 bits.
         if job.workers() > u16::from(wire::MAX_CHILDREN) {
             return Err(PartsError::Children(usize::from(job.workers())));
         }
@@ -106,7 +106,7 @@ impl Children {
         self.parts.len() + self.alone.len()
     }
 
-    /// Whose values the updates of these children are.
+    /// The workers whose values the updates of these children include.
     pub(super) fn workers(&self, children: WorkerSet) -> WorkerSet {
         let parts = self.parts.iter().map(|part| part.workers.as_slice());
         let all = parts.chain(self.alone.iter().map(std::slice::from_ref));
@@ -118,7 +118,7 @@ impl Children {
         })
     }
 
-    /// What a frame of a chunk is that each worker sends alone; `None` if it is nothing.
+    /// Reads a frame of a chunk that each worker sends directly; `None` if it is not an update of this job.
     pub(super) fn update_alone(job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let sender = WorkerId(packet.worker());
         let is_ours =
@@ -130,7 +130,7 @@ impl Children {
         })
     }
 
-    /// What a frame is to this server. `None` if it is nothing: of another job, or a sum of fewer than all of a part.
+    /// Reads a frame as a child's update; `None` if it belongs to another job, or is an incomplete sum of a part.
     pub(super) fn update(&self, job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let number = JobId(packet.job());
         if packet.kind() == Kind::Update && number == job.id() {
@@ -155,7 +155,7 @@ impl Children {
         })
     }
 
-    /// Writes such a frame as that update.
+    /// Writes the frame of `bytes` in the form of `update`.
     pub(super) fn rewrite(job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend_from_slice(bytes);

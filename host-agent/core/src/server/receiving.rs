@@ -1,4 +1,4 @@
-//! What comes to the server: sums of a switch, updates of workers, sums of parts.
+//! Reception of frames by the server: sums of a switch, updates of workers, sums of parts.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -9,7 +9,7 @@ use crate::slot::Outcome;
 use crate::{Destination, Mark};
 
 impl<A: Apply> Server<A> {
-    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
     pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) if self.children.is_some() => self.receive_of_part(now_ns, mark, &packet),
@@ -31,8 +31,8 @@ impl<A: Apply> Server<A> {
         received
     }
 
-    /// A sum of a part, or an update of a worker in none, is the update of a child. Of a chunk that was under way when the parts
-    /// changed there are updates of workers alone.
+    /// Processes a part's sum, or the update of a worker in no part, as the update of a child. For chunks that were in flight
+    /// when the parts changed, only updates of workers are accepted.
     fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let Some(children) = &self.children else {
             return Received::NotOurs;
@@ -71,7 +71,7 @@ impl<A: Apply> Server<A> {
         self.receive_contribution(now_ns, mark, packet, Some(sender))
     }
 
-    /// Takes an update of a worker or child in, or a sum of all; it is `asker` who misses the answer, if there is one.
+    /// Processes an update of a worker or child, or a complete sum. `asker` is the worker that requests an existing answer.
     fn receive_contribution(
         &mut self,
         now_ns: u64,
@@ -95,7 +95,7 @@ impl<A: Apply> Server<A> {
             return Received::Malformed;
         }
         if mark == Mark::Congested && answered != Some(sequence) {
-            // A sum is everybody's.
+            // A complete sum has contributions of all workers.
             let whose = match self.slots {
                 Some(_) => self.whose(sequence, WorkerSet::only(WorkerId(repr.worker))),
                 None => self.job.everyone(),
@@ -103,7 +103,7 @@ impl<A: Apply> Server<A> {
             self.marks.note(cell, whose);
         }
         if self.slots.is_some() {
-            // It need not be in the slots that this chunk was summed in: its parts may be no more.
+            // The slots may differ from those that summed this chunk: its parts may have been replaced.
             if answered == Some(sequence) {
                 return self.ask_again(cell, sequence, asker);
             }
@@ -113,8 +113,8 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whether a chunk that has not been answered is the next of its slot: its predecessor is the last that
-    /// the slot's other cell answered, and it uses the exponent agreed on there.
+    /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered its predecessor, which agreed
+    /// on the chunk's exponent.
     fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
         let scale_only = matches!(self.job.position(sequence).part, job::Part::ScaleOnly(_));
         if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
@@ -150,7 +150,7 @@ impl<A: Apply> Server<A> {
         match slots.update(packet) {
             Outcome::Refused(_) => Received::Malformed,
             Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
-            // A job with a server has no deadlines.
+            // Jobs with a server have no deadlines.
             Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
             Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
             Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
@@ -182,14 +182,14 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// An answered chunk has come again.
+    /// Processes another frame of an answered chunk.
     fn ask_again(&mut self, cell: CellIndex, sequence: u64, asker: Option<WorkerId>) -> Received {
         match asker {
             Some(asker) => {
                 self.answer_again(cell, sequence, asker);
                 Received::Again
             }
-            // The network's copy of a part's first sum.
+            // The network has duplicated a part's first sum.
             None => Received::Duplicate,
         }
     }
@@ -205,7 +205,7 @@ impl<A: Apply> Server<A> {
         let contributors = WorkerSet(repr.contributors);
         let cell = self.job.cell(ChunkId(repr.chunk));
         if contributors != self.job.everyone() {
-            // A switch may tell who has contributed so far.
+            // A switch may report the contributors so far.
             if !contributors.without(self.job.everyone()).is_empty() {
                 return Received::Malformed;
             }
@@ -224,7 +224,7 @@ impl<A: Apply> Server<A> {
             self.answer_again(cell, sequence, WorkerId(repr.worker));
             return Received::Again;
         }
-        // The network's copy of the first sum. Who misses the answer will ask.
+        // The network has duplicated the first sum. A worker that misses the answer will ask for it.
         Received::Duplicate
     }
 }

@@ -1,12 +1,12 @@
-//! A server as bytes.
+//! Serialization of a server's state.
 
 use super::{Answer, Outgoing, Server};
 use crate::Destination;
 use crate::state::Put;
 
 impl<A> Server<A> {
-    /// Appends what decides what this server does from now on, without time and statistics (`state.rs` of this crate), and without what
-    /// applies the sums.
+    /// Appends the fields that determine this server's further behavior, without times and statistics (`state.rs` of this
+    /// crate), and without the application of the sums.
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
@@ -14,15 +14,15 @@ impl<A> Server<A> {
             rounds,
             apply: _,
             slots,
-            // What the model explores has one plan.
+            // The model explores jobs with a single plan.
             children: _,
             between: _,
-            // Room for what is at hand.
+            // Scratch buffer.
             update: _,
-            // Told to people, and used for nothing.
+            // Only reported to the user.
             reported: _,
             answers,
-            // What workers are told of queues, which decides how soon they send.
+            // Congestion marks for the workers, which only decide when they send.
             marks: _,
             sums: _,
             words: _,
@@ -41,7 +41,7 @@ impl<A> Server<A> {
             let Answer {
                 sequence,
                 next_scale,
-                // Said in the frame, and read by nobody.
+                // The frame carries this number, but no receiver reads it.
                 transmissions: _,
                 frame,
             } = answer;
@@ -69,7 +69,7 @@ impl<A> Server<A> {
         }
         out.put_u64(*newest);
         out.put(&[u8::from(*ended), u8::from(event.is_some())]);
-        // The end of the job is found by counting.
+        // The server detects the end of the job by this counter.
         out.put_u64(counters.completed);
     }
 }

@@ -1,4 +1,4 @@
-//! A worker: one rank's side of the protocol, for a switch that sums and a server that sums alike.
+//! A worker: one rank's side of the protocol, with a summing switch or a summing server alike.
 //!
 //! ```text
 //!             start_round              all answered
@@ -39,25 +39,26 @@ enum Phase {
 pub struct Worker {
     job: Job,
     rank: WorkerId,
-    /// What its frames say as their job and worker, from a sequence number on; before it, those of a worker in no part.
+    /// Job and worker number in its frames from sequence number `sent_so_from` on; earlier chunks carry its own job and rank.
     sent_as: (JobId, WorkerId),
     sent_so_from: u64,
-    /// Whether what it sent last is of a chunk before that.
+    /// Whether the last frame's chunk precedes `sent_so_from`.
     is_before_move: bool,
     config: Retransmission,
     phase: Phase,
-    /// The round under way, or to come.
+    /// The round in progress, or the next one.
     round: u64,
     /// Sequence numbers of the round: scale-only chunks from `start`, values from `start + W`, up to `end`.
     start: u64,
     end: u64,
     unanswered: u64,
     values: Vec<f32>,
-    /// Each chunk's exponent; `None` where a value is not finite.
+    /// Exponent of each chunk; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
     results: Vec<u32>,
     lanes: Lanes<()>,
-    /// What was sent before this has timed out once.
+    /// Order number of the next transmission when timeouts last reduced the window; a timeout of an earlier transmission does
+    /// not reduce it again.
     timed_out_before: u64,
     event: Option<Event>,
     counters: WorkerCounters,
@@ -90,8 +91,7 @@ impl Worker {
         }
     }
 
-    /// A worker whose values a switch sums with those of a part of the job ([`server::Part`](crate::server::Part)), by the
-    /// number that the switch knows it by.
+    /// Makes the worker a member of a part ([`server::Part`](crate::server::Part)), whose switch knows it as `child`.
     #[must_use]
     pub fn in_part(mut self, number: JobId, child: WorkerId) -> Self {
         self.sent_as = (number, child);
@@ -103,12 +103,12 @@ impl Worker {
         self.rank
     }
 
-    /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
+    /// Fixes the window at the number of slots, whatever congestion signals arrive: for comparison.
     pub fn fix_window(&mut self) {
         self.lanes.window.fix();
     }
 
-    /// What was counted so far.
+    /// Counters since the start.
     pub fn counters(&self) -> WorkerCounters {
         WorkerCounters {
             congestion: self.lanes.window.signals(),
@@ -116,18 +116,18 @@ impl Worker {
         }
     }
 
-    /// What it waits for: the chunk under way that was sent first. The server or the switch knows whom it misses.
+    /// The chunk in flight that was sent first. Only the server or the switch knows which workers are missing.
     pub fn under_way(&self) -> Option<UnderWay> {
         let oldest = self.lanes.in_flight().min_by_key(|lane| lane.first_order)?;
         Some(oldest.under_way(&self.job, WorkerSet::EMPTY))
     }
 
-    /// The server's answers, value by value, of the round that was done last; for training, binary32.
+    /// The server's answers of the last finished round, one word per value; for training, binary32.
     pub fn results(&self) -> &[u32] {
         &self.results
     }
 
-    /// Begins a round. Values are copied; nothing is sent before [`poll_transmit`](Self::poll_transmit).
+    /// Starts a round. The values are copied; nothing is sent before [`poll_transmit`](Self::poll_transmit).
     pub fn start_round(&mut self, values: &[f32]) -> Result<(), StartError> {
         if self.phase != Phase::Idle {
             return Err(StartError::NotIdle);
@@ -151,8 +151,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the job: sends one last window of scale-only chunks. When they complete, the server knows that
-    /// every worker has every answer. No answer to them is no error.
+    /// Ends the job with one last window of scale-only chunks. When they complete, the server knows that every worker has
+    /// every answer. If they are not answered, that is no error.
     pub fn close(&mut self) -> Result<(), StartError> {
         if self.phase != Phase::Idle {
             return Err(StartError::NotIdle);
@@ -182,8 +182,8 @@ impl Worker {
         self.lanes.enqueue(slot, Send::Values);
     }
 
-    /// A chunk has timed out: it is under way no more, and is sent again as far as the window lets it. Would all workers send at once
-    /// what has found no room at the server, it would find none again.
+    /// Ends the flight of a chunk that timed out, and sends it again when the window allows. If all workers retransmitted at
+    /// once what the server's queue had dropped, the queue would drop it again.
     fn send_anew(&mut self, slot: usize) {
         if self.lanes[slot].last_order >= self.timed_out_before {
             self.timed_out_before = self.lanes.next_order();
@@ -192,14 +192,14 @@ impl Worker {
         self.lanes.withdraw(slot);
     }
 
-    /// The index among the round's chunks of values; `None` for a scale-only chunk.
+    /// The chunk's index among the round's chunks with values; `None` for a scale-only chunk.
     fn index_in_round(&self, sequence: u64) -> Option<usize> {
         (sequence - self.start)
             .checked_sub(u64::from(self.job.window()))
             .map(|index| index as usize)
     }
 
-    /// The exponent that this worker wants for a chunk; zero beyond the round.
+    /// The exponent that this worker requests for a chunk; zero beyond the round.
     fn wanted(&self, sequence: u64) -> Exponent {
         self.index_in_round(sequence)
             .and_then(|index| *self.exponents.get(index)?)
@@ -217,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
+    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         let (slot, _) = self.lanes.next_send()?;
         let timeout_ns = self.lanes.rtt.timeout_ns(self.lanes[slot].timeouts);
@@ -256,7 +256,7 @@ impl Worker {
             let size = self.job.values_per_packet();
             let from = index * size;
             let to = (from + size).min(self.values.len());
-            // The last chunk is filled up with zeros.
+            // The last chunk is padded with zeros.
             let words = packet.payload_mut();
             block::encode(
                 &self.values[from..to],
@@ -268,7 +268,7 @@ impl Worker {
         }
     }
 
-    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
     pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
@@ -298,7 +298,7 @@ impl Worker {
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
             return Received::Duplicate;
         }
-        // No chunk completes before this worker has sent it.
+        // No chunk can complete before this worker has sent it.
         if sequence > lane.sequence || lane.transmissions == 0 {
             return Received::Malformed;
         }
@@ -318,7 +318,7 @@ impl Worker {
         }
 
         if lane.transmissions > 1 {
-            // Sent again: it, or its answer, was lost, or late by a timeout.
+            // The chunk was sent more than once: a frame or its answer was lost, or was late by a timeout.
             self.lanes.window.lost();
         }
         let lane = &self.lanes[slot];
@@ -337,12 +337,12 @@ impl Worker {
                 .for_each(|(r, v)| *r = v);
         }
         self.advance(slot, next, next_scale);
-        // Those that were overtaken are sent again, once ahead of their timeouts.
+        // Overtaken chunks are sent once ahead of their timeout.
         self.counters.fast_retransmits += self.lanes.count_overtaken(first_order, Send::Values, 1);
         Received::Answer
     }
 
-    /// The chunk of a lane is answered: the lane goes on to the next.
+    /// Moves a lane to its next chunk after an answer.
     fn advance(&mut self, slot: usize, next: u64, next_scale: Exponent) {
         let lane = &mut self.lanes[slot];
         lane.state = LaneState::Idle;
@@ -363,7 +363,7 @@ impl Worker {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout): possibly too early, never too late.
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.phase {
             Phase::Running | Phase::Closing => {
@@ -373,7 +373,7 @@ impl Worker {
         }
     }
 
-    /// Time has passed.
+    /// Processes the passage of time up to `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if !matches!(self.phase, Phase::Running | Phase::Closing) || !self.lanes.is_due(now_ns) {
             return;
@@ -423,7 +423,7 @@ impl Worker {
         self.lanes.stop();
     }
 
-    /// What has happened since the last call.
+    /// The event since the last call, if there is one.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }

@@ -1,10 +1,10 @@
-//! What a worker tells its driver.
+//! Events, results and counters that a worker returns to its driver.
 
 use crate::Sent;
 use crate::congestion::Signals;
 use crate::job::{ChunkId, Position};
 
-/// What a worker has to say.
+/// Event of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Every chunk of the round is answered: [`Worker::results`](super::Worker::results) holds the answers.
@@ -12,79 +12,79 @@ pub enum Event {
         /// The round, from 0.
         round: u64,
     },
-    /// The job has ended: the server knows that every worker has every answer, or was not heard any more.
+    /// The job has ended: the server knows that every worker has every answer, or did not reply to the closing frames.
     Closed,
-    /// The worker has given up; nothing more happens.
+    /// The worker has given up and does nothing more.
     Failed(WorkerError),
 }
 
-/// Why a worker gave up.
+/// Reason why a worker gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerError {
-    /// No answer came for a chunk.
+    /// A chunk was not answered.
     #[error("{position} ({chunk}) was not answered within {timeouts} timeouts")]
     Unanswered {
-        /// Where the chunk lies.
+        /// Position of the chunk.
         position: Position,
-        /// Its number on the wire.
+        /// Chunk number on the wire.
         chunk: ChunkId,
-        /// How often it timed out.
+        /// Number of timeouts of the chunk.
         timeouts: u32,
     },
-    /// Some worker's input held NaN or infinity.
+    /// A worker's input has NaN or infinity.
     #[error("{position} ({chunk}) holds a value that is not finite")]
     NonFinite {
-        /// Where the chunk lies.
+        /// Position of the chunk.
         position: Position,
-        /// Its number on the wire.
+        /// Chunk number on the wire.
         chunk: ChunkId,
     },
 }
 
-/// Why a round cannot start.
+/// Reason why a round cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// Another round is under way, or the worker has closed or failed.
+    /// Another round is in progress, or the worker has closed or failed.
     #[error("the worker is not idle")]
     NotIdle,
-    /// The job's rounds have another length.
+    /// The number of values differs from that of the job's rounds.
     #[error("{got} values, but the job's rounds have {expected}")]
     Length {
-        /// Values given.
+        /// Number of values passed.
         got: usize,
-        /// Values of the job.
+        /// Number of values per round of the job.
         expected: usize,
     },
 }
 
-/// What became of a frame.
+/// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// It answered a chunk.
+    /// The frame answered a chunk.
     Answer,
-    /// It answered a chunk that was answered before.
+    /// The frame answered a chunk that was answered before.
     Duplicate,
-    /// Another job's, another worker's, or not a RESULT.
+    /// The frame belongs to another job or worker, or is not a RESULT.
     NotOurs,
-    /// No frame of the protocol, or not what the chunk's answer can be.
+    /// The bytes are not a frame of the protocol, or the frame cannot be the chunk's answer.
     Malformed,
 }
 
-/// What a worker has counted.
+/// Counters of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
     /// Answers to chunks that were answered before.
     pub duplicates: u64,
-    /// Frames of others.
+    /// Frames of other jobs or workers, or that are not a RESULT.
     pub not_ours: u64,
-    /// Frames that are no answer.
+    /// Bytes that are not a frame, or frames that cannot be a chunk's answer.
     pub malformed: u64,
     /// Chunks that timed out.
     pub timeouts: u64,
-    /// Chunks sent again because later ones were answered.
+    /// Chunks retransmitted ahead of their timeout because later ones were answered.
     pub fast_retransmits: u64,
-    /// What queues on the way have made of its window.
+    /// Congestion marks, and their effect on the window.
     pub congestion: Signals,
 }

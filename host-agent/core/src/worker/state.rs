@@ -1,10 +1,10 @@
-//! A worker as bytes.
+//! Serialization of a worker's state.
 
 use super::{Event, Worker};
 use crate::state::Put;
 
 impl Worker {
-    /// Appends what decides what this worker does from now on, without time and statistics (`state.rs` of this crate).
+    /// Appends the fields that determine this worker's further behavior, without times and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,

@@ -1,4 +1,4 @@
-//! Hosts in one process: a thread each, with a network namespace of its own.
+//! Hosts in one process: one thread each, with its own network namespace.
 
 use std::process::Command;
 use std::thread::JoinHandle;
@@ -8,14 +8,14 @@ use test_support::namespace::{beyond, ip, remove};
 
 pub const NEAR: &str = "10.9.0.1";
 pub const FAR: &str = "10.9.0.2";
-/// For RoCE's MTU of 4,096.
+/// Link MTU for RoCE's path MTU of 4,096.
 const LINK_MTU: u32 = 4200;
 
-/// A cable between two hosts: `near` is here, at [`NEAR`].
+/// A cable between two hosts: its end `near` is in this namespace, at [`NEAR`].
 pub struct Cable;
 
 impl Cable {
-    /// Lays it, and does something at its other end, `far`, at [`FAR`].
+    /// Creates the cable, and runs `work` at its other end, `far`, at [`FAR`].
     pub fn lay<T: Send + 'static>(
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> (Self, JoinHandle<Result<T>>) {
@@ -39,12 +39,12 @@ impl Drop for Cable {
     }
 }
 
-/// A bridge with hosts at links of a rate, in both directions: bursts of 16 KiB, queues of 256 KiB.
+/// A bridge with hosts at rate-limited links in both directions: bursts of 16 KiB, queues of 256 KiB.
 pub struct Bridge;
 
 impl Bridge {
     pub fn lay() -> Self {
-        // Frames of a flow keep their order: all wait on one processor to be received. Kernels before 6.3 do not know it.
+        // One processor receives all frames, so that the frames of a flow stay in order. Kernels before 6.3 lack this setting.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mask = format!("{:x}", u32::MAX >> (32 - processors.min(32)));
         let _ = std::fs::write("/proc/sys/net/core/rps_default_mask", mask);
@@ -53,7 +53,7 @@ impl Bridge {
         Self
     }
 
-    /// Does something at a host: its interface is `nic` and its number, its address 10.9.0. and its number more than 0.
+    /// Runs `work` at a host with interface `nic` plus its number, and address 10.9.0. plus its number plus 1.
     pub fn host<T: Send + 'static>(
         &self,
         number: usize,
@@ -68,7 +68,7 @@ impl Bridge {
         limit(&port, rate)?;
         let its = nic.clone();
         Ok(beyond(&nic, move || {
-            // Programs of others speak to themselves.
+            // Foreign programs use the loopback interface.
             ip("link set lo up");
             ip(&format!("address add 10.9.0.{}/24 dev {its}", number + 1));
             ip(&format!("link set {its} up"));
@@ -78,7 +78,7 @@ impl Bridge {
     }
 }
 
-/// A host with several interfaces at links of a rate, of two such hosts that know each other.
+/// One of two hosts with several interfaces at rate-limited links; each knows the other's addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
     /// 0 or 1.
@@ -94,7 +94,7 @@ impl Node {
 }
 
 impl Bridge {
-    /// Does something at a host of several interfaces, in a thread.
+    /// Runs `work` at a host with several interfaces, in a thread.
     pub fn node<T: Send + 'static>(
         &self,
         node: Node,
@@ -113,7 +113,7 @@ impl Bridge {
         let thread = beyond(&node.nic(0), move || {
             let there = nix::unistd::gettid();
             go.send(there).context("who waits for it")?;
-            // The others come after the first.
+            // The last interface appears after all others.
             let last = node.nic(node.nics - 1);
             let mut looks = 0..1000;
             while !has(&last)? {
@@ -128,7 +128,7 @@ impl Bridge {
                 ));
                 ip(&format!("link set {name} up"));
                 limit(&name, node.rate)?;
-                // Several interfaces in one network would all answer for each other's addresses.
+                // Several interfaces in one network would answer ARP requests for each other's addresses.
                 for other in 0..node.nics {
                     let (ip_there, mac) =
                         (address(1 - node.number, other), mac(1 - node.number, other));
@@ -146,12 +146,12 @@ impl Bridge {
         Ok(thread)
     }
 
-    /// Takes it away.
+    /// Removes the bridge.
     pub fn take(self) {
         remove("hub");
     }
 
-    /// Takes a host's links away.
+    /// Removes a host's links.
     pub fn leave(&self, node: Node) {
         for nic in 0..node.nics {
             remove(&format!("port{}{nic}", node.number));

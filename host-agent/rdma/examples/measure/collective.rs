@@ -1,7 +1,6 @@
-//! `all_gather`, `all_to_all`: four ranks on a bridge with links of 200 Mbit/s, against what the links allow.
+//! `all_gather`, `all_to_all`: four ranks on a bridge with links of 200 Mbit/s, compared with the limit of the links.
 //!
-//! The bound is (N − 1)·m ÷ B: each rank's link takes in the shards of all others. What headers take, 1.4 % at MTU 4,096, is not in
-//! it.
+//! The bound is (N − 1)·m ÷ B: each rank's link receives the shards of all others. It excludes the headers, 1.4 % at MTU 4,096.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +16,11 @@ use crate::rivals;
 pub const RANKS: usize = 4;
 pub const RATE: &str = "200mbit";
 const RATE_BPS: f64 = 200e6;
-/// Of a rank for each other: 64 MB over a link in all.
+/// Bytes from a rank to each other rank: 64 MB over a link in total.
 pub const SHARD: usize = 21_400_000;
 const ELEMENT: usize = 4;
 pub const ROUNDS: usize = 5;
-/// The queue on the way holds 63 packets of 4,154 bytes.
+/// The queue on the path holds 63 packets of 4,154 bytes.
 const WINDOW: u32 = 60;
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a rank's shards consist of: each of one byte that no other has.
+    /// Fill bytes of a rank's shards, each unique.
     fn input(self, rank: usize) -> Vec<u8> {
         match self {
             Self::AllGather => vec![rank as u8 + 1],
@@ -39,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// What they are of, where all have come.
+    /// Fill bytes of a rank's output after all shards have arrived.
     fn output(self, rank: usize) -> Vec<u8> {
         let from = 0..RANKS;
         match self {
@@ -72,7 +71,7 @@ impl Kind {
     }
 }
 
-/// Prints for each algorithm the bound over the time: median, least, most.
+/// Prints for each algorithm the ratio of the bound to the time: median, minimum, maximum.
 pub fn measure(kind: Kind) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let bridge = Bridge::lay();
@@ -104,7 +103,7 @@ pub fn measure(kind: Kind) -> Result<()> {
                         group.barrier()?;
                         let start = Instant::now();
                         group.run(&schedule, &|_, _| {})?;
-                        // Until the last of all has its last byte.
+                        // The time ends when the last rank has its last byte.
                         group.barrier()?;
                         of_one.push(start.elapsed().as_secs_f64());
                     }

@@ -1,4 +1,4 @@
-//! What `cargo xtask bench collectives` measures with: a subject, in a user and network namespace of its own (`unshare -rn`).
+//! Program behind `cargo xtask bench collectives`: runs one subject in its own user and network namespace (`unshare -rn`).
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
 mod bed;

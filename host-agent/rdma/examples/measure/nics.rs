@@ -1,7 +1,8 @@
-//! `nics`: two nodes of eight ranks that share 8, 4, 2 and 1 NICs of 50 Mbit/s: an all-gather against what the NICs allow.
+//! `nics`: two nodes of eight ranks that share 8, 4, 2 and 1 NICs of 50 Mbit/s: an all-gather, compared with the limit of the
+//! NICs.
 //!
-//! A node is a network namespace with so many interfaces. One thread carries out its ranks, which reach each other through memory.
-//! Each remote shard enters a node once, at the rank and by the NIC that `sharing::bind` says, and fans out inside.
+//! A node is a network namespace with this many interfaces. One thread executes its ranks, which reach each other through memory.
+//! Each remote shard enters a node once, at the rank and NIC that `sharing::bind` chooses, and fans out inside.
 
 use std::time::{Duration, Instant};
 
@@ -21,21 +22,21 @@ const RANKS: usize = 8;
 const COUNTS: [usize; 4] = [8, 4, 2, 1];
 const RATE: &str = "50mbit";
 const RATE_BPS: u64 = 50_000_000;
-/// What passes a NIC each way: a round takes 2.7 s at least, whatever the number of NICs.
+/// Bytes through a NIC in each direction: a round takes at least 2.7 s, for any number of NICs.
 const NIC_BYTES: usize = 16 << 20;
 const ELEMENT: usize = 4;
-/// Elements of a put.
+/// Elements per put.
 const TILE: usize = 1 << 14;
 const ROUNDS: usize = 5;
-/// The queue on the way holds 63 packets of 4,154 bytes.
+/// The queue on the path holds 63 packets of 4,154 bytes.
 const WINDOW: u32 = 60;
 
-/// Of a rank: with fewer NICs each carries those of more ranks.
+/// Bytes of a rank's shard: with fewer NICs, each NIC carries the shards of more ranks.
 fn shard(nics: usize) -> usize {
     NIC_BYTES * nics / RANKS
 }
 
-/// Prints for each number of NICs the bound over the time: median, least, most.
+/// Prints for each number of NICs the ratio of the bound to the time: median, minimum, maximum.
 pub fn measure() -> Result<()> {
     for nics in COUNTS.into_iter().filter(|nics| {
         std::env::args()
@@ -85,7 +86,8 @@ fn shares(nics: usize) -> Result<Vec<f64>> {
     Ok(slowest.into_iter().map(|took| bound_s / took).collect())
 }
 
-/// Which ranks of a node speak to the other, each by which NIC, as queue pairs are bound best: [rank of the node, NIC].
+/// The ranks of a node that communicate with the other node, and their NICs, by the best binding of queue pairs: [rank of the
+/// node, NIC].
 fn rails(nics: usize) -> Result<Vec<[usize; 2]>> {
     let machine = Machine {
         nic_bps: RATE_BPS,
@@ -132,7 +134,7 @@ fn schedule(rails: &[[usize; 2]], shard: usize) -> Result<Schedule> {
     Ok(build(&gather, Algorithm::Hierarchical(levels), &options)?)
 }
 
-/// What each round took at this node.
+/// Durations of all rounds at this node.
 fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
     let rails = rails(node.nics)?;
     let shard = shard(node.nics);
@@ -178,7 +180,7 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         group.barrier()?;
         let start = Instant::now();
         group.run(&schedule, &|_, _| {})?;
-        // Until the last of all has its last byte.
+        // The time ends when the last rank has its last byte.
         group.barrier()?;
         took.push(start.elapsed().as_secs_f64());
     }

@@ -1,6 +1,6 @@
-//! Programs of others beside ours, on the same bridge: Gloo's all-gather by PyTorch, MPICH's all-to-all.
+//! Other programs on the same bridge for comparison: Gloo's all-gather by PyTorch, MPICH's all-to-all.
 //!
-//! Both are spoken to by Python: a rank prints how long each round took, until all had all.
+//! Python scripts drive both: a rank prints the duration of each round, until all ranks had all data.
 
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use crate::collective::{Kind, RANKS, RATE, ROUNDS, SHARD};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Arguments: rank, ranks, bytes of a shard, rounds.
+/// Arguments: rank, ranks, bytes per shard, rounds.
 const GLOO: &str = r#"
 import sys, time, torch, torch.distributed as dist
 rank, ranks, shard, rounds = map(int, sys.argv[1:])
@@ -31,7 +31,7 @@ for at, of in enumerate(gathered):
     assert int(of.min()) == at + 1 == int(of.max())
 "#;
 
-/// Arguments: ranks, bytes of a shard, rounds. The handles are those of MPICH's mpi.h.
+/// Arguments: ranks, bytes per shard, rounds. The handles are those of MPICH's mpi.h.
 const MPICH: &str = r#"
 import ctypes, sys, time
 ranks, shard, rounds = map(int, sys.argv[1:])
@@ -56,7 +56,7 @@ for peer in range(ranks):
 mpi.MPI_Finalize()
 "#;
 
-/// The times of all rounds that a rival's ranks take, each the slowest rank's. Errors: it is not installed, or does not do it.
+/// Durations of all rounds of a rival, each that of the slowest rank. Fails if it is not installed, or does not run.
 pub fn measure(kind: Kind, bridge: &Bridge) -> Result<(&'static str, Vec<f64>)> {
     match kind {
         Kind::AllGather => Ok(("Gloo", gloo(bridge)?)),
@@ -80,13 +80,13 @@ fn gloo(bridge: &Bridge) -> Result<Vec<f64>> {
 }
 
 fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
-    // Its ranks are processes of one program that starts them: each enters the namespace that a thread keeps.
+    // The ranks are processes started by one program: each enters the namespace that a thread of ours keeps open.
     let hold = |rank: usize| {
         let (told, thread) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let held = bridge.host(rank, RATE, move || {
             told.send(gettid()).context("who waits for it")?;
-            // Until nobody needs it any more.
+            // Keep the namespace until it is no longer needed.
             let _ = ends.recv();
             Ok(())
         })?;
@@ -97,14 +97,14 @@ fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
     for (rank, (thread, _, _)) in held.iter().enumerate() {
         command.args((rank > 0).then_some(":")).args(["-n", "1"]);
         let namespace = format!("--net=/proc/{}/task/{thread}/ns/net", std::process::id());
-        // It looks for interfaces in /sys, which is that of the namespace it was mounted in.
+        // The program looks for interfaces in /sys, which shows the namespace in which it was mounted.
         let own = "mount -t sysfs sysfs /sys && exec \"$@\"";
         command.args(["nsenter", &namespace, "unshare", "-m", "sh", "-c", own, "-"]);
         let device = format!("UCX_NET_DEVICES=nic{rank}");
         command.args(["env", &device, PYTHON, "-c", MPICH]);
         command.args([RANKS, SHARD, ROUNDS].map(|number| number.to_string()));
     }
-    // All are on one machine, and have only the network between them.
+    // All ranks are on one machine, and must communicate over the network only.
     command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp");
     let text = command.output().context("mpiexec.mpich").and_then(said);
     for (_, end, thread) in held {
@@ -133,7 +133,7 @@ fn said(output: Output) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Of each round.
+/// The slowest rank's duration of each round.
 fn slowest<'t>(texts: impl Iterator<Item = &'t str>) -> Result<Vec<f64>> {
     let mut slowest = vec![0.0; ROUNDS];
     for text in texts {

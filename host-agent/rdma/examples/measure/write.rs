@@ -1,8 +1,8 @@
-//! `write_cpu`: what a gigabyte of WRITEs of 1 MiB costs the processors of both ends, over veth, beside rings that only copy, and
-//! the kernel's TCP.
+//! `write_cpu`: processor time of both ends per gigabyte of WRITEs of 1 MiB over veth, compared with rings that only copy, and
+//! with the kernel's TCP.
 //!
-//! "Copies" sends as many bytes in frames of the same size: each payload is copied into the ring on one side and out of it on the
-//! other, and the receiver answers every 32nd frame, so that none is lost. All threads' time counts, and the kernel's for them.
+//! "copies" sends as many bytes in frames of the same size: one side copies each payload into the ring, the other side copies it
+//! out, and the receiver answers every 32nd frame, so that none is lost. The time of all threads counts, in user and kernel mode.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,17 +23,17 @@ const MESSAGES: u64 = 512;
 const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAYLOAD: usize = 4096;
-/// RoCEv2's headers and ICRC.
+/// Length of RoCEv2's headers and ICRC in bytes.
 const AROUND: usize = 58;
-/// Of TCP.
+/// TCP port.
 const PORT: u16 = 18_515;
-/// Frames under way, and how many an answer is for.
+/// Maximum frames in flight, and number of frames per answer.
 const WINDOW: u64 = 128;
 const ANSWERED: u64 = 32;
 
 type Subject = (&'static str, fn() -> Result<()>);
 
-/// Prints seconds of the processors for a gigabyte, a line for each subject: the median, the least, the most.
+/// Prints the processor seconds per gigabyte, one line per subject: median, minimum, maximum.
 pub fn measure() -> Result<()> {
     let subjects: [Subject; 4] = [
         ("copies", copies),
@@ -58,7 +58,7 @@ pub fn measure() -> Result<()> {
     Ok(())
 }
 
-/// Of this process and all its threads so far, in seconds.
+/// Processor time of this process and all its threads so far, in seconds.
 fn processors() -> Result<f64> {
     let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?;
     Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
@@ -111,7 +111,7 @@ fn copies() -> Result<()> {
         let memory = vec![7; MESSAGE];
         let (mut sent, mut answered) = (0, 0);
         let head = headers(PAYLOAD + AROUND);
-        // The far end has opened its ring when it answers.
+        // The far end has opened its ring when this time has passed.
         std::thread::sleep(Duration::from_millis(300));
         let deadline = Instant::now() + PATIENCE;
         while answered + ANSWERED <= frames {
@@ -138,7 +138,7 @@ fn copies() -> Result<()> {
     near
 }
 
-/// Until a frame is there.
+/// Waits for a frame.
 fn wait(ring: &mut RingFrames) -> Result<()> {
     use nix::poll::{PollFd, PollFlags, poll};
     use std::os::fd::AsFd;
@@ -147,7 +147,7 @@ fn wait(ring: &mut RingFrames) -> Result<()> {
     Ok(())
 }
 
-/// Ethernet, IPv4 and UDP to RoCEv2's port, without checksums that anybody looks at.
+/// Ethernet, IPv4 and UDP headers to RoCEv2's port, without checksums, which no receiver checks here.
 fn headers(len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     frame[..6].fill(0xFF);
@@ -161,7 +161,7 @@ fn headers(len: usize) -> Vec<u8> {
     frame
 }
 
-/// `plain`: this interface does not take more than a packet at a time.
+/// `plain`: an interface without segmentation offload, which takes one packet at a time.
 fn tcp(plain: Option<&str>) -> Result<()> {
     let (_cable, far) = Cable::lay(|| {
         let listener = TcpListener::bind((FAR, PORT))?;

@@ -1,7 +1,7 @@
-//! Ranks find each other: each leaves a text in a [`Store`] and reads those of the others.
+//! Ranks exchange their queue pairs: each publishes a text in a [`Store`] and reads those of the others.
 //!
-//! A text has a line for the MTU, and one for each queue pair: the rank that it is for, and its keys. Who is on the same node has
-//! none.
+//! A text has one line for the MTU, and one per queue pair with the rank that it is for and its keys. Ranks of the same node
+//! have no queue pairs for each other.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -12,63 +12,63 @@ use super::store::{Store, StoreError};
 use crate::perftest::Keys;
 use crate::provider::ProviderError;
 
-/// Between two looks.
+/// Interval of polls of the store.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Why ranks do not find each other.
+/// Reason why the ranks did not meet.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What this rank leaves is there already.
+    /// The rank's text exists already.
     #[error("{place} is there already: another rank {rank}, or another run; take a new one")]
     Taken {
-        /// What, and where.
+        /// Name and place of the text.
         place: String,
         /// The rank.
         rank: usize,
     },
-    /// It says something else.
+    /// The text has an unexpected form.
     #[error("{place} is not what a rank leaves, or of a group of another size")]
     Content {
-        /// What, and where.
+        /// Name and place of the text.
         place: String,
     },
-    /// Somebody is missing.
+    /// Some ranks have not published their texts.
     #[error("rank {rank} has waited {patience:?} for ranks {missing:?}")]
     Missing {
-        /// This.
+        /// Number of this rank.
         rank: usize,
-        /// For so long.
+        /// Time that this rank waited.
         patience: Duration,
-        /// Who has not come.
+        /// The missing ranks.
         missing: Vec<usize>,
     },
-    /// This side.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// See the module.
+/// The exchange of texts between the ranks of a group.
 pub struct Meeting<'a> {
     pub store: &'a mut dyn Store,
-    /// This one, or the first of several.
+    /// This rank, or the first of several ranks of this process.
     pub rank: usize,
     pub ranks: usize,
     pub patience: Duration,
 }
 
-/// What a rank says.
+/// Content of a rank's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     pub mtu: Mtu,
-    /// Its queue pairs: for whom, and their keys.
+    /// The rank's queue pairs, each with the rank that it is for.
     pub keys: Vec<(usize, Keys)>,
 }
 
 impl Told {
-    /// Its queue pairs for a rank.
+    /// The keys of the queue pairs for a rank.
     pub fn of(&self, rank: usize) -> Vec<&Keys> {
         let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
         own.map(|(_, keys)| keys).collect()
@@ -76,7 +76,7 @@ impl Told {
 }
 
 impl Meeting<'_> {
-    /// Says what a rank's queue pairs are.
+    /// Publishes the queue pairs of a rank.
     pub fn tell(
         &mut self,
         rank: usize,
@@ -92,7 +92,7 @@ impl Meeting<'_> {
         self.publish("rank", rank, &text)
     }
 
-    /// What all ranks say, in order. `wait` is called between two looks.
+    /// Waits for the texts of all ranks, and returns them in order. `wait` is called between polls.
     pub fn hear(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
@@ -106,12 +106,12 @@ impl Meeting<'_> {
         told.collect()
     }
 
-    /// A rank is connected.
+    /// Publishes that a rank has connected its queue pairs.
     pub fn is_ready(&mut self, rank: usize) -> Result<(), MeetingError> {
         self.publish("ready", rank, "")
     }
 
-    /// Returns when all are.
+    /// Waits until all ranks have connected their queue pairs.
     pub fn all_ready(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
@@ -119,7 +119,7 @@ impl Meeting<'_> {
         self.await_all("ready", wait).map(|_| ())
     }
 
-    /// What all ranks have left, in order.
+    /// Waits for the texts of all ranks with this name, and returns them in order.
     fn await_all(
         &mut self,
         what: &str,

@@ -1,17 +1,18 @@
-//! Ranks that carry out collectives over a provider: schedules of crate `collectives`, each put a WRITE with immediate.
+//! Ranks that execute collectives over a provider: schedules of crate `collectives`, with each put as a WRITE with immediate.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `meeting.rs` | how ranks find each other |
-//! | `store/` | where: in a folder, or at rank 0 over TCP |
-//! | `window.rs` | how much a schedule may have under way to whom |
-//! | `run.rs` | a schedule carried out |
-//! | `refusal.rs` | what a rank knows when it is not |
+//! | `meeting.rs` | exchange of the ranks' queue pairs |
+//! | `store/` | stores for this exchange: a folder, rank 0 over TCP, torch's `TCPStore` |
+//! | `window.rs` | limits on the packets in flight to each peer of a schedule |
+//! | `run.rs` | execution of a schedule |
+//! | `refusal.rs` | errors of a run, with the state at that time |
 //!
-//! A rank has one region for its buffers, and queue pairs for each peer elsewhere. Ranks of one node may be members of one group,
-//! which one thread carries out: they reach each other through memory, and each has its queue pairs at one of the node's NICs.
+//! A rank has one region for its buffers, and queue pairs for each peer on another node. Ranks of one node may be members of
+//! one group, which one thread executes: they reach each other through memory, and each has its queue pairs at one of the
+//! node's NICs.
 //!
-//! A schedule that follows another may write where the other is still read: between two of them ranks meet in a barrier
+//! A schedule may write memory that a previous schedule still reads: ranks meet in a barrier between two schedules
 //! ([`Group::barrier`]).
 
 mod meeting;
@@ -38,103 +39,103 @@ pub use meeting::MeetingError;
 pub use refusal::{Open, RunError};
 pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
-/// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
+/// Maximum puts in flight to a peer, and receives posted for its puts. Further puts wait.
 const QUEUE: usize = 256;
-/// The same of all peers together: each may complete.
+/// Maximum for all peers together: each put may cause a completion.
 const QUEUES: usize = 16_384;
-/// The transport timer's code, 0.54 s: eight silences of a peer are 4.3 s, in which it may compute and look for no frames.
+/// Code of the transport timer, 0.54 s: eight timeouts are 4.3 s, in which a peer may compute without processing frames.
 const TIMEOUT: u8 = 17;
-/// Of several devices one is waited at for so long.
+/// Time of a wait at one of several devices.
 const LOOK: Duration = Duration::from_micros(500);
-/// NICs are looked at again after so long, whatever they say.
+/// Maximum time until the NICs are polled again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// What ranks agree on before they meet.
+/// Settings that all ranks share, and this rank's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupOptions {
-    /// This rank, from 0.
+    /// Number of this rank, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Bytes of all buffers of a rank, at most.
+    /// Maximum length of all buffers of a rank in bytes.
     pub capacity: usize,
-    /// Queue pairs to each peer, at least 1: puts take turns.
+    /// Number of queue pairs to each peer, at least 1; puts use them in turn.
     pub queue_pairs: usize,
-    /// Packets that a queue on the way holds. All that a schedule has pass it share them: a NIC's puts to all peers, and on the
-    /// other side those of all ranks to the peer's NIC.
+    /// Capacity in packets of a queue on the path. All traffic of a schedule through the queue shares it: a NIC's puts to all
+    /// peers, and at the other end the puts of all ranks to the peer's NIC.
     pub window: u32,
-    /// The path MTU; `None`: the largest that all carry.
+    /// Path MTU; `None`: the largest that all ranks support.
     pub mtu: Option<Mtu>,
-    /// How long nothing may happen. Whoever computes for longer than four seconds between two schedules lets peers know that it is
-    /// there by [`Group::linger`] now and then: where there is no device, nothing answers for it.
+    /// Maximum time without progress. A rank that computes for more than four seconds between schedules must call
+    /// [`Group::linger`] now and then: without a device, nothing else answers its peers.
     pub patience: Duration,
 }
 
-/// Why there is no group.
+/// Reason why there is no group.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// It has no such rank.
+    /// The rank's number is not below the number of ranks.
     #[error("rank {rank} of {ranks}: ranks count from 0")]
     Rank {
-        /// This.
+        /// The rank.
         rank: usize,
-        /// All.
+        /// Number of ranks.
         ranks: usize,
     },
-    /// A rank has no NIC, or nobody is here.
+    /// A rank's NIC does not exist, or this process has no rank.
     #[error("ranks are bound to one of {0} NICs each, and there is at least one rank")]
     Nics(usize),
-    /// Peers have other numbers of queue pairs.
+    /// A peer has another number of queue pairs.
     #[error("rank {peer} has {has} queue pairs for this rank, where there are {ours}")]
     QueuePairs {
-        /// Whose.
+        /// The peer.
         peer: usize,
-        /// How many.
+        /// Number of the peer's queue pairs for this rank.
         has: usize,
-        /// How many here.
+        /// Number of this rank's queue pairs for the peer.
         ours: usize,
     },
-    /// Ranks do not find each other.
+    /// The ranks did not meet.
     #[error(transparent)]
     Meeting(#[from] MeetingError),
-    /// This side.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The schedule.
+    /// The barrier's schedule cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A schedule was not carried out.
+    /// A schedule was not executed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// A rank that is carried out here, and the NIC that all its queue pairs are bound to.
+/// A rank of this process, and the NIC that its queue pairs are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The rank.
+    /// Number of the rank.
     pub rank: usize,
-    /// Its place among the providers.
+    /// Index of its NIC among the providers.
     pub nic: usize,
 }
 
-/// Another rank, as a member sees it.
+/// State of another rank, at a member.
 #[derive(Debug)]
 struct Peer {
     way: Way,
-    /// Signals that were sent to it, and that came from it, by schedules before.
+    /// Signals of earlier schedules that were sent to the peer, and received from it.
     sent: u32,
     heard: u32,
 }
 
-/// How a peer is reached.
+/// Path to a peer.
 #[derive(Debug)]
 enum Way {
-    /// It is a member too.
+    /// The peer is a member of this group, too.
     Memory,
-    /// It is elsewhere.
+    /// The peer is in another process.
     Queues {
         qpns: Vec<Qpn>,
-        /// Of the peer's region.
+        /// Remote key and address of the peer's region.
         rkey: u32,
         address: u64,
     },
@@ -149,39 +150,39 @@ impl Peer {
     }
 }
 
-/// A rank that is carried out here.
+/// A rank that this process executes.
 #[derive(Debug)]
 struct Member {
     at: Place,
     region: Region,
-    /// By rank; `None`: itself.
+    /// Peers by rank; `None` for the rank itself.
     peers: Vec<Option<Peer>>,
-    /// Signals of a schedule that has not begun here.
+    /// Received signals of schedules that this rank has not begun.
     early: BTreeSet<(usize, u32)>,
-    /// By rank: packets that may be under way to it by each queue pair.
+    /// Maximum number of packets in flight to each rank on each queue pair.
     windows: Vec<u32>,
 }
 
-/// A rank's place among the others; or those of several ranks, which reach each other through memory.
+/// One rank of a group of ranks, or several ranks of one node, which reach each other through memory.
 pub struct Group<'p> {
     nics: Vec<&'p mut dyn Provider>,
     options: GroupOptions,
     members: Vec<Member>,
-    /// By NIC and queue pair: the member, and the peer.
+    /// Member and peer of each NIC's queue pairs.
     owners: BTreeMap<(usize, Qpn), (usize, usize)>,
     ways: Ways,
     barrier: Rc<Schedule>,
-    /// Puts, and receives, of each peer.
+    /// Maximum puts in flight to each peer, and receives posted for its puts.
     queue: usize,
-    /// Which NIC is looked at first.
+    /// Index of the NIC that was polled last.
     turn: usize,
 }
 
 impl<'p> Group<'p> {
-    /// Meets all others in a folder, and connects to each.
+    /// Meets all other ranks in a folder, and connects to each.
     ///
     /// # Errors
-    /// [`GroupError`]: what this side opened is closed again.
+    /// [`GroupError`]; everything that this side opened is closed again.
     pub fn meet(
         provider: &'p mut dyn Provider,
         folder: &Path,
@@ -190,10 +191,10 @@ impl<'p> Group<'p> {
         Self::meet_in(provider, &mut FolderStore::new(folder), options)
     }
 
-    /// The same in another store, which is of no use then.
+    /// Like [`Group::meet`], in another store, which cannot be used again.
     ///
     /// # Errors
-    /// [`GroupError`]: what this side opened is closed again.
+    /// [`GroupError`]; everything that this side opened is closed again.
     pub fn meet_in(
         provider: &'p mut dyn Provider,
         store: &mut dyn Store,
@@ -206,8 +207,7 @@ impl<'p> Group<'p> {
         Self::meet_as(vec![provider], store, &[at], options)
     }
 
-    /// As several ranks of one node, by the NICs that it has: one thread carries them all out. The rank of the options is not
-    /// looked at.
+    /// Joins as several ranks of one node, by the node's NICs, all executed by one thread. The rank in the options is ignored.
     ///
     /// # Errors
     /// As [`Group::meet`].
@@ -263,7 +263,7 @@ impl<'p> Group<'p> {
         for (member, own) in own.iter().enumerate() {
             group.connect(member, own, &told, mtu)?;
         }
-        // Who is not connected yet does not hear those who are.
+        // A peer that is not connected yet drops packets of those that are.
         for rank in &here {
             meeting.is_ready(*rank)?;
         }
@@ -271,7 +271,7 @@ impl<'p> Group<'p> {
         Ok(group)
     }
 
-    /// A member, with queue pairs for all peers elsewhere, and their receives.
+    /// Opens a member, with queue pairs and receives for all peers in other processes.
     fn open(&mut self, at: Place, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
         let nic = &mut self.nics[at.nic];
         let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
@@ -383,7 +383,7 @@ impl<'p> Group<'p> {
         let Member { at, region, .. } = self.members[member];
         let request = ReceiveRequest {
             wr_id: peer as u64,
-            // A WRITE's bytes have a place of their own.
+            // A WRITE carries its own address: the receive has no buffer.
             local: Local {
                 key: region.lkey,
                 address: region.address,
@@ -393,12 +393,12 @@ impl<'p> Group<'p> {
         self.nics[at.nic].post_receive(qpn, request)
     }
 
-    /// This rank; the first of several.
+    /// Number of this rank, or of the first of several ranks.
     pub fn rank(&self) -> usize {
         self.members[0].at.rank
     }
 
-    /// Bytes into the region: a schedule's input begins at 0.
+    /// Copies bytes into the region: a schedule's input begins at offset 0.
     ///
     /// # Panics
     /// If they do not fit.
@@ -406,27 +406,27 @@ impl<'p> Group<'p> {
         self.put_of(0, offset, bytes);
     }
 
-    /// The same of one of several ranks, by its place.
+    /// Copies bytes into the region of one of several ranks, by its index in `places`.
     ///
     /// # Panics
-    /// If they do not fit, or there is no such place.
+    /// If they do not fit, or there is no such index.
     pub fn put_of(&mut self, place: usize, offset: usize, bytes: &[u8]) {
         let Member { at, region, .. } = self.members[place];
         self.nics[at.nic].put(&region, offset, bytes);
     }
 
-    /// Bytes out of the region: a schedule's output begins where its input ends.
+    /// Copies bytes out of the region: a schedule's output begins at the end of its input.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range exceeds the region.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
         self.copy_out_of(0, offset, into);
     }
 
-    /// The same of one of several ranks, by its place.
+    /// Copies bytes out of the region of one of several ranks, by its index in `places`.
     ///
     /// # Panics
-    /// If there are not so many, or there is no such place.
+    /// If the range exceeds the region, or there is no such index.
     pub fn copy_out_of(&self, place: usize, offset: usize, into: &mut [u8]) {
         let Member { at, region, .. } = &self.members[place];
         self.nics[at.nic].copy_out(region, offset, into);
@@ -441,7 +441,7 @@ impl<'p> Group<'p> {
         self.run(&barrier, &|_, _| {})
     }
 
-    /// What the queue pairs of all peers have counted, where the provider tells.
+    /// Sum of the counters of all queue pairs, as far as the providers have any.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for (nic, qpn) in self.owners.keys() {
@@ -452,7 +452,7 @@ impl<'p> Group<'p> {
         sum
     }
 
-    /// Goes on answering peers for a moment: the last acknowledgement of each may be lost.
+    /// Continues to answer peers for this time: the last acknowledgement to each may be lost.
     pub fn linger(&mut self, time: Duration) -> Result<(), ProviderError> {
         let begin = Instant::now();
         while let Some(left) = time.checked_sub(begin.elapsed()) {
@@ -461,7 +461,7 @@ impl<'p> Group<'p> {
         Ok(())
     }
 
-    /// Waits until something has come or is due, and does what there is to do then.
+    /// Waits until a packet arrives or a timer is due, and processes it.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         if let [nic] = &mut self.nics[..] {
             return nic.wait(timeout);
@@ -476,12 +476,12 @@ impl<'p> Group<'p> {
                 .iter_mut()
                 .try_for_each(|nic| nic.wait(Duration::ZERO));
         }
-        // A device has only a wait of its own.
+        // Some device has no descriptor to wait for: wait at one device, in turn.
         self.turn = (self.turn + 1) % self.nics.len();
         self.nics[self.turn].wait(timeout.min(LOOK))
     }
 
-    /// Has all NICs do what there is, until one has a completion.
+    /// Runs all NICs until one has a completion.
     fn poll(&mut self) -> Result<Option<(usize, Completion)>, ProviderError> {
         for _ in 0..self.nics.len() {
             self.turn = (self.turn + 1) % self.nics.len();

@@ -1,4 +1,4 @@
-//! Why a schedule is not carried out, and what a rank still waits for then.
+//! Errors of a schedule's execution, with the state of the rank at that time.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use roce::completion::Status;
 
 use crate::provider::ProviderError;
 
-/// What a rank still waits for, when it waits no more.
+/// Unfinished communication of a rank that has given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// This rank.
+    /// Number of this rank.
     pub rank: usize,
-    /// Peers whose puts have not come: rank, signals that are missing.
+    /// Peers whose puts have not arrived: rank, number of missing signals.
     pub unheard: Vec<(usize, usize)>,
-    /// Peers that have not acknowledged: rank, queue pair, puts under way, and the oldest PSN without an answer.
+    /// Peers that have not acknowledged: rank, queue pair, puts in flight, and the oldest unacknowledged PSN.
     pub unanswered: Vec<(usize, Qpn, usize, Option<u32>)>,
-    /// Completions before.
+    /// Number of completions before.
     pub completions: u64,
 }
 
@@ -43,59 +43,59 @@ impl std::fmt::Display for Open {
     }
 }
 
-/// Why a schedule was not carried out.
+/// Reason why a schedule was not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nothing has happened for so long.
+    /// No progress for the allowed time.
     #[error("nothing has happened for {patience:?}: {open}")]
     Stuck {
-        /// For how long.
+        /// The allowed time.
         patience: Duration,
-        /// What is open.
+        /// The unfinished communication.
         open: Open,
     },
-    /// Work failed.
+    /// A work request failed.
     #[error("work with rank {peer} failed: {status}; {open}")]
     Failed {
-        /// With whom.
+        /// The peer's rank.
         peer: usize,
-        /// How.
+        /// Status of the completion.
         status: Status,
-        /// What is open.
+        /// The unfinished communication.
         open: Open,
     },
-    /// A peer signals what it cannot.
+    /// A peer sent an invalid signal.
     #[error("rank {peer} signals {signal}, which is of no schedule: does it carry out another?")]
     Signal {
-        /// Who.
+        /// The peer's rank.
         peer: usize,
-        /// What.
+        /// The signal.
         signal: u32,
     },
-    /// A peer sends what no rank does.
+    /// A peer sent a message instead of a WRITE.
     #[error("rank {peer} sends messages, where ranks write: is it another program?")]
     Strange {
-        /// Who.
+        /// The peer's rank.
         peer: usize,
     },
-    /// A put is longer than a message can be.
+    /// A put exceeds the maximum length of a message.
     #[error("a put of {0} bytes: more than a message has; build the schedule in tiles")]
     TooLong(usize),
-    /// The schedule is for others.
+    /// The schedule is for another number of ranks, or needs more memory.
     #[error(
         "the schedule is for {schedule} ranks and {bytes} bytes: this is a group of {ranks} with {capacity}"
     )]
     Size {
-        /// Ranks that it is for.
+        /// Ranks of the schedule.
         schedule: usize,
         /// Bytes that this rank would need.
         bytes: usize,
-        /// Ranks that there are.
+        /// Ranks of the group.
         ranks: usize,
-        /// Bytes that there are.
+        /// Bytes of the region.
         capacity: usize,
     },
-    /// This side.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }

@@ -1,4 +1,4 @@
-//! A schedule carried out by a rank.
+//! Execution of a schedule by the members of a group.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,27 +11,27 @@ use super::refusal::{Open, RunError};
 use super::{Group, GroupOptions, Member, Peer, Place, Way};
 use crate::provider::ProviderError;
 
-/// Combines the second into the first, element by element.
+/// Combines the second slice into the first, element by element.
 pub type Combine<'c> = &'c dyn Fn(&mut [u8], &[u8]);
 
-/// What is under way.
+/// State of a schedule's execution.
 struct Running<'s> {
     schedule: &'s Schedule,
-    /// In their order.
+    /// Parts of the members, in their order.
     members: Vec<Carried<'s>>,
-    /// What this processor has to do itself, by member: between two of them packets come and go.
+    /// Work of this processor, as member, step and action: packets are processed between two of them.
     local: VecDeque<(usize, usize, Action)>,
     completions: u64,
 }
 
-/// A member's part.
+/// A member's part of the execution.
 struct Carried<'s> {
     progress: Progress<'s>,
-    /// By rank: signals that come from it.
+    /// Number of signals expected from each rank.
     expected: Vec<u32>,
-    /// By rank: puts that are posted.
+    /// Number of posted puts to each rank.
     posted: Vec<usize>,
-    /// By rank: puts that found a full queue.
+    /// Puts to each rank that wait because the queue was full.
     held: Vec<VecDeque<(usize, Action)>>,
 }
 
@@ -55,15 +55,14 @@ impl Running<'_> {
     }
 }
 
-/// How many signals each pair of ranks uses.
+/// Number of signals from one rank to another.
 type Signals = BTreeMap<(usize, usize), u32>;
 
 impl Group<'_> {
-    /// Carries out this rank's part, or those of all ranks here. Input, output and scratch lie one behind the other in a rank's
-    /// region.
+    /// Executes the parts of all ranks of this group. Input, output and scratch are consecutive in a rank's region.
     ///
     /// # Errors
-    /// [`RunError`]. The group is of no use then.
+    /// [`RunError`]. The group cannot be used afterwards.
     pub fn run(&mut self, schedule: &Schedule, combine: Combine<'_>) -> Result<(), RunError> {
         self.fits(schedule)?;
         self.share_window(schedule)?;
@@ -99,7 +98,7 @@ impl Group<'_> {
                 self.begin_all(&mut running)?;
                 deadline = after(patience);
             } else if Instant::now() > deadline {
-                // A long message has no completion for a while.
+                // A long message takes a while until its completion.
                 let before = std::mem::replace(&mut packets, self.packets());
                 if packets == before {
                     let open = self.open_ends(&running);
@@ -135,7 +134,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Nothing is under way between two schedules.
+    /// Sets the windows of all queue pairs; nothing is in flight between two schedules.
     fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
         let each = (self.options.window / self.options.queue_pairs as u32).max(1);
         let traffic = self.ways.of_schedule(schedule);
@@ -154,7 +153,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// The next schedule's signals begin where these end.
+    /// Advances the signal numbers to the next schedule's beginning.
     fn count(&mut self, signals: &Signals) {
         for member in &mut self.members {
             let rank = member.at.rank;
@@ -167,7 +166,7 @@ impl Group<'_> {
         }
     }
 
-    /// Posts all that can be posted; what else can begin waits for its turn.
+    /// Posts all puts that can be posted; other steps that can begin are queued.
     fn begin_all(&mut self, running: &mut Running<'_>) -> Result<(), RunError> {
         for member in 0..self.members.len() {
             let carried = &mut running.members[member];
@@ -196,7 +195,7 @@ impl Group<'_> {
         peer.is_some_and(|peer| matches!(peer.way, Way::Queues { .. }))
     }
 
-    /// A put to a rank elsewhere.
+    /// Posts a put to a rank in another process.
     fn post(
         &mut self,
         running: &mut Running<'_>,
@@ -255,7 +254,7 @@ impl Group<'_> {
         Ok(later(self.nics[nic].post_send(qpn, request))?)
     }
 
-    /// What this processor does itself: a copy, a reduction, a put to a member.
+    /// Performs local work: a copy, a reduction, or a put to a member.
     fn carry_out(
         &mut self,
         running: &mut Running<'_>,
@@ -292,10 +291,10 @@ impl Group<'_> {
                 let (offset, _) = place(running.schedule, rank, target);
                 self.put_of(member, offset, &to);
             }
-            // Its signal says when it is done; it is never handed out.
+            // A wait finishes by its signal; `next_step` never returns it.
             Action::Wait { .. } => return Ok(()),
         }
-        // It was handed out.
+        // `next_step` returned it, so this cannot fail.
         let _ = running.members[member].progress.done(step);
         let Some((to, signal)) = told else {
             return Ok(());
@@ -304,7 +303,7 @@ impl Group<'_> {
         self.heard(running, target, rank, signal)
     }
 
-    /// Into another member's memory.
+    /// Performs a put into another member's memory.
     fn put_here(
         &mut self,
         schedule: &Schedule,
@@ -318,7 +317,7 @@ impl Group<'_> {
         });
         let (offset, len) = place(schedule, from.0.rank, source);
         let Ok([source, target]) = self.nics.get_disjoint_mut([from.0.nic, to.0.nic]) else {
-            // Both are at one NIC.
+            // Both members are at one NIC.
             return self.nics[from.0.nic].copy((&from.1, offset), (&to.1, there), len);
         };
         match source.bytes(&from.1, offset, len) {
@@ -360,7 +359,7 @@ impl Group<'_> {
             WorkKind::ReceiveWriteImmediate => {}
             WorkKind::Write => {
                 carried.posted[peer] = carried.posted[peer].saturating_sub(1);
-                // It was posted for a step under way.
+                // It was posted for a step in progress, so this cannot fail.
                 let _ = carried.progress.done(completion.wr_id as usize);
                 return Ok(());
             }
@@ -371,7 +370,7 @@ impl Group<'_> {
         self.heard(running, member, peer, signal)
     }
 
-    /// A signal of a peer, counted over all schedules.
+    /// Processes a peer's signal, numbered over all schedules.
     fn heard(
         &mut self,
         running: &mut Running<'_>,
@@ -386,7 +385,7 @@ impl Group<'_> {
         let expected = carried.expected[peer];
         let unknown = RunError::Signal { peer, signal };
         if own >= expected {
-            // Of a schedule that has not begun here: the peer is ahead.
+            // It belongs to a schedule that has not begun here: the peer is ahead.
             if own - expected >= MOST_EARLY || !early.insert((peer, signal)) {
                 return Err(unknown);
             }
@@ -396,7 +395,7 @@ impl Group<'_> {
         told.map_err(|_| unknown)
     }
 
-    /// Packets that have come from all peers, where the provider tells.
+    /// Number of packets from all peers, as far as the providers count them.
     fn packets(&self) -> u64 {
         let told = self
             .owners
@@ -411,7 +410,7 @@ impl Group<'_> {
         found.unwrap_or((0, &self.members[0]))
     }
 
-    /// Of the first member that is not done.
+    /// Unfinished communication of the first member that has not finished.
     fn open_ends(&self, running: &Running<'_>) -> Open {
         let mut members = running.members.iter().zip(&self.members);
         let open = members.find(|(carried, _)| !carried.progress.is_finished());
@@ -440,16 +439,16 @@ impl Group<'_> {
     }
 }
 
-/// Signals of schedules that have not begun here, from each peer.
+/// Maximum number of early signals from each peer.
 const MOST_EARLY: u32 = 1 << 16;
-/// Longer than anybody waits.
+/// Longer than any wait.
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn after(patience: Duration) -> Instant {
     Instant::now() + patience.min(DAY)
 }
 
-/// A queue pair that has failed takes no work; why it has failed a completion says, which waits to be polled.
+/// Accepts that a failed queue pair takes no work requests: a completion with the reason waits to be polled.
 fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     match posted {
         Err(ProviderError::Post(PostError::State(State::Error))) => Ok(()),
@@ -458,7 +457,7 @@ fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     }
 }
 
-/// Where a span lies in a rank's region, in bytes, and how long it is.
+/// Offset and length in bytes of a span in a rank's region.
 fn place(schedule: &Schedule, rank: usize, span: Span) -> (usize, usize) {
     let lens = schedule.programs[rank].lens;
     let before: usize = Buffer::ALL[..span.buffer.index()]

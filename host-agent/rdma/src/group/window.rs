@@ -1,8 +1,8 @@
-//! What a queue on the way holds, shared by all that use it in a schedule.
+//! Shares the capacity of queues on the path among all who use them in a schedule.
 //!
-//! A NIC's own queue is used by what its ranks put to all peers elsewhere, that before another NIC by all who put to its ranks.
-//! Only the schedule knows the others of those: an endpoint that shared a budget among its own peers would let several ranks give
-//! theirs to one.
+//! A NIC's own queue carries the puts of its ranks to all remote peers, and the queue before another NIC carries the puts of
+//! all ranks to that NIC's ranks. Only the schedule knows the other users of these queues: if an endpoint shared a budget
+//! among its own peers, several ranks could send their whole budgets to the same peer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use collectives::{Schedule, phases};
 use super::meeting::Told;
 use crate::provider::Gid;
 
-/// Which NIC ranks are at, and who reaches whom through memory.
+/// NICs of the ranks, and the pairs of ranks that do not share memory.
 #[derive(Debug, Default)]
 pub struct Ways {
-    /// By rank.
+    /// GID of each rank's NIC.
     nics: Vec<Option<Gid>>,
-    /// Pairs of ranks that have queue pairs: from, to.
+    /// Pairs of ranks with queue pairs: sender, receiver.
     apart: BTreeSet<(usize, usize)>,
 }
 
 impl Ways {
-    /// By what all ranks say.
+    /// Derives the paths from the texts of all ranks.
     pub fn of(told: &[Told]) -> Self {
         let nics = told
             .iter()
@@ -35,7 +35,7 @@ impl Ways {
         }
     }
 
-    /// Who uses which queue when, in a schedule.
+    /// The users of each queue in each phase of a schedule.
     pub fn of_schedule(&self, schedule: &Schedule) -> Traffic<'_> {
         let mut traffic = Traffic {
             ways: self,
@@ -55,24 +55,24 @@ impl Ways {
     }
 }
 
-/// What a schedule puts on the way to NICs.
+/// Traffic of a schedule to NICs, by phase.
 pub struct Traffic<'w> {
     ways: &'w Ways,
-    /// By rank.
+    /// Phases of each rank, by peer.
     phases: Vec<BTreeMap<usize, usize>>,
     out: Users,
     into: Users,
 }
 
 impl Traffic<'_> {
-    /// By peer: packets without an answer that a rank may have under way to it, of a window for each queue; at least 1.
+    /// Maximum number of unacknowledged packets from a rank to each peer, at least 1, if each queue holds `window` packets.
     ///
-    /// Who puts to one peer after the other uses a window for one. Ranks are taken to be in the same phase at a time: one that is
-    /// ahead shares the queue before a peer for as long as it is.
+    /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a
+    /// rank that is ahead shares the queue before a peer meanwhile.
     pub fn windows(&self, rank: usize, window: u32) -> Vec<u32> {
         let nics = &self.ways.nics;
         let share = |to: usize| {
-            // To a peer that has no puts there is nothing to share.
+            // A peer without puts shares nothing.
             let crowd = self.phases[rank].get(&to).map_or(1, |phase| {
                 let before = self.out.at(nics[rank], *phase);
                 before.max(self.into.at(nics[to], *phase))
@@ -83,7 +83,7 @@ impl Traffic<'_> {
     }
 }
 
-/// How many pairs of ranks use a NIC's queue in a phase.
+/// Number of pairs of ranks that use a NIC's queue in a phase.
 #[derive(Default)]
 struct Users(BTreeMap<(Option<Gid>, usize), u32>);
 
@@ -108,7 +108,7 @@ mod tests {
 
     const RANKS: usize = 8;
 
-    /// Eight ranks in nodes of so many, at so many NICs each.
+    /// Eight ranks in nodes of `node` ranks, with `nics` NICs each.
     fn ways(node: usize, nics: usize) -> Ways {
         let told = (0..RANKS).map(|rank| {
             let nic = rank / node * nics + rank % node * nics / node;
@@ -147,11 +147,11 @@ mod tests {
         let direct = schedule(&gather, Algorithm::Direct);
         assert_eq!(alone.of_schedule(&direct).windows(2, 60)[3], 60 / 7);
         assert_eq!(alone.of_schedule(&direct).windows(2, 3)[3], 1);
-        // One peer after the other.
+        // One peer after another.
         let exchange = Collective::all_to_all(RANKS, 100);
         let pairwise = schedule(&exchange, Algorithm::Pairwise);
         assert_eq!(alone.of_schedule(&pairwise).windows(2, 60), [60; RANKS]);
-        // All have one peer to put to, who has several that put to it.
+        // All ranks put to the same peer.
         let root = 0;
         let mut counts = vec![vec![0; RANKS]; RANKS];
         for counts in &mut counts[1..] {
@@ -167,7 +167,7 @@ mod tests {
         let levels = offered(&gather, true).pop().unwrap();
         assert_eq!(levels.word(), "hierarchical-direct-direct");
         let schedule = schedule(&gather, levels);
-        // Each rank puts to one of the other node.
+        // Each rank puts to one rank of the other node.
         for (nics, window) in [(4, 60), (2, 30), (1, 15)] {
             assert_eq!(
                 ways(4, nics).of_schedule(&schedule).windows(1, 60)[5],

@@ -1,4 +1,4 @@
-//! Messages of one size over a reliable connection, as many as the client can keep under way.
+//! Bandwidth test: messages of one size over a reliable connection, as many as the client can keep in flight.
 
 use std::time::{Duration, Instant};
 
@@ -12,35 +12,35 @@ use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
-/// What is measured. The defaults are perftest's.
+/// Options of the test. The defaults are those of perftest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Where the other program waits, or this one.
+    /// TCP port of the server.
     pub port: u16,
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub size: u32,
-    /// Messages.
+    /// Number of messages.
     pub iterations: u64,
-    /// The largest path MTU of this side; the smaller of both counts. `None`: what the interface carries.
+    /// Maximum path MTU of this side; the smaller of both sides applies. `None`: that of the interface.
     pub mtu: Option<Mtu>,
-    /// Messages under way.
+    /// Maximum number of messages in flight.
     pub posted: usize,
-    /// Receives that are posted at once.
+    /// Number of receives posted at once.
     pub receives: usize,
-    /// What a peer may take for anything at all.
+    /// Maximum time without progress of the peer.
     pub patience: Duration,
-    /// All of [`SIZES`] one after the other, in place of `size`.
+    /// Whether to test all of [`SIZES`] instead of `size`.
     pub all_sizes: bool,
-    /// The sender posts messages for this long, in place of `iterations`. Not for SENDs of both sides: neither would know when the
-    /// other has ended.
+    /// Time for which the sender posts messages, instead of `iterations`. Not available for bidirectional SENDs: neither side
+    /// would know when the other has finished.
     pub duration: Option<Duration>,
-    /// Both sides send at once; a report is then that of both directions together.
+    /// Whether both sides send at once; a report then covers both directions together.
     pub is_bidirectional: bool,
-    /// Reports go to the other side in Gbit/s, as those of a perftest with `--report_gbits`.
+    /// Whether reports to the other side are in Gbit/s, as those of perftest with `--report_gbits`.
     pub reports_gbits: bool,
 }
 
-/// Message sizes of a test of all sizes, in bytes: powers of two from 2 to 8 MiB, as perftest has them.
+/// Message sizes of a test of all sizes in bytes: powers of two from 2 to 8 MiB, as in perftest.
 pub const SIZES: [u32; 23] = {
     let (mut sizes, mut at) = ([2; 23], 1);
     while at < 23 {
@@ -72,34 +72,34 @@ impl Options {
     }
 }
 
-/// What came of it.
+/// Result of the test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// This side's queue pair.
+    /// Queue pair of this side.
     pub own: Keys,
-    /// The other's.
+    /// Queue pair of the peer.
     pub peer: Keys,
     /// The path MTU.
     pub mtu: Mtu,
-    /// What this side has measured, by size: the client, who receives SENDs, and both sides of a bidirectional test.
+    /// Reports of this side by size; only the client, the receiver of SENDs, and both sides of a bidirectional test have any.
     pub sizes: Vec<Report>,
-    /// The last of these.
+    /// The last one of these reports.
     pub measured: Option<Report>,
-    /// What the other side says that it has measured.
+    /// Report that the other side sent.
     pub told: Option<Report>,
-    /// What the queue pair has counted.
+    /// Counters of the queue pair, if the provider has any.
     pub counters: Option<Counters>,
 }
 
-/// How long a side waits for frames before it looks at the clock and for a word of the other side.
+/// How long a side waits for frames before it checks the clock and the TCP connection.
 const LOOK: Duration = Duration::from_millis(1);
-/// Messages between two signaled ones; fewer where fewer are under way.
+/// Number of messages per signaled message; smaller if fewer are in flight.
 const SIGNALED: usize = 32;
-/// The shortest interval of a peak. Completions that were there already are polled within microseconds, and a program that shares
-/// its core sees them milliseconds late: neither may pass for speed.
+/// Minimum interval for a peak. Completions that were waiting are polled within microseconds, and a program that shares its
+/// core sees them milliseconds late: neither must count as speed.
 const PEAK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Measures with a server at `host`, or, without one, waits for a client.
+/// Runs the test with the server at `host`, or waits for a client if there is no host.
 ///
 /// # Errors
 /// [`PerftestError`].
@@ -132,7 +132,7 @@ pub fn bandwidth(
         true => SIZES[SIZES.len() - 1],
         false => options.size,
     };
-    // Small messages go round in the first bytes.
+    // Small messages use the first bytes in turn.
     let len = |cycle| largest.max(cycle) as usize;
     session::with(provider, opening, len, |session| {
         let is_client = session.talk.is_client();
@@ -151,15 +151,15 @@ pub fn bandwidth(
 
 struct Test<'t, 's> {
     verb: Verb,
-    /// With the size that is measured now.
+    /// Options, with the current size.
     options: Options,
-    /// Bytes of the largest message.
+    /// Length of the largest message in bytes.
     largest: u32,
     sends: bool,
-    /// Whether it has receives for the other side's SENDs.
+    /// Whether this side posts receives for the other side's SENDs.
     receives: bool,
     session: &'t mut Session<'s>,
-    /// Receives.
+    /// Number of posted receives.
     posted: usize,
 }
 
@@ -171,7 +171,7 @@ impl Test<'_, '_> {
         let own = self.session.own_keys(self.verb, address);
         let peer = self.session.exchange_keys(&own)?;
         self.session.connect(&own, &peer, mtu)?;
-        // Both are connected.
+        // After these two exchanges, both sides are connected.
         for _ in 0..2 {
             self.session.exchange_keys(&own)?;
         }
@@ -188,7 +188,7 @@ impl Test<'_, '_> {
             told: None,
             counters: None,
         };
-        // A device answers WRITEs and READs while its program waits for a word.
+        // A device answers WRITEs and READs while its program waits for a message.
         if self.sends || self.receives {
             for size in sizes {
                 self.options.size = *size;
@@ -209,7 +209,7 @@ impl Test<'_, '_> {
         Ok(outcome)
     }
 
-    /// Messages of one size. Where both sides have a part in it, they begin and end it together.
+    /// Measures messages of one size. If both sides take part, they begin and end together.
     fn measure(&mut self, own: &Keys, peer: &Keys) -> Result<Report, PerftestError> {
         let is_common = self.verb == Verb::Send || self.options.is_bidirectional;
         self.post_receives()?;
@@ -226,7 +226,7 @@ impl Test<'_, '_> {
         Ok(report)
     }
 
-    /// The other side's report, in MiB/s; a side that has measured nothing sends zeros.
+    /// Exchanges reports, in MiB/s; a side without measurement sends zeros.
     fn exchange_reports(&mut self, own: Option<Report>) -> Result<Report, PerftestError> {
         let nothing = Report {
             size: self.options.size.into(),
@@ -247,7 +247,7 @@ impl Test<'_, '_> {
         Ok(Report::decode(fields).in_mib())
     }
 
-    /// Receives have room for the largest message: those of one size may be left for the next.
+    /// Receive buffer for the largest message: receives for one size may remain for the next.
     fn room(&self) -> Local {
         Local {
             len: self.largest,
@@ -284,7 +284,7 @@ impl Test<'_, '_> {
         }
     }
 
-    /// Sends messages, receives them, or both, until all are done.
+    /// Sends messages, receives them, or both, until all are complete.
     fn transfer(&mut self, peer: &Keys) -> Result<Report, PerftestError> {
         let Options {
             iterations,
@@ -296,7 +296,7 @@ impl Test<'_, '_> {
         let each = SIGNALED.min(self.options.posted) as u64;
         let work = self.work(peer);
         let (mut posted, mut sent, mut came) = (0, 0, 0);
-        // Whether the last message that was posted has a completion.
+        // Whether the last posted message is signaled.
         let mut is_signaled = true;
         let options = self.options;
         let mut meter = Meter::start(&options);
@@ -305,9 +305,9 @@ impl Test<'_, '_> {
         let mut packets = None;
         loop {
             let is_over = duration.is_some_and(|duration| began.elapsed() >= duration);
-            // The sender speaks when it has completions of all its messages: those are in the queue here then.
+            // The sender sends this message after the completions of all its messages; those have then arrived here.
             let has_word = duration.is_some() && self.session.talk.has_word();
-            // When the time is over, one more is sent if the last has no completion.
+            // At the end of the time, one more message is sent if the last one is not signaled.
             let has_more = |posted, is_signaled: bool| match duration {
                 Some(_) => !is_over || !is_signaled,
                 None => posted < iterations,
@@ -345,7 +345,7 @@ impl Test<'_, '_> {
             if has_sent && has_received {
                 return Ok(meter.report());
             }
-            // A long message has no completion for a while.
+            // A long message takes a while until its completion.
             let Session { provider, qpn, .. } = &mut *self.session;
             let arrivals = provider.arrivals(*qpn);
             if arrivals != packets {
@@ -356,7 +356,7 @@ impl Test<'_, '_> {
                 let done = if self.sends { sent } else { came };
                 return Err(PerftestError::Silent { patience, done });
             }
-            // The end of a duration, and a word, come without a frame.
+            // The end of the time, and a TCP message, come without a frame.
             provider.wait(duration.map_or(patience, |_| LOOK))?;
             // A receiver's time begins with its first message.
             if came == 0 && !self.sends {
@@ -379,13 +379,13 @@ impl Test<'_, '_> {
     }
 }
 
-/// How fast messages are done.
+/// Measures the rate of completed messages.
 struct Meter {
     size: u64,
     start: Instant,
     last: (Instant, u64),
     done: u64,
-    /// Messages a second.
+    /// Highest rate in messages per second.
     peak: f64,
 }
 
@@ -406,7 +406,7 @@ impl Meter {
         self.last = (self.start, 0);
     }
 
-    /// So many are done now.
+    /// Records that `done` messages are complete now.
     fn reached(&mut self, done: u64, now: Instant) {
         let (since, before) = self.last;
         self.done = done;
@@ -436,7 +436,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// Batches of messages, each seen so many microseconds after the one before: the peak, as a multiple of the link's rate.
+    /// Ratio of the peak to the link's rate, for batches of messages that are seen with these gaps in microseconds.
     fn peak(batch: u64, gaps_us: &[u64], batches: u64) -> f64 {
         let options = Options::new(Verb::Write);
         let mut meter = Meter::start(&options);
@@ -454,10 +454,10 @@ mod tests {
     #[test]
     fn completions_that_are_polled_at_once_are_no_peak() {
         for (batch, gaps_us) in [
-            // A slow link: 12 MiB/s, two batches seen in one turn.
+            // A slow link: 12 MiB/s, two batches seen at once.
             (32, vec![340_000, 5]),
             (32, vec![510_000, 1, 1]),
-            // A fast one, whose reader sleeps now and then.
+            // A fast link, whose reader sleeps now and then.
             (32, vec![3_000, 1, 1, 1, 2_995, 2, 2, 2]),
             // Single messages, as a receiver counts them.
             (1, vec![9_000, 1, 1, 1, 1, 1, 1, 1, 1]),
@@ -465,7 +465,7 @@ mod tests {
             let times = peak(batch, &gaps_us, 3_000);
             assert!((0.8..1.6).contains(&times), "{gaps_us:?}: {times}");
         }
-        // Too short for a peak: the report has the average.
+        // Too short for a peak: the report has only the average.
         assert_eq!(peak(32, &[1_000], 50), 0.0);
     }
 }

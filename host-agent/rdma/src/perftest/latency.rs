@@ -1,5 +1,5 @@
-//! Messages of one size over a reliable connection, one at a time: to and fro as ib_write_lat and ib_send_lat do it, or READs one
-//! after the other as ib_read_lat does.
+//! Latency test: messages of one size over a reliable connection, one at a time; back and forth as in ib_write_lat and
+//! ib_send_lat, or one READ after another as in ib_read_lat.
 
 use std::time::{Duration, Instant};
 
@@ -14,20 +14,20 @@ use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
-/// What is measured. The defaults are perftest's.
+/// Options of the test. The defaults are those of perftest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyOptions {
-    /// Where the other program waits, or this one.
+    /// TCP port of the server.
     pub port: u16,
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub size: u32,
-    /// Messages of each side; two at least.
+    /// Number of messages of each side, at least two.
     pub iterations: u64,
-    /// The largest path MTU of this side; the smaller of both counts. `None`: what the interface carries.
+    /// Maximum path MTU of this side; the smaller of both sides applies. `None`: that of the interface.
     pub mtu: Option<Mtu>,
-    /// What a peer may take for anything at all.
+    /// Maximum time without progress of the peer.
     pub patience: Duration,
-    /// All of [`SIZES`] one after the other, in place of `size`.
+    /// Whether to test all of [`SIZES`] instead of `size`.
     pub all_sizes: bool,
 }
 
@@ -44,51 +44,51 @@ impl Default for LatencyOptions {
     }
 }
 
-/// What came of it.
+/// Result of the test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyOutcome {
-    /// This side's queue pair.
+    /// Queue pair of this side.
     pub own: Keys,
-    /// The other's.
+    /// Queue pair of the peer.
     pub peer: Keys,
     /// The path MTU.
     pub mtu: Mtu,
-    /// What this side has measured, by size in bytes: not who is read from.
+    /// Latencies by size in bytes; empty at the side whose memory is read.
     pub sizes: Vec<(u32, Latencies)>,
-    /// The last of these.
+    /// The last one of these.
     pub measured: Option<Latencies>,
-    /// What the queue pair has counted.
+    /// Counters of the queue pair, if the provider has any.
     pub counters: Option<Counters>,
 }
 
-/// From one message to the next, in microseconds: of WRITEs and SENDs half of it, which is one way; of READs all of it. In the words
-/// of perftest's columns.
+/// Time between messages in microseconds, under the names of perftest's columns: for WRITEs and SENDs half of it, which is
+/// one way; for READs all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latencies {
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The most.
+    /// Maximum.
     pub max: f64,
-    /// The middle one.
+    /// Median.
     pub typical: f64,
     /// The mean.
     pub average: f64,
     /// Standard deviation.
     pub deviation: f64,
-    /// Of a hundred, the one that only one is above.
+    /// 99th percentile.
     pub percentile_99: f64,
-    /// Of a thousand, the same.
+    /// 99.9th percentile.
     pub percentile_99_9: f64,
 }
 
-/// What has come without a completion is looked for as often.
+/// Interval of polls for a message that arrives without a completion.
 const LOOK: Duration = Duration::from_micros(20);
-/// Messages whose acknowledgements may still be on their way when the answer is here.
+/// Messages whose acknowledgements may still be in flight when the reply arrives.
 const SENDS: usize = 16;
-/// Receives that are posted at once, at most.
+/// Maximum number of receives posted at once.
 const RECEIVES: u64 = 512;
 
-/// Measures with a server at `host`, or, without one, waits for a client.
+/// Runs the test with the server at `host`, or waits for a client if there is no host.
 ///
 /// # Errors
 /// [`PerftestError`].
@@ -121,7 +121,7 @@ pub fn latency(
         true => SIZES[SIZES.len() - 1],
         false => options.size,
     };
-    // What is sent lies in the first half, what comes in the second.
+    // The first half is for sent messages, the second for received ones.
     session::with(
         provider,
         opening,
@@ -141,23 +141,23 @@ pub fn latency(
 
 struct Test<'t, 's> {
     verb: Verb,
-    /// With the size that is measured now.
+    /// Options, with the current size.
     options: LatencyOptions,
-    /// Bytes of the largest message: what comes lies behind as many of what is sent.
+    /// Length of the largest message in bytes: received messages are stored behind that many bytes for sent ones.
     largest: u32,
-    /// When each message was begun.
+    /// Time at which each message was posted.
     stamps: Vec<Instant>,
     session: &'t mut Session<'s>,
 }
 
-/// What has been done of a test.
+/// Progress of a test.
 #[derive(Default)]
 struct Done {
-    /// Messages that were posted, that have completed, and that have come.
+    /// Numbers of messages posted, completed, and received.
     posted: u64,
     sent: u64,
     came: u64,
-    /// Receives that were posted.
+    /// Number of receives posted.
     receives: u64,
 }
 
@@ -182,14 +182,14 @@ impl Test<'_, '_> {
             if self.verb == Verb::Send {
                 self.post_receives(&mut done)?;
             }
-            // Both are connected; both are ready. Then both are ready for the next size.
+            // Both sides are connected; then both are ready. Before the next size, both are ready again.
             let turns = if number == 0 { 3 } else { 1 };
             for _ in 0..turns {
                 self.session.exchange_keys(&own)?;
             }
             match self.verb {
                 Verb::Read if is_client => self.read_all(&peer)?,
-                // The device answers while this waits for a word.
+                // The device answers while this side waits for a message.
                 Verb::Read => {}
                 Verb::Write => self.play(&peer, !is_client, &mut done)?,
                 Verb::Send => self.play(&peer, is_client, &mut done)?,
@@ -198,7 +198,7 @@ impl Test<'_, '_> {
                 measured.push((*size, latencies(&self.stamps, self.verb)));
             }
         }
-        // ib_write_lat says nothing more.
+        // ib_write_lat exchanges nothing more.
         if self.verb != Verb::Write {
             self.session.exchange_keys(&own)?;
             self.session.say_goodbye();
@@ -214,12 +214,12 @@ impl Test<'_, '_> {
         })
     }
 
-    /// To and fro, until all of both sides' messages were sent and have come.
+    /// Sends messages back and forth until both sides have sent and received all.
     fn play(&mut self, peer: &Keys, is_first: bool, done: &mut Done) -> Result<(), PerftestError> {
         let iterations = self.options.iterations;
         let mut quiet_since = Instant::now();
         while done.sent < iterations || done.came < iterations {
-            // Each message answers the one before; the first answers none.
+            // Each message answers the previous one; the first answers none.
             let answered = done.came + u64::from(is_first);
             if done.posted < iterations && done.posted < answered {
                 self.post(peer, done.posted + 1)?;
@@ -241,7 +241,7 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Whether a message has completed here, or has come.
+    /// Whether a message has completed or arrived since the last call.
     fn has_progressed(&mut self, done: &mut Done) -> Result<bool, PerftestError> {
         if let Some(completion) = self.session.poll()? {
             match completion.kind {
@@ -253,7 +253,7 @@ impl Test<'_, '_> {
             }
             return Ok(true);
         }
-        // A WRITE tells nobody that it has come: its last byte is the message's number.
+        // A WRITE arrives without a completion: its last byte is the number of the message.
         let size = self.options.size as usize;
         let awaited = done.came + 1;
         if self.verb == Verb::Write && awaited <= self.options.iterations {
@@ -270,7 +270,7 @@ impl Test<'_, '_> {
         Ok(false)
     }
 
-    /// The client's part.
+    /// Performs the client's READs.
     fn read_all(&mut self, peer: &Keys) -> Result<(), PerftestError> {
         for done in 0..self.options.iterations {
             self.post(peer, done)?;
@@ -286,7 +286,7 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Begins message `number`.
+    /// Posts message `number`.
     fn post(&mut self, peer: &Keys, number: u64) -> Result<(), PerftestError> {
         let (size, verb) = (self.options.size, self.verb);
         let Session {
@@ -327,7 +327,7 @@ impl Test<'_, '_> {
         Ok(provider.post_send(*qpn, request)?)
     }
 
-    /// As many as may be needed, and no more.
+    /// Posts receives, only as many as the remaining messages need.
     fn post_receives(&mut self, done: &mut Done) -> Result<(), PerftestError> {
         let (size, largest) = (self.options.size, self.largest);
         let Session {
@@ -349,7 +349,7 @@ impl Test<'_, '_> {
     }
 }
 
-/// Of the times between messages.
+/// Statistics of the times between messages.
 fn latencies(stamps: &[Instant], verb: Verb) -> Latencies {
     let ways = match verb {
         Verb::Write | Verb::Send => 2.0,
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn times_between_messages_are_told_as_perftest_tells_them() {
         let begin = Instant::now();
-        // 10, 20, … 1000 microseconds apart.
+        // Intervals of 10, 20, … 1000 microseconds.
         let mut at = Duration::ZERO;
         let mut stamps = vec![begin];
         for number in 1..=100 {
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!((told.percentile_99, told.percentile_99_9), (990.0, 1000.0));
         assert!((told.average - 505.0).abs() < 1e-6, "{told:?}");
         assert!((told.deviation - 288.66).abs() < 0.01, "{told:?}");
-        // One way of two.
+        // One way of a round trip.
         assert_eq!(latencies(&stamps, Verb::Send).max, 500.0);
     }
 }

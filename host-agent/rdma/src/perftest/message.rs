@@ -1,4 +1,4 @@
-//! What perftest's programs say to each other over TCP (docs/rdma-handshakes.md): bytes to values and back.
+//! Messages of perftest's programs over TCP (docs/rdma-handshakes.md), encoded and decoded.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use roce::{Psn, Qpn};
 
 use crate::provider::Gid;
 
-/// A program's version, filled up with zeros: that of Debian 12's perftest (4.5). Others are not spoken to by it.
+/// Version in the greeting, padded with zeros: that of Debian 12's perftest (4.5), which accepts no other.
 pub const VERSION: [u8; 16] = *b"6.06\0\0\0\0\0\0\0\0\0\0\0\0";
-/// Small messages go round in so many bytes.
+/// Length in bytes of the area that small messages use in turn.
 pub const CYCLE: u32 = 4096;
-/// How messages are aligned in them.
+/// Alignment of messages in that area, in bytes.
 pub const CACHE_LINE: u32 = 64;
-/// Behind everything.
+/// The last message of a connection.
 pub const DONE: &[u8; 5] = b"done\0";
 
-/// What is measured.
+/// Operation under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// As ib_write_bw and ib_write_lat.
+    /// WRITE, as in ib_write_bw and ib_write_lat.
     Write,
-    /// As ib_send_bw and ib_send_lat.
+    /// SEND, as in ib_send_bw and ib_send_lat.
     Send,
-    /// As ib_read_bw and ib_read_lat.
+    /// READ, as in ib_read_bw and ib_read_lat.
     Read,
 }
 
@@ -40,26 +40,26 @@ impl fmt::Display for Verb {
 /// A queue pair and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// READs that may be under way to it.
+    /// Maximum number of outstanding READs to it.
     pub reads: u16,
-    /// Its number.
+    /// Queue pair number.
     pub qpn: Qpn,
     /// The PSN of its first packet.
     pub psn: Psn,
-    /// Of its memory; 0 where it is not written or read.
+    /// Remote key of its memory; 0 if the memory is neither written nor read.
     pub rkey: u32,
-    /// Of its memory's first byte.
+    /// Address of its memory.
     pub address: u64,
-    /// Its port.
+    /// GID of its port.
     pub gid: Gid,
 }
 
 impl Keys {
-    /// Bytes of [`encode`](Self::encode).
+    /// Length of the encoded form in bytes.
     pub const LEN: usize = 108;
 
-    /// The test that a side with these keys plays: memory of SENDs is neither written nor read, and only READs are made several at a
-    /// time.
+    /// The test of a side with these keys: the memory of a SEND test is neither written nor read, and only READs are
+    /// outstanding several at a time.
     pub fn verb(&self) -> Verb {
         match (self.rkey, self.reads) {
             (0, _) => Verb::Send,
@@ -68,8 +68,8 @@ impl Keys {
         }
     }
 
-    /// `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte. `word` takes the place of the number of a
-    /// shared receive queue, which neither end has.
+    /// Encodes `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte. `word` takes the place of
+    /// the number of a shared receive queue, which neither end has.
     pub fn encode(&self, word: u32) -> [u8; Self::LEN] {
         let gid: Vec<String> = self
             .gid
@@ -92,7 +92,7 @@ impl Keys {
         bytes
     }
 
-    /// The keys and the word; `None` if it is something else.
+    /// Decodes the keys and the word; `None` if the bytes have another form.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Option<(Self, u32)> {
         let text = std::str::from_utf8(bytes).ok()?.strip_suffix(":\0")?;
         let fields: Vec<&str> = text.split(':').collect();
@@ -122,42 +122,42 @@ impl Keys {
     }
 }
 
-/// An MTU by its number in verbs, 1 (256) to 5 (4,096), as a digit and a zero byte.
+/// Encodes an MTU as its number in verbs, 1 (256) to 5 (4,096): a digit and a zero byte.
 pub fn encode_mtu(mtu: Mtu) -> [u8; 2] {
     [b'1' + mtu as u8, 0]
 }
 
-/// `None` if it is something else.
+/// Decodes an MTU; `None` if the bytes have another form.
 pub fn decode_mtu(bytes: [u8; 2]) -> Option<Mtu> {
     let number = bytes[0].checked_sub(b'1').filter(|_| bytes[1] == 0)?;
     Mtu::ALL.get(usize::from(number)).copied()
 }
 
-/// What a side has measured; said field by field.
+/// Measurement of one side; sent field by field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub size: u64,
-    /// Messages.
+    /// Number of messages.
     pub iterations: u64,
-    /// MiB/s, the best.
+    /// Peak in MiB/s.
     pub peak: f64,
-    /// MiB/s, on average.
+    /// Average in MiB/s.
     pub average: f64,
-    /// Millions of messages a second.
+    /// Millions of messages per second.
     pub rate: f64,
 }
 
-/// Gbit/s of a MiB/s.
+/// Gbit/s per MiB/s.
 const GBITS: f64 = (8 << 20) as f64 / 1e9;
 
 impl Report {
-    /// In Gbit/s, as perftest's programs have it, and send it, with `--report_gbits`.
+    /// The report in Gbit/s, as perftest's programs print and send it with `--report_gbits`.
     pub fn in_gbits(self) -> Self {
         self.times(GBITS)
     }
 
-    /// In MiB/s, whichever of the two units the sender has: the average follows from size and rate.
+    /// The report in MiB/s, whichever of the two units the sender used: size and rate determine the average.
     pub fn in_mib(self) -> Self {
         let mib = self.rate * 1e6 * self.size as f64 / f64::from(1 << 20);
         let is_gbits = (self.average - mib * GBITS).abs() < (self.average - mib).abs();
@@ -167,7 +167,7 @@ impl Report {
         }
     }
 
-    /// Both directions of a test with `-b`: messages of one size, at the sum of both speeds.
+    /// Report for both directions of a test with `-b`: messages of one size, at the sum of both rates.
     pub fn with(self, other: Self) -> Self {
         Self {
             peak: self.peak + other.peak,
@@ -185,7 +185,7 @@ impl Report {
         }
     }
 
-    /// All eight bytes long, most significant first.
+    /// Encodes the five fields, each in eight bytes, most significant first.
     pub fn encode(&self) -> [[u8; 8]; 5] {
         [
             self.size.to_be_bytes(),
@@ -196,7 +196,7 @@ impl Report {
         ]
     }
 
-    /// Of five fields.
+    /// Decodes the five fields.
     pub fn decode(fields: [[u8; 8]; 5]) -> Self {
         let [size, iterations, peak, average, rate] = fields;
         Self {

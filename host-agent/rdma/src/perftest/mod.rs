@@ -1,13 +1,13 @@
-//! perftest's tests, as ib_write_bw, ib_send_bw, ib_read_bw, ib_write_lat, ib_send_lat and ib_read_lat do them, and with those
-//! programs of Debian 12.
+//! perftest's tests, as in ib_write_bw, ib_send_bw, ib_read_bw, ib_write_lat, ib_send_lat and ib_read_lat, interoperable with
+//! these programs of Debian 12.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `message.rs` | what is said over TCP |
-//! | `session.rs` | how two programs meet and connect |
-//! | `terms.rs` | what both must have been given alike |
-//! | `bandwidth.rs` | what the client sends, writes or reads, and how fast |
-//! | `latency.rs` | how long a message takes |
+//! | `message.rs` | the messages over TCP |
+//! | `session.rs` | connection of the two programs and their queue pairs |
+//! | `terms.rs` | options that both sides must have in common |
+//! | `bandwidth.rs` | bandwidth of SENDs, WRITEs or READs |
+//! | `latency.rs` | latency of a message |
 
 mod bandwidth;
 mod latency;

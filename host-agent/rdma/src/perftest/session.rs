@@ -1,5 +1,4 @@
-//! What all of perftest's tests have in common: two programs meet over TCP, say who they are and what their queue pairs are, and
-//! connect them.
+//! The common part of perftest's tests: two programs connect over TCP, exchange versions and keys, and connect their queue pairs.
 
 use std::time::Duration;
 
@@ -12,60 +11,60 @@ use super::terms::{Term, Terms};
 use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
 use crate::talk::{Talk, TalkError};
 
-/// Why it did not come to its end.
+/// Reason why a test failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PerftestError {
-    /// This side.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The conversation.
+    /// The TCP connection failed.
     #[error(transparent)]
     Talk(#[from] TalkError),
-    /// The other program is of another version.
+    /// The other program has another version.
     #[error("the other program is perftest {theirs}; this one speaks that of Debian 12, {}", version(&VERSION))]
     Version {
-        /// What it says of itself.
+        /// Version that it sent.
         theirs: String,
     },
-    /// It says something else.
+    /// The other program sent an unexpected message.
     #[error(
         "the other program says something else than {0}: is it the same test, over a GID ::ffff:a.b.c.d (`-x`)?"
     )]
     Message(&'static str),
-    /// It plays another test.
+    /// The other program runs another test.
     #[error(
         "the other program measures {theirs}, and this one {own}: start the same test on both sides"
     )]
     OtherTest {
-        /// What its keys say.
+        /// Its test, by its keys.
         theirs: Verb,
-        /// What this side does.
+        /// This side's test.
         own: Verb,
     },
-    /// It is an end of weir, and was given another test or other options.
+    /// The other end is weir, too, and has another test or other options.
     #[error(
         "the other end was given {theirs}, and this one {own}: start the same test with the same options at both ends"
     )]
     OtherTerms {
-        /// What the other end was given.
+        /// Term of the other end.
         theirs: Term,
-        /// What this end was given.
+        /// Term of this end.
         own: Term,
     },
-    /// A message was not sent, or not received.
+    /// A message was not sent or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
-        /// How.
+        /// Status of its completion.
         status: Status,
-        /// Why the queue pair is in the state ERROR.
+        /// Reason why the queue pair is in the state ERROR.
         fault: Option<Fault>,
     },
-    /// Nothing has come for so long.
+    /// Nothing arrived for the allowed time.
     #[error("nothing has come for {patience:?} after {done} messages")]
     Silent {
-        /// For how long.
+        /// The allowed time.
         patience: Duration,
-        /// Messages before.
+        /// Number of messages before.
         done: u64,
     },
 }
@@ -79,39 +78,39 @@ fn version(bytes: &[u8]) -> String {
     text.trim_end_matches('\0').escape_debug().to_string()
 }
 
-/// Pages are no larger.
+/// Maximum area for small messages in bytes; pages are not larger.
 const MOST_CYCLE: u32 = 1 << 24;
-/// READs that this side has under way, or answers at once.
+/// Maximum number of outstanding READs of this side, and of the peer here.
 const READS: u16 = 16;
 
-/// What a session is opened with.
+/// Parameters of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'a> {
-    /// The server; `None`: this is it.
+    /// Name or address of the server; `None` if this side is the server.
     pub host: Option<&'a str>,
-    /// Where the server waits.
+    /// TCP port of the server.
     pub port: u16,
-    /// What a peer may take for anything at all.
+    /// Maximum time without progress of the peer.
     pub patience: Duration,
-    /// Of the queue pair.
+    /// Configuration of the queue pair.
     pub config: QpConfig,
-    /// What both ends must have been given alike.
+    /// Options that both ends must have in common.
     pub terms: Terms,
 }
 
-/// Two programs that have met, and this one's memory and queue pair.
+/// A connection to the other program, with this side's memory and queue pair.
 pub struct Session<'a> {
     pub provider: &'a mut dyn Provider,
     pub talk: Talk,
     pub region: Region,
     pub qpn: Qpn,
     terms: Terms,
-    /// Exchanges of keys so far.
+    /// Number of exchanges of keys so far.
     exchanges: usize,
 }
 
-/// Meets the other program, does something with it, and takes leave. `len`: bytes of memory, given how many small messages go
-/// round in.
+/// Connects to the other program, runs `test`, and closes the session. `len` returns the bytes of memory, given the length of
+/// the area for small messages.
 pub fn with<T>(
     provider: &mut dyn Provider,
     opening: Opening<'_>,
@@ -147,7 +146,7 @@ pub fn with<T>(
     outcome
 }
 
-/// Says which program this is, and how small messages go round: the larger of both ends' bytes.
+/// Exchanges versions and the length of the area for small messages; the larger of both applies.
 fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestError> {
     let theirs = talk.exchange(provider, VERSION)?;
     if theirs != VERSION {
@@ -163,7 +162,7 @@ fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestEr
 }
 
 impl Session<'_> {
-    /// The path MTU: the smaller of both ends'.
+    /// Agrees on the path MTU: the smaller of both ends.
     pub fn agree_mtu(&mut self, asked: Option<Mtu>) -> Result<Mtu, PerftestError> {
         let mtu = asked.unwrap_or(self.provider.max_mtu());
         let theirs = self.exchange(message::encode_mtu(mtu))?;
@@ -171,7 +170,7 @@ impl Session<'_> {
         Ok(mtu.min(theirs))
     }
 
-    /// This side's, with memory from `address` on.
+    /// Keys of this side, with memory from `address` on.
     pub fn own_keys(&mut self, verb: Verb, address: u64) -> Keys {
         Keys {
             reads: match verb {
@@ -189,7 +188,7 @@ impl Session<'_> {
         }
     }
 
-    /// The other side's. While packets come, the other program has something else to do than to speak.
+    /// Exchanges keys, and returns the other side's. While packets arrive, the other program is allowed to be silent.
     pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
         let theirs = self.exchange(own.encode(self.terms.word(self.exchanges)))?;
         let decoded = Keys::decode(&theirs);
@@ -203,7 +202,7 @@ impl Session<'_> {
         Ok(theirs)
     }
 
-    /// A turn of the conversation.
+    /// Exchanges one message.
     pub fn exchange<const N: usize>(&mut self, own: [u8; N]) -> Result<[u8; N], PerftestError> {
         Ok(self.talk.exchange(self.provider, own)?)
     }
@@ -218,7 +217,7 @@ impl Session<'_> {
         Ok(self.provider.connect(self.qpn, &connection)?)
     }
 
-    /// The next completion, if there is one: a good one.
+    /// The next successful completion, if there is one.
     pub fn poll(&mut self) -> Result<Option<Completion>, PerftestError> {
         match self.provider.poll()? {
             Some(completion) if completion.status != Status::Success => {
@@ -231,17 +230,17 @@ impl Session<'_> {
         }
     }
 
-    /// All is measured: who is gone before the goodbye does no harm.
+    /// Exchanges the last message. An error is ignored, since everything is measured.
     pub fn say_goodbye(&mut self) {
         let _ = self.talk.say(DONE);
         let _ = self.talk.hear::<{ DONE.len() }>(self.provider);
     }
 }
 
-/// Whether an end of perftest plays this end's test, as far as its keys tell.
+/// Checks that the other end runs the same test, as far as its keys show.
 fn is_same_test(own: &Keys, theirs: &Keys) -> Result<(), PerftestError> {
     let (own, theirs) = (own.verb(), theirs.verb());
-    // perftest's READs are one at a time if it is told so (`-o 1`), as WRITEs are.
+    // perftest with one READ at a time (`-o 1`) has the same keys as with WRITEs.
     let is_read = own == Verb::Read && theirs == Verb::Write;
     match own == theirs || is_read {
         true => Ok(()),

@@ -1,22 +1,23 @@
-//! What both ends of a test must have been given alike, and how two ends of weir say it to each other.
+//! Terms of a test: the options that both ends must have in common, and their exchange between two ends of weir.
 //!
-//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only where it has one. An
-//! end of weir puts a word there: its test and options, the size of its messages, their number. An end of perftest has 0 there.
+//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only if it has one.
+//! An end of weir sends a word there: its test and options, the size of its messages, or their number. An end of perftest
+//! sends 0 there.
 
 use std::fmt;
 
 use super::message::Verb;
 
-/// In each word of an end of weir.
+/// Marks the words of an end of weir.
 const MARK: u32 = 1 << 30;
 
-/// What the lowest bits of the first word stand for; above them stands the verb's number.
+/// Options of the lowest bits of the first word; above them is the verb's number.
 const OPTIONS: [&str; 4] = ["-lat", " -a", " -D", " -b"];
 
-/// A test and its options. Numbers of messages and seconds are left out where one end alone counts them.
+/// A test and its options. Counts of messages and seconds are left out if only one end uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// What is measured.
+    /// Operation under test.
     pub verb: Verb,
     /// `-lat`
     pub is_latency: bool,
@@ -26,30 +27,30 @@ pub struct Terms {
     pub by_duration: bool,
     /// `-b`
     pub is_bidirectional: bool,
-    /// `-s`; not said with `-a`.
+    /// `-s`; not exchanged with `-a`.
     pub size: u32,
-    /// `-n`; not said by time.
+    /// `-n`; not exchanged with `-D`.
     pub messages: u64,
 }
 
-/// In what two ends differ, and what either was given.
+/// A term in which two ends differ, with the value of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
     /// The test and its options.
     Test(u32),
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     Size(u32),
-    /// Messages.
+    /// Number of messages.
     Messages(u32),
 }
 
 impl Terms {
-    /// How many words there are.
+    /// Number of words.
     pub const WORDS: usize = 3;
 
-    /// What is said in the exchange of keys with this number; 0 after the last word.
+    /// The word for the exchange of keys with this number; 0 after the last word.
     pub fn word(&self, exchange: usize) -> u32 {
-        // Both ends count messages that both send, or that one sends and the other receives.
+        // Both ends count messages if both send, or if one sends and the other receives.
         let both_count = match self.is_latency {
             true => self.verb != Verb::Read,
             false => self.verb == Verb::Send || self.is_bidirectional,
@@ -77,8 +78,8 @@ impl Terms {
         (self.verb as u32) << options.len() | bits
     }
 
-    /// What both ends have said in an exchange, if it differs: this end's, and the other's. Of an end of perftest, or one that has
-    /// said all, nothing is known.
+    /// The terms of this end and of the other, if they differ in an exchange. An end of perftest, or an end that has sent all
+    /// its words, does not count as different.
     pub fn difference(&self, exchange: usize, theirs: u32) -> Option<(Term, Term)> {
         let own = self.word(exchange);
         if own == theirs || own & theirs & MARK == 0 {
@@ -212,7 +213,7 @@ mod tests {
             ..terms
         };
         assert!(difference(both(write), both(other)).is_some());
-        // perftest has 0.
+        // perftest sends 0.
         assert!((0..5).all(|at| PLAIN.difference(at, 0).is_none()));
     }
 }

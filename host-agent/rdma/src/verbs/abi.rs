@@ -1,13 +1,13 @@
-//! What libibverbs' structures look like on a machine of 64 bits, and its numbers: of IBVERBS_1.1, which rdma-core keeps.
+//! Structures and constants of libibverbs on 64-bit machines, version IBVERBS_1.1, which rdma-core keeps stable.
 //!
-//! Each structure is only as long as it has to be. Where libibverbs writes into one of ours, that is all of it; where it owns
-//! one, its beginning. Sizes and places are held against those of rdma-core 44's header, measured by a C compiler, when this
-//! is compiled.
+//! Each structure is only as long as necessary: complete where libibverbs writes into a structure of ours, and only the
+//! beginning where libibverbs owns it. Sizes and offsets are compared at compile time with those of rdma-core 44's header,
+//! measured by a C compiler.
 
 use std::ffi::{c_int, c_void};
 use std::mem::{offset_of, size_of};
 
-/// A device that is open. It has entries where other functions of libibverbs are symbols.
+/// An open device. It has function pointers where other functions of libibverbs are symbols.
 #[repr(C)]
 pub struct Context {
     device: *mut c_void,
@@ -21,7 +21,7 @@ pub struct Context {
         Option<unsafe extern "C" fn(*mut Qp, *mut ReceiveWork, *mut *mut ReceiveWork) -> c_int>,
 }
 
-/// What is only pointed at.
+/// Declares types that are only used behind pointers.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident)*) => {
         $($(#[$doc])* #[repr(C)] pub struct $name { _opaque: [u8; 0] })*
@@ -29,7 +29,7 @@ macro_rules! opaque {
 }
 
 opaque! {
-    /// A device that is there.
+    /// A device in the list.
     Device
     /// A protection domain.
     Pd
@@ -37,7 +37,7 @@ opaque! {
     Cq
 }
 
-/// Where completion queues say that there is something.
+/// A completion channel, which reports completion events.
 #[repr(C)]
 pub struct Channel {
     context: *mut Context,
@@ -64,7 +64,7 @@ pub struct Qp {
     pub number: u32,
 }
 
-/// What a device can do.
+/// Capabilities of a device.
 #[repr(C)]
 pub struct DeviceAttributes {
     identity: [u64; 12],
@@ -77,10 +77,10 @@ pub struct DeviceAttributes {
     pub max_cqe: c_int,
     pub max_mr: c_int,
     max_pd: c_int,
-    /// READs of a peer under way at a queue pair.
+    /// Maximum outstanding READs of a peer at a queue pair.
     pub max_qp_rd_atom: c_int,
     others: [c_int; 2],
-    /// READs of a queue pair under way.
+    /// Maximum outstanding READs of a queue pair.
     pub max_qp_init_rd_atom: c_int,
     more: [c_int; 16],
     pkeys: u16,
@@ -89,7 +89,7 @@ pub struct DeviceAttributes {
     end: u32,
 }
 
-/// A port.
+/// Attributes of a port.
 #[repr(C)]
 #[derive(Default)]
 pub struct PortAttributes {
@@ -103,7 +103,7 @@ pub struct PortAttributes {
     more: u32,
 }
 
-/// A line of a port's table of addresses. Aligned as [`Path`] is.
+/// An entry of a port's GID table. Aligned as [`Path`].
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub struct GidEntry {
@@ -111,11 +111,11 @@ pub struct GidEntry {
     pub index: u32,
     pub port: u32,
     pub kind: u32,
-    /// Of the interface; 0: it is not said.
+    /// Index of the network interface; 0 if unknown.
     pub interface: u32,
 }
 
-/// What a queue pair is made with.
+/// Attributes for the creation of a queue pair.
 #[repr(C)]
 pub struct QpInit {
     pub qp_context: *mut c_void,
@@ -128,7 +128,7 @@ pub struct QpInit {
     pub end: u32,
 }
 
-/// How much work a queue pair takes.
+/// Depths of a queue pair's queues.
 #[repr(C)]
 #[derive(Default)]
 pub struct Capacity {
@@ -139,7 +139,7 @@ pub struct Capacity {
     pub max_inline_data: u32,
 }
 
-/// What a queue pair's state is changed with.
+/// Attributes for the change of a queue pair's state.
 #[repr(C)]
 #[derive(Default)]
 pub struct QpAttributes {
@@ -171,7 +171,7 @@ pub struct QpAttributes {
     pub end: u32,
 }
 
-/// A way to a peer. Aligned as its address is in C, where it is a union with numbers of 64 bits.
+/// Address vector of a peer. Aligned as its GID in C, which is a union with 64-bit numbers.
 #[repr(C, align(8))]
 #[derive(Default)]
 pub struct Path {
@@ -189,7 +189,7 @@ pub struct Path {
     pub port: u8,
 }
 
-/// A range of memory.
+/// A range of registered memory (scatter/gather element).
 #[repr(C)]
 pub struct Range {
     pub address: u64,
@@ -197,7 +197,7 @@ pub struct Range {
     pub lkey: u32,
 }
 
-/// Work for a send queue.
+/// A send work request.
 #[repr(C)]
 pub struct SendWork {
     pub id: u64,
@@ -209,11 +209,11 @@ pub struct SendWork {
     pub immediate: [u8; 4],
     pub remote_address: u64,
     pub rkey: u32,
-    /// Of atomics, other transports, memory windows, segmentation.
+    /// Fields for atomics, other transports, memory windows, segmentation.
     pub others: [u64; 9],
 }
 
-/// Work for a receive queue.
+/// A receive work request.
 #[repr(C)]
 pub struct ReceiveWork {
     pub id: u64,
@@ -222,7 +222,7 @@ pub struct ReceiveWork {
     pub num_ranges: c_int,
 }
 
-/// A completion.
+/// A work completion.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct WorkCompletion {
@@ -297,7 +297,7 @@ const _: () = {
 pub const ETHERNET: u8 = 2;
 /// States of a port.
 pub const PORT_ACTIVE: u32 = 4;
-/// Kinds of addresses.
+/// GID types.
 pub const ROCE_V2: u32 = 2;
 
 /// Transport services.
@@ -309,7 +309,7 @@ pub const INIT: u32 = 1;
 pub const RTR: u32 = 2;
 pub const RTS: u32 = 3;
 
-/// Which attributes are said: bits of a mask.
+/// Mask bits: the attributes that a call sets.
 pub mod mask {
     pub const STATE: c_int = 1;
     pub const ACCESS: c_int = 1 << 3;
@@ -330,21 +330,21 @@ pub mod mask {
     use super::c_int;
 }
 
-/// What may be done with memory, and through a queue pair.
+/// Access flags of memory regions and queue pairs.
 pub const LOCAL_WRITE: u32 = 1;
 pub const REMOTE_WRITE: u32 = 2;
 pub const REMOTE_READ: u32 = 4;
 
-/// Work.
+/// Opcodes of work requests.
 pub const WRITE: u32 = 0;
 pub const WRITE_IMMEDIATE: u32 = 1;
 pub const SEND: u32 = 2;
 pub const SEND_IMMEDIATE: u32 = 3;
 pub const READ: u32 = 4;
-/// How it is done.
+/// Flags of work requests.
 pub const SIGNALED: u32 = 2;
 pub const SOLICITED: u32 = 4;
 
-/// Completions.
+/// Opcodes and flags of completions.
 pub const RECEIVED_WRITE_IMMEDIATE: u32 = 129;
 pub const WITH_IMMEDIATE: u32 = 2;

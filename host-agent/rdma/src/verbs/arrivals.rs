@@ -1,22 +1,23 @@
-//! What a port has received, as its driver says in /sys: rxe's own count, else the standard's.
+//! Packets that a port has received, from the driver's counters in /sys: rxe's own counter if there is one, otherwise the
+//! standard one.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Below a port's folder.
+/// Counter files, below the folder of a port.
 const COUNTS: [&str; 2] = ["hw_counters/rcvd_pkts", "counters/port_rcv_packets"];
-/// Who polls asks often, and a driver may take its time.
+/// Minimum interval of reads: pollers ask often, and a driver may be slow.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// Counter of packets that a port has received.
 pub struct Arrivals {
     count: Option<PathBuf>,
     last: Cell<Option<(Instant, u64)>>,
 }
 
 impl Arrivals {
-    /// Of a port's folder.
+    /// The counter of a port, by its folder.
     pub fn of(port: &Path) -> Self {
         let counts = COUNTS.map(|count| port.join(count));
         Self {
@@ -25,7 +26,7 @@ impl Arrivals {
         }
     }
 
-    /// Packets so far, or a moment ago; `None`: nothing counts them.
+    /// Number of packets, at most 100 ms old; `None` if there is no counter.
     pub fn count(&self) -> Option<u64> {
         let last = self.last.get();
         if let Some((at, count)) = last

@@ -1,4 +1,4 @@
-//! Which device it is, and that it is open.
+//! Choice and opening of a device.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -18,47 +18,47 @@ use crate::provider::Gid;
 
 /// `ENOSYS`.
 const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;
-/// Lines of a device's table of addresses that are looked at: their bytes are said to the kernel in 16 bits.
+/// Maximum number of entries read from a device's GID table: the kernel takes their length in 16 bits.
 const GIDS: usize = 1024;
 
-/// What is looked for.
+/// The device that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The only one at one of these interfaces.
+    /// The only device at one of these interfaces.
     Any(Vec<At>),
-    /// This one.
+    /// The device with this name.
     Named(String),
-    /// That of an interface.
+    /// The device of an interface.
     Interface(At),
 }
 
-/// An interface of this namespace. The kernel shows devices of all namespaces in each, where it is not told otherwise: one of
-/// another's leads past the network that this one sees.
+/// An interface of this namespace. By default the kernel shows the devices of all namespaces in each; a device of another
+/// namespace bypasses the network that this one sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
-    /// Its address.
+    /// IPv4 address of the interface.
     pub ip: Ipv4Addr,
-    /// Its number.
+    /// Index of the interface.
     pub index: u32,
 }
 
 impl At {
-    /// Whether a port is this interface's, whose number is 0 where it is not said.
+    /// Whether a port belongs to this interface; `index` is 0 if the port's interface is unknown.
     fn has(&self, port: &Port, index: u32) -> bool {
         port.ip == self.ip && [0, self.index].contains(&index)
     }
 }
 
-/// A port of a device, by one of its addresses.
+/// A port of a device, with one of its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// The device's name.
+    /// Name of the device.
     pub device: String,
-    /// The port's number.
+    /// Number of the port.
     pub number: u8,
-    /// Where in its table the address is.
+    /// Index of the address in the port's GID table.
     pub gid_index: u8,
-    /// The address.
+    /// IPv4 address.
     pub ip: Ipv4Addr,
     /// The largest path MTU.
     pub mtu: Mtu,
@@ -70,34 +70,34 @@ impl Port {
     }
 }
 
-/// What a device allows.
+/// Limits of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub qps: u64,
-    /// Work of a queue.
+    /// Work requests per queue.
     pub work: u64,
     pub completions: u64,
     pub regions: u64,
-    /// READs of a queue pair under way; those of its peer.
+    /// Maximum outstanding READs of a queue pair, and of its peer.
     pub reads: [u64; 2],
 }
 
-/// A device that is open.
+/// An open device.
 pub struct Device {
     pub library: Rc<Library>,
-    /// Open until this is dropped.
+    /// Stays open until this value is dropped.
     context: NonNull<Context>,
     pub limits: Limits,
-    /// Of the ports that are active, each address by which RoCEv2 is spoken over IPv4, with its interface's number.
+    /// Active ports with each of their RoCEv2 addresses over IPv4, and the index of its interface.
     ports: Vec<(Port, u32)>,
     /// A port that is not active.
     inactive: Option<u8>,
 }
 
-/// Opens the device that is wanted.
+/// Opens the wanted device.
 ///
 /// # Errors
-/// [`VerbsError`]: there is none, or it cannot be used.
+/// [`VerbsError`], if there is none or it cannot be used.
 pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), VerbsError> {
     let is_wanted = |name: &str| match wanted {
         Wanted::Named(wanted) => name == wanted,
@@ -147,7 +147,7 @@ pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), Ve
     }))
 }
 
-/// Whether a device has this name.
+/// Whether there is a device with this name.
 pub fn is_device(library: &Rc<Library>, name: &str) -> bool {
     let named = open_all(library, &|other| other == name);
     named.is_ok_and(|(_, names)| !names.is_empty())
@@ -155,17 +155,17 @@ pub fn is_device(library: &Rc<Library>, name: &str) -> bool {
 
 type Opened = Vec<Result<Device, VerbsError>>;
 
-/// Opens all devices whose names are wanted, as far as they let themselves be opened.
+/// Opens all wanted devices; a device that cannot be opened gives an error.
 fn open_all(
     library: &Rc<Library>,
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> Result<(Opened, Vec<String>), VerbsError> {
     let mut count = 0;
-    // SAFETY: it is given a number of ours to write to.
+    // SAFETY: the call writes to a local number.
     let list = unsafe { (library.get_device_list)(&raw mut count) };
     if list.is_null() {
         let error = io::Error::last_os_error();
-        // No module of the kernel's for it.
+        // The kernel has no RDMA module loaded.
         return match error.raw_os_error() {
             Some(NO_SUCH_CALL) => Err(VerbsError::NoDevice),
             _ => Err(VerbsError::last("ibv_get_device_list")),
@@ -173,15 +173,15 @@ fn open_all(
     }
     let (mut opened, mut names) = (Vec::new(), Vec::new());
     for at in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the list has so many devices, until it is freed below.
+        // SAFETY: the list has `count` devices, until it is freed below.
         let device = unsafe { *list.add(at) };
-        // SAFETY: its name is in it, and ends with a zero byte.
+        // SAFETY: the device holds its name, which ends with a zero byte.
         let name = unsafe { CStr::from_ptr((library.get_device_name)(device)) };
         let name = name.to_string_lossy().into_owned();
         if !is_wanted(&name) {
             continue;
         }
-        // SAFETY: a device of the list. What is open stays so when the list is freed (ibv_get_device_list(3)).
+        // SAFETY: the device is in the list. An open device stays open when the list is freed (ibv_get_device_list(3)).
         let context = NonNull::new(unsafe { (library.open_device)(device) });
         opened.push(match context {
             Some(context) => Device::of(library.clone(), context, &name),
@@ -189,12 +189,12 @@ fn open_all(
         });
         names.push(name);
     }
-    // SAFETY: it came from get_device_list.
+    // SAFETY: the list came from get_device_list.
     unsafe { (library.free_device_list)(list) };
     Ok((opened, names))
 }
 
-/// The device of this name has just refused to be opened. libibverbs tries its file twice, and says what came of the second.
+/// Error of a device that could not be opened. libibverbs tries its file twice, and reports the second result.
 fn refusal(name: &str) -> VerbsError {
     let error = VerbsError::last("ibv_open_device");
     let Some(file) = file(name) else {
@@ -210,7 +210,7 @@ fn refusal(name: &str) -> VerbsError {
     }
 }
 
-/// The file by which a device is spoken to.
+/// The device file of a device.
 fn file(device: &str) -> Option<PathBuf> {
     let entries = fs::read_dir("/sys/class/infiniband_verbs").ok()?;
     let mut files = entries.filter_map(|entry| {
@@ -223,11 +223,11 @@ fn file(device: &str) -> Option<PathBuf> {
 }
 
 impl Device {
-    /// `context` has just been opened.
+    /// Reads the attributes of `context`, which was just opened.
     fn of(library: Rc<Library>, context: NonNull<Context>, name: &str) -> Result<Self, VerbsError> {
-        // SAFETY: all zeros are a value of this structure of numbers.
+        // SAFETY: the structure has only numbers, for which zero is valid.
         let mut attributes: DeviceAttributes = unsafe { std::mem::zeroed() };
-        // It is closed again, whatever comes.
+        // From here on, dropping this value closes the device.
         let mut device = Self {
             library,
             context,
@@ -235,7 +235,7 @@ impl Device {
             ports: Vec::new(),
             inactive: None,
         };
-        // SAFETY: the context is open; it writes one structure of this type.
+        // SAFETY: the context is open; the call writes one structure of this type.
         let code = unsafe { (device.library.query_device)(context.as_ptr(), &raw mut attributes) };
         VerbsError::returned("ibv_query_device", code)?;
         device.limits = Limits::of(&attributes);
@@ -248,7 +248,7 @@ impl Device {
 
     fn add_port(&mut self, name: &str, number: u8, gids: &[GidEntry]) -> Result<(), VerbsError> {
         let mut port = PortAttributes::default();
-        // SAFETY: the context is open; it writes one structure of this type, or its beginning.
+        // SAFETY: the context is open; the call writes at most one structure of this type.
         let code =
             unsafe { (self.library.query_port)(self.context.as_ptr(), number, &raw mut port) };
         VerbsError::returned("ibv_query_port", code)?;
@@ -281,7 +281,7 @@ impl Device {
     fn gids(&self) -> Result<Vec<GidEntry>, VerbsError> {
         let mut gids = vec![GidEntry::default(); GIDS];
         let (context, first) = (self.context.as_ptr(), gids.as_mut_ptr());
-        // SAFETY: the context is open; it writes at most so many entries of this size.
+        // SAFETY: the context is open; the call writes at most `GIDS` entries of this size.
         let count = unsafe {
             (self.library.query_gid_table)(context, first, GIDS, 0, size_of::<GidEntry>())
         };
@@ -296,7 +296,7 @@ impl Device {
         Ok(gids)
     }
 
-    /// Open as long as this is there.
+    /// The open context, valid as long as this value lives.
     pub fn context(&self) -> NonNull<Context> {
         self.context
     }
@@ -304,7 +304,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: it is open. What was made with it is gone: its owner drops this last.
+        // SAFETY: the context is open, and everything created with it is gone: its owner drops this value last.
         unsafe { (self.library.close_device)(self.context.as_ptr()) };
     }
 }

@@ -1,75 +1,75 @@
-//! Why a device does not do what it is asked.
+//! Errors of devices and libibverbs.
 
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// See the module.
+/// Reason why a device refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum VerbsError {
-    /// libibverbs is not there, or is something else.
+    /// libibverbs is not installed, or another library has its name.
     #[error("no libibverbs: {0}")]
     Library(libloading::Error),
-    /// There is none.
+    /// There is no RDMA device.
     #[error("no RDMA device is here")]
     NoDevice,
-    /// There is none of this name, nor an interface.
+    /// There is neither a device nor an interface with this name.
     #[error("neither an RDMA device nor an interface is called {0}")]
     Unknown(String),
-    /// A device may not be opened.
+    /// The process lacks the permission to open a device.
     #[error("the RDMA device {device} may not be opened: {reason} ({})", .file.display())]
     Permission {
-        /// Its name.
+        /// Name of the device.
         device: String,
-        /// What would have to be read and written.
+        /// File that must be readable and writable.
         file: PathBuf,
         /// The system's reason.
         reason: io::Error,
     },
-    /// It has no link.
+    /// The port has no link.
     #[error("port {port} of the RDMA device {device} is not active: is its interface up?")]
     Inactive {
-        /// Its name.
+        /// Name of the device.
         device: String,
         /// The port.
         port: u8,
     },
-    /// It has no such address.
+    /// No device has this address.
     #[error("no RDMA device has RoCEv2 with the address {0}")]
     NoAddress(Ipv4Addr),
-    /// It has no IPv4 address at all.
+    /// The device has no IPv4 address.
     #[error("{0} has no RoCEv2 with an IPv4 address")]
     NoIpv4(String),
-    /// None is of this namespace.
+    /// No device belongs to this network namespace.
     #[error("{0}: none has RoCEv2 at an IPv4 address of an interface here")]
     NoneHere(String),
-    /// Several would do.
+    /// Several devices are possible.
     #[error("several RDMA devices have an IPv4 address ({0}); name one with -d")]
     Several(String),
-    /// Memory cannot be held in its place.
+    /// Memory cannot be pinned.
     #[error("cannot pin {len} bytes: RLIMIT_MEMLOCK is {limit} (`ulimit -l`, or CAP_IPC_LOCK)")]
     Pin {
-        /// How many.
+        /// Requested length in bytes.
         len: usize,
-        /// How many may be.
+        /// RLIMIT_MEMLOCK in bytes.
         limit: u64,
     },
-    /// More than the device has.
+    /// The request exceeds a limit of the device.
     #[error("{asked} {what} are asked for, and {device} has {most}")]
     Limit {
-        /// Of what.
+        /// Kind of the resource.
         what: &'static str,
-        /// How many are asked for.
+        /// Requested number.
         asked: u64,
-        /// How many there are.
+        /// Limit of the device.
         most: u64,
-        /// Its name.
+        /// Name of the device.
         device: String,
     },
-    /// Anything else.
+    /// Another call failed.
     #[error("{call} failed: {reason}")]
     Call {
-        /// What of verbs.
+        /// Name of the call.
         call: &'static str,
         /// The system's reason.
         reason: io::Error,
@@ -77,17 +77,17 @@ pub enum VerbsError {
 }
 
 impl VerbsError {
-    /// A call that has set `errno`.
+    /// Error of a call that has set `errno`.
     pub(super) fn last(call: &'static str) -> Self {
         let reason = io::Error::last_os_error();
         Self::Call { call, reason }
     }
 
-    /// A call that returns an error's number, or 0.
+    /// Error of a call that returns an error number, or 0 for success.
     pub(super) fn returned(call: &'static str, code: i32) -> Result<(), Self> {
         match code {
             0 => Ok(()),
-            // Some say -1, and the number in `errno`.
+            // Some calls return -1 and set `errno`.
             ..0 => Err(Self::last(call)),
             code => Err(Self::Call {
                 call,

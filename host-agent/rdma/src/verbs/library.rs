@@ -1,4 +1,4 @@
-//! libibverbs, opened when somebody wants it: nothing here is linked with it.
+//! libibverbs, opened at run time: the program does not link it.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -9,15 +9,15 @@ use super::abi::{
 };
 use super::error::VerbsError;
 
-/// By its soname: the first ABI that is not changed any more.
+/// Soname of the first stable ABI.
 pub const NAME: &str = "libibverbs.so.1";
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Its functions, under their names without `ibv_`.
+        /// Functions of libibverbs, under their names without `ibv_`.
         pub struct Library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// What they point into.
+            /// The library that the function pointers belong to.
             _opened: libloading::Library,
         }
 
@@ -25,13 +25,14 @@ macro_rules! functions {
             /// Opens the library of this name.
             ///
             /// # Errors
-            /// [`VerbsError::Library`]: it is not there, or lacks a function.
+            /// [`VerbsError::Library`], if the library is missing or lacks a function.
             pub fn open(name: &str) -> Result<Self, VerbsError> {
-                // SAFETY: what libibverbs does when it is loaded asks nothing of who loads it; it is to be it, by its soname.
+                // SAFETY: libibverbs has no requirements for loading; the soname identifies it.
                 let opened = unsafe { libloading::Library::new(name) }.map_err(VerbsError::Library)?;
                 Ok(Self {
                     $($name: {
-                        // SAFETY: the type is that of libibverbs' function (verbs.h of rdma-core 44), whose versions keep it.
+                        // SAFETY: the type is that of libibverbs' function (verbs.h of rdma-core 44), which its symbol
+                        // version keeps.
                         let found = unsafe { opened.get(symbol(stringify!($name)).as_bytes()) };
                         *found.map_err(VerbsError::Library)?
                     },)*
@@ -66,10 +67,10 @@ functions! {
     destroy_qp: fn(*mut Qp) -> c_int;
 }
 
-/// The name that the library exports, with its zero byte.
+/// Symbol of a function, with its zero byte.
 fn symbol(name: &str) -> String {
     match name {
-        // In the header it is a function around this one.
+        // The header has a wrapper around this symbol.
         "query_gid_table" => "_ibv_query_gid_table\0".to_owned(),
         name => format!("ibv_{name}\0"),
     }

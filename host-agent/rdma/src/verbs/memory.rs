@@ -1,25 +1,25 @@
-//! A region's bytes: memory of our own that a device writes and reads whenever a peer wants.
+//! Memory of a region, which a device may read and write at any time.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// What is pinned is whole pages: none is shared with anything else.
+/// Page size: pinned memory consists of whole pages, shared with nothing else.
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<u64>();
 
-/// Pages that nobody has a reference to: bytes are copied in and out by atomic operations, since a device may be at them at the
-/// same time. What a copy has of bytes that change meanwhile is some of both.
+/// Pages without Rust references: bytes are copied in and out by atomic operations, since a device may access them at the
+/// same time. A copy of bytes that change meanwhile is a mixture of old and new.
 pub struct Pages {
-    /// Of `layout`, allocated here, and freed by `drop` alone.
+    /// Allocation with `layout`, freed only by `drop`.
     base: NonNull<u8>,
     layout: Layout,
     len: usize,
 }
 
 impl Pages {
-    /// So many bytes, all 0; `None`: there are not so many.
+    /// Allocates `len` zero bytes; `None` if there is no memory.
     pub fn new(len: usize) -> Option<Self> {
         let size = len.max(1).checked_next_multiple_of(PAGE)?;
         let layout = Layout::from_size_align(size, PAGE).ok()?;
@@ -28,12 +28,12 @@ impl Pages {
         Some(Self { base, layout, len })
     }
 
-    /// The address of the first byte.
+    /// Address of the first byte.
     pub fn address(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in at an offset.
     ///
     /// # Panics
     /// If they do not fit.
@@ -49,10 +49,10 @@ impl Pages {
         self.write_bytes(offset + bytes.len() - last.len(), last);
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out from an offset.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range exceeds the memory.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let (head, words) = self.parts(offset, into.len());
         let end = offset + into.len();
@@ -65,7 +65,7 @@ impl Pages {
         self.read_bytes(end - last.len(), last);
     }
 
-    /// How many bytes come before the first whole word, and which word that is.
+    /// Number of bytes before the first whole word, and index of this word.
     fn parts(&self, offset: usize, len: usize) -> (usize, usize) {
         let end = offset.checked_add(len).expect("a range");
         assert!(end <= self.len, "{len} bytes at {offset} of {}", self.len);
@@ -87,8 +87,8 @@ impl Pages {
 
     fn byte(&self, at: usize) -> &AtomicU8 {
         assert!(at < self.layout.size());
-        // SAFETY: inside of the allocation, which lives as long as this; all of it is written by atomic operations only, here,
-        // and by devices.
+        // SAFETY: the byte is inside the allocation, which lives as long as this value; only atomic operations of this module
+        // and devices access it.
         unsafe { AtomicU8::from_ptr(self.base.as_ptr().add(at)) }
     }
 
@@ -101,8 +101,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and freed nowhere else. Whoever registers pages keeps them for as long as a device
-        // may be at them.
+        // SAFETY: the memory was allocated with this layout, and is freed nowhere else. Code that registers pages keeps them
+        // as long as a device may access them.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }

@@ -1,18 +1,18 @@
-//! RDMA by a device, or by the kernel's rxe: libibverbs, opened at run time.
+//! RDMA by a device or by the kernel's rxe, with libibverbs opened at run time.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `library.rs` | its functions |
-//! | `abi.rs` | its structures and numbers |
-//! | `device.rs` | which device and port it is |
-//! | `resources.rs` | what is made with a device, and every call that has to do with it |
-//! | `memory.rs` | a region's bytes, which a device may write at any time |
-//! | `arrivals.rs` | packets that a port has received |
-//! | `queue.rs` | what is posted and not done |
-//! | `error.rs` | what goes wrong, by name |
+//! | `library.rs` | functions of libibverbs |
+//! | `abi.rs` | structures and constants of libibverbs |
+//! | `device.rs` | choice of device and port |
+//! | `resources.rs` | resources created with a device, and all calls on them |
+//! | `memory.rs` | memory of a region, which a device may write at any time |
+//! | `arrivals.rs` | counter of packets that a port has received |
+//! | `queue.rs` | posted work requests that have not completed |
+//! | `error.rs` | errors |
 //!
-//! One completion queue serves all queue pairs; room in it is kept for all that they may have posted. Unsafe code is in
-//! `library.rs`, `device.rs`, `resources.rs` and `memory.rs` alone.
+//! One completion queue serves all queue pairs; it reserves capacity for everything that they may post. Unsafe code is only
+//! in `library.rs`, `device.rs`, `resources.rs` and `memory.rs`.
 
 mod abi;
 mod arrivals;
@@ -51,32 +51,32 @@ use resources::Resources;
 pub use device::{At, Wanted};
 pub use error::VerbsError;
 
-/// Completions that there is room for, where a device has so many.
+/// Capacity of the completion queue, if the device allows as much.
 const COMPLETIONS: u64 = 65_536;
-/// Routers on the way, at most.
+/// Maximum number of routers on the path.
 const HOP_LIMIT: u8 = 64;
 
-/// See the module.
+/// Provider that uses a device.
 pub struct Verbs {
     because: String,
     port: Port,
     limits: Limits,
     resources: Resources,
     queues: BTreeMap<u32, Queues>,
-    /// Completions that the device has told and nobody has polled.
+    /// Completions that the device has reported and the caller has not polled.
     told: VecDeque<Completion>,
-    /// Room in the completion queue, and how much of it is kept for queue pairs.
+    /// Capacity of the completion queue, and the part reserved for queue pairs.
     room: [u64; 2],
     psns: ChaCha8Rng,
     arrivals: Arrivals,
     announce: Option<Announce>,
 }
 
-/// libibverbs, where it is installed.
+/// libibverbs, if it is installed.
 pub struct Installed(Rc<Library>);
 
 impl Installed {
-    /// Opens it.
+    /// Opens the library.
     ///
     /// # Errors
     /// [`VerbsError::Library`].
@@ -84,14 +84,14 @@ impl Installed {
         Ok(Self(Rc::new(Library::open(library::NAME)?)))
     }
 
-    /// Whether a device of this name is there.
+    /// Whether there is a device with this name.
     pub fn has(&self, device: &str) -> bool {
         device::is_device(&self.0, device)
     }
 }
 
 impl Verbs {
-    /// Opens a device. `because`: why it is this way, for people; `seed`: of PSNs.
+    /// Opens a device. `because`: reason for this choice, for the user; `seed`: seed of PSNs.
     ///
     /// # Errors
     /// [`VerbsError`].
@@ -139,7 +139,7 @@ impl Verbs {
         pages.expect("the region is registered")
     }
 
-    /// Takes what the device has told.
+    /// Takes over the device's completions.
     fn take(&mut self) -> Result<(), VerbsError> {
         loop {
             let told = self.resources.completions()?;
@@ -147,7 +147,7 @@ impl Verbs {
                 return Ok(());
             }
             for told in told {
-                // What a queue pair that is gone had posted is forgotten.
+                // Completions of a destroyed queue pair are discarded.
                 let queues = self.queues.get_mut(&told.qpn);
                 self.told
                     .extend(queues.and_then(|queues| queues.completed(told)));
@@ -307,7 +307,7 @@ impl Provider for Verbs {
             announce(&Opened::of(local, qpn, ip, to));
         }
         let device = &self.port.device.clone();
-        // The kernel asks for the peer's Ethernet address here.
+        // The kernel resolves the peer's Ethernet address in this call.
         let received = self.ready_to_receive(qpn, to, is_reliable);
         received.map_err(|error| unreachable(error, ip, device))?;
         self.ready_to_send(qpn, to, is_reliable)?;
@@ -323,8 +323,8 @@ impl Provider for Verbs {
             return;
         };
         self.resources.destroy(number);
-        // The number may be taken again: nothing of this one is left in the completion queue. If that cannot be read, whoever
-        // polls learns it.
+        // The number may be reused, so drain this queue pair's entries from the completion queue. If the drain fails, the
+        // next poll reports the error.
         let _ = self.take();
         let config = queues.config();
         self.room[1] -= (config.max_sends + config.max_receives) as u64;
@@ -366,9 +366,9 @@ impl Provider for Verbs {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
-        // What comes between a look and the wish to be told of more is told to nobody: so the look comes behind the wish.
+        // A completion between a poll and the request for an event causes no event: so request the event first, then poll.
         self.resources.arm()?;
-        // Who waits without polling has some already, and waits for more.
+        // A caller that waits without polling has these already, and waits for more.
         let before = self.told.len();
         self.take()?;
         if self.told.len() == before {
@@ -378,12 +378,12 @@ impl Provider for Verbs {
         Ok(())
     }
 
-    /// A device says no more than the status of the work that failed.
+    /// A device reports only the status of the failed work request.
     fn fault(&self, _: Qpn) -> Option<Fault> {
         None
     }
 
-    /// Verbs tell the next PSN, and not the oldest.
+    /// Verbs report the next PSN, not the oldest unacknowledged one.
     fn unanswered(&self, _: Qpn) -> Option<Psn> {
         None
     }
@@ -398,7 +398,7 @@ impl Provider for Verbs {
     }
 }
 
-/// Why the way to a peer is not found, where that is the reason.
+/// Converts an error of an unreachable peer, if that is the reason.
 fn unreachable(error: VerbsError, ip: std::net::Ipv4Addr, device: &str) -> ProviderError {
     let errno = match &error {
         VerbsError::Call { reason, .. } => reason.raw_os_error().map(Errno::from_raw),
@@ -430,7 +430,7 @@ fn range(local: Local) -> Range {
     }
 }
 
-/// A request in the device's words, still without a number.
+/// A work request in the device's form, without its number.
 fn translated(request: &SendRequest) -> (Local, SendWork) {
     let nowhere = Remote {
         address: 0,

@@ -1,4 +1,5 @@
-//! What is posted to a queue pair and not done: a device completes it in order, and names only what was asked to be named.
+//! Posted work requests of a queue pair that have not completed: a device completes them in order, and reports only signaled
+//! ones.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use roce::{Completion, PostError, QpConfig, Qpn, State};
 
 use super::abi::{self, WorkCompletion};
 
-/// See the module. Work is known to the device by its place in its queue, and by which queue that is, in the lowest bit.
+/// The queues of a queue pair. The device identifies a work request by its position in its queue, with the queue in the
+/// lowest bit.
 pub struct Queues {
     qpn: Qpn,
     config: QpConfig,
@@ -16,7 +18,7 @@ pub struct Queues {
     receives: Queue<u64>,
 }
 
-/// Work of a send queue.
+/// A send work request.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub wr_id: u64,
@@ -26,7 +28,7 @@ pub struct Sent {
 
 struct Queue<T> {
     work: VecDeque<T>,
-    /// The place of the first.
+    /// Position of the first request.
     first: u64,
     most: usize,
 }
@@ -48,7 +50,7 @@ impl Queues {
         &self.config
     }
 
-    /// Work is about to be posted: its number.
+    /// Records a send work request before it is posted, and returns its number.
     pub fn send(&mut self, work: Sent) -> Result<u64, PostError> {
         match self.state {
             State::Rts => Ok(self.sends.push(work)? << 1),
@@ -56,12 +58,12 @@ impl Queues {
         }
     }
 
-    /// The same of a receive.
+    /// Records a receive before it is posted, and returns its number.
     pub fn receive(&mut self, wr_id: u64) -> Result<u64, PostError> {
         Ok(self.receives.push(wr_id)? << 1 | RECEIVE)
     }
 
-    /// The device has not taken what was last numbered.
+    /// Removes the last recorded request, which the device has not accepted.
     pub fn take_back(&mut self, number: u64) {
         match number & RECEIVE {
             RECEIVE => self.receives.work.pop_back().map(|_| ()),
@@ -69,7 +71,7 @@ impl Queues {
         };
     }
 
-    /// What became of work; `None`: of none that is posted.
+    /// The completion of a work request; `None` if no such request is posted.
     pub fn completed(&mut self, told: &WorkCompletion) -> Option<Completion> {
         let (status, qpn) = (status(told.status), self.qpn);
         let place = told.id >> 1;
@@ -84,7 +86,7 @@ impl Queues {
                 immediate: None,
             });
         }
-        // Of work that failed a device says its number and the status alone.
+        // If a work request failed, only its number and status are valid.
         let is_write = told.opcode == abi::RECEIVED_WRITE_IMMEDIATE;
         let has_immediate = told.flags & abi::WITH_IMMEDIATE != 0;
         Some(Completion {
@@ -119,7 +121,7 @@ impl<T: Copy> Queue<T> {
         Ok(self.first + self.work.len() as u64 - 1)
     }
 
-    /// The work at this place; with it all before is done.
+    /// The request at this position; all earlier ones complete with it.
     fn done(&mut self, place: u64) -> Option<T> {
         let at = usize::try_from(place.checked_sub(self.first)?).ok()?;
         let work = *self.work.get(at)?;
@@ -129,13 +131,13 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// In the order of their numbers.
+/// Status codes in numerical order.
 fn status(told: u32) -> Status {
     match told {
         0 => Status::Success,
         1 => Status::LocalLength,
         2 => Status::LocalOperation,
-        // To its memory; to that of a receive.
+        // Access to the requester's memory, or to that of a receive.
         4 | 8 => Status::LocalProtection,
         5 => Status::Flushed,
         7 => Status::BadResponse,
@@ -191,7 +193,7 @@ mod tests {
             (done.wr_id, done.kind, done.byte_len),
             (41, WorkKind::Write, 5)
         );
-        // There is room for both again, and nothing completes twice.
+        // Both queues have space again, and nothing completes twice.
         assert!(queues.completed(&told(second, 0)).is_none());
         let third = queues.send(sent(43)).unwrap();
         queues.send(sent(44)).unwrap();

@@ -1,4 +1,4 @@
-//! What is made with a device: a protection domain, a completion queue, regions, queue pairs.
+//! Resources created with a device: protection domain, completion queue, memory regions, queue pairs.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -19,11 +19,10 @@ use super::device::Device;
 use super::error::VerbsError;
 use super::memory::Pages;
 
-/// Completions that are asked for at once.
+/// Number of completions polled at once.
 const BATCH: usize = 32;
 
-/// All of it lives until this is dropped, or until it is given up here: so what is pointed at is there. Nothing is used by two
-/// threads.
+/// Owns all resources until it is dropped or destroys them, so that all pointers are valid. A single thread uses it.
 pub struct Resources {
     qps: BTreeMap<u32, NonNull<Qp>>,
     regions: BTreeMap<u32, (NonNull<Mr>, Pages)>,
@@ -36,7 +35,7 @@ pub struct Resources {
     device: Device,
 }
 
-/// What a device's context has in the place of symbols.
+/// Function pointers in a device's context.
 #[derive(Clone, Copy)]
 struct Entries {
     poll_cq: unsafe extern "C" fn(*mut Cq, c_int, *mut WorkCompletion) -> c_int,
@@ -47,7 +46,7 @@ struct Entries {
 
 impl Entries {
     fn of(device: &Device) -> Option<Self> {
-        // SAFETY: the context is open, and begins with this.
+        // SAFETY: the context is open, and begins with these fields.
         let context = unsafe { device.context().as_ref() };
         Some(Self {
             poll_cq: context.poll_cq?,
@@ -58,7 +57,7 @@ impl Entries {
     }
 }
 
-/// A region's keys and first byte.
+/// Keys and address of a region.
 #[derive(Debug, Clone, Copy)]
 pub struct Registered {
     pub lkey: u32,
@@ -67,7 +66,7 @@ pub struct Registered {
 }
 
 impl Resources {
-    /// With a completion queue of this depth.
+    /// Creates the resources, with a completion queue of this depth.
     pub fn new(device: Device, depth: u32) -> Result<Self, VerbsError> {
         let library = device.library.clone();
         let context = device.context().as_ptr();
@@ -80,22 +79,22 @@ impl Resources {
         // SAFETY: the context is open.
         let pd = NonNull::new(unsafe { (library.alloc_pd)(context) });
         let pd = pd.ok_or_else(|| failed("ibv_alloc_pd"))?;
-        // SAFETY: the same.
+        // SAFETY: the context is open.
         let channel = NonNull::new(unsafe { (library.create_comp_channel)(context) });
         let Some(channel) = channel else {
             let error = failed("ibv_create_comp_channel");
-            // SAFETY: made above, and nothing was made with it.
+            // SAFETY: created above, and nothing was created with it.
             unsafe { (library.dealloc_pd)(pd.as_ptr()) };
             return Err(error);
         };
         let entries_wanted = c_int::try_from(depth).unwrap_or(c_int::MAX);
-        // SAFETY: context and channel are there.
+        // SAFETY: context and channel are valid.
         let cq = unsafe {
             (library.create_cq)(context, entries_wanted, null_mut(), channel.as_ptr(), 0)
         };
         let Some(cq) = NonNull::new(cq) else {
             let error = failed("ibv_create_cq");
-            // SAFETY: both were made above, and nothing was made with them.
+            // SAFETY: both were created above, and nothing was created with them.
             unsafe {
                 (library.destroy_comp_channel)(channel.as_ptr());
                 (library.dealloc_pd)(pd.as_ptr());
@@ -122,13 +121,13 @@ impl Resources {
         Ok(resources)
     }
 
-    /// Where completions are announced.
+    /// Descriptor of completion events.
     fn events(&self) -> BorrowedFd<'_> {
-        // SAFETY: the channel is there as long as this, and its descriptor is open as long as it.
+        // SAFETY: the channel lives as long as this value, and its descriptor is open as long.
         unsafe { BorrowedFd::borrow_raw(self.channel.as_ref().fd) }
     }
 
-    /// How many regions, and queue pairs, there are.
+    /// Numbers of regions and queue pairs.
     pub fn counts(&self) -> [usize; 2] {
         [self.regions.len(), self.qps.len()]
     }
@@ -141,13 +140,13 @@ impl Resources {
         let pages = Pages::new(len).ok_or_else(none)?;
         let (pd, first) = (self.pd.as_ptr(), pages.address());
         let rights = rights(access) as c_int;
-        // SAFETY: the pages are there until after the region is given up (`deregister`).
+        // SAFETY: the pages live until the region is deregistered (`deregister`).
         let mr =
             unsafe { (self.device.library.reg_mr)(pd, first.as_ptr().cast(), len.max(1), rights) };
         let Some(mr) = NonNull::new(mr) else {
             return Err(no_region(len));
         };
-        // SAFETY: it was just made, and begins with this.
+        // SAFETY: the region was just created, and begins with these fields.
         let (lkey, rkey) = unsafe { (mr.as_ref().lkey, mr.as_ref().rkey) };
         self.regions.insert(lkey, (mr, pages));
         Ok(Registered {
@@ -161,10 +160,10 @@ impl Resources {
         let Some((mr, pages)) = self.regions.remove(&lkey) else {
             return;
         };
-        // SAFETY: it came from reg_mr, and is given up once.
+        // SAFETY: the region came from reg_mr, and is deregistered once.
         let code = unsafe { (self.device.library.dereg_mr)(mr.as_ptr()) };
         if code != 0 {
-            // The device may still be at them: they are left to it.
+            // The device may still access the pages: leak them.
             std::mem::forget(pages);
         }
     }
@@ -173,7 +172,7 @@ impl Resources {
         self.regions.get(&lkey).map(|(_, pages)| pages)
     }
 
-    /// Makes a queue pair with queues of these depths; its number.
+    /// Creates a queue pair with queues of these depths, and returns its number.
     pub fn create(&mut self, kind: u32, sends: u32, receives: u32) -> Result<u32, VerbsError> {
         let mut init = QpInit {
             qp_context: null_mut(),
@@ -191,10 +190,10 @@ impl Resources {
             sq_sig_all: 0,
             end: 0,
         };
-        // SAFETY: protection domain and completion queue are there, and outlive it (`drop`).
+        // SAFETY: protection domain and completion queue are valid, and outlive the queue pair (`drop`).
         let qp = unsafe { (self.device.library.create_qp)(self.pd.as_ptr(), &raw mut init) };
         let qp = NonNull::new(qp).ok_or_else(|| VerbsError::last("ibv_create_qp"))?;
-        // SAFETY: it was just made, and begins with this.
+        // SAFETY: the queue pair was just created, and begins with these fields.
         let number = unsafe { qp.as_ref().number };
         self.qps.insert(number, qp);
         Ok(number)
@@ -209,20 +208,20 @@ impl Resources {
         let Some(qp) = self.qps.get(&number) else {
             return Err(gone("ibv_modify_qp"));
         };
-        // SAFETY: the queue pair is there; the attributes live until this returns.
+        // SAFETY: the queue pair is valid; the attributes live until the call returns.
         let code = unsafe { (self.device.library.modify_qp)(qp.as_ptr(), &raw mut to, mask) };
         VerbsError::returned("ibv_modify_qp", code)
     }
 
-    /// Ends a queue pair. What it has completed can still be polled.
+    /// Destroys a queue pair. Its completions can still be polled.
     pub fn destroy(&mut self, number: u32) {
         if let Some(qp) = self.qps.remove(&number) {
-            // SAFETY: it came from create_qp, and is ended once.
+            // SAFETY: the queue pair came from create_qp, and is destroyed once.
             unsafe { (self.device.library.destroy_qp)(qp.as_ptr()) };
         }
     }
 
-    /// Posts work whose bytes, if it has any, are `range`: the device refuses what is in no region of ours.
+    /// Posts a send work request with its data, if any, at `range`: the device rejects ranges outside our regions.
     pub fn post_send(
         &mut self,
         number: u32,
@@ -234,13 +233,13 @@ impl Resources {
         };
         (work.ranges, work.num_ranges) = (&raw mut range, c_int::from(range.length > 0));
         let mut refused = null_mut();
-        // SAFETY: the queue pair is there. The device copies work and range before this returns (ibv_post_send(3)).
+        // SAFETY: the queue pair is valid. The device copies request and range before the call returns (ibv_post_send(3)).
         let code =
             unsafe { (self.entries.post_send)(qp.as_ptr(), &raw mut work, &raw mut refused) };
         VerbsError::returned("ibv_post_send", code)
     }
 
-    /// The same of a receive.
+    /// Posts a receive work request.
     pub fn post_receive(
         &mut self,
         number: u32,
@@ -263,10 +262,10 @@ impl Resources {
         VerbsError::returned("ibv_post_recv", code)
     }
 
-    /// Completions, some at once, until there is none.
+    /// A batch of completions; empty if there are none.
     pub fn completions(&mut self) -> Result<&[WorkCompletion], VerbsError> {
         let (cq, first) = (self.cq.as_ptr(), self.batch.as_mut_ptr());
-        // SAFETY: the queue is there; it writes at most so many completions.
+        // SAFETY: the queue is valid; the call writes at most `BATCH` completions.
         let count = unsafe { (self.entries.poll_cq)(cq, BATCH as c_int, first) };
         match usize::try_from(count) {
             Ok(count) => Ok(&self.batch[..count.min(BATCH)]),
@@ -274,14 +273,14 @@ impl Resources {
         }
     }
 
-    /// Has the next completion announced.
+    /// Requests an event for the next completion.
     pub fn arm(&mut self) -> Result<(), VerbsError> {
-        // SAFETY: the queue is there.
+        // SAFETY: the queue is valid.
         let code = unsafe { (self.entries.req_notify_cq)(self.cq.as_ptr(), 0) };
         VerbsError::returned("ibv_req_notify_cq", code)
     }
 
-    /// Waits for the announcement.
+    /// Waits for the event, for at most `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), VerbsError> {
         let came = frames::wait_readable([self.events()], timeout);
         let call = "ppoll";
@@ -289,12 +288,13 @@ impl Resources {
             return Ok(());
         }
         let (mut cq, mut context) = (null_mut(), null_mut());
-        // SAFETY: the channel is there; it writes two pointers.
+        // SAFETY: the channel is valid; the call writes two pointers.
         let code = unsafe {
             (self.device.library.get_cq_event)(self.channel.as_ptr(), &raw mut cq, &raw mut context)
         };
         if code == 0 {
-            // SAFETY: the event was this queue's, the channel's only one. Who ends it waits for this.
+            // SAFETY: the event belongs to this queue, the channel's only one. Destroying the queue waits for this
+            // acknowledgement.
             unsafe { (self.device.library.ack_cq_events)(self.cq.as_ptr(), 1) };
         }
         Ok(())
@@ -310,7 +310,7 @@ impl Drop for Resources {
             self.deregister(lkey);
         }
         let library = &self.device.library;
-        // SAFETY: each was made in `new` and is ended once, behind what was made with it; all events are acknowledged.
+        // SAFETY: each was created in `new` and is destroyed once, after everything created with it; all events are acknowledged.
         unsafe {
             (library.destroy_cq)(self.cq.as_ptr());
             (library.destroy_comp_channel)(self.channel.as_ptr());
@@ -324,7 +324,7 @@ fn gone(call: &'static str) -> VerbsError {
     VerbsError::Call { call, reason }
 }
 
-/// Reading by this side is always allowed; who lets a peer write has to write itself (ibv_reg_mr(3)).
+/// Access flags of verbs. Local reads are always allowed; remote writes require local writes (ibv_reg_mr(3)).
 pub fn rights(access: Access) -> u32 {
     let bits = [
         (Access::LOCAL_WRITE, abi::LOCAL_WRITE),
@@ -335,7 +335,7 @@ pub fn rights(access: Access) -> u32 {
     allowed.fold(0, |all, (_, bits)| all | bits)
 }
 
-/// Memory is refused as if there were none where no more may be pinned.
+/// Error of a failed registration: if no more memory may be pinned, the system reports that there is none.
 fn no_region(len: usize) -> VerbsError {
     let reason = io::Error::last_os_error();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;

@@ -1,4 +1,4 @@
-//! Ranks in network namespaces of their own, on a bridge: collectives of all kinds, and what becomes of those whose peer is gone.
+//! Ranks in separate network namespaces on a bridge: collectives of all kinds, and the errors of ranks whose peer has departed.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -13,13 +13,13 @@ const RANKS: usize = 4;
 const ELEMENT: usize = 4;
 const CAPACITY: usize = 1 << 20;
 
-/// Lays a bridge.
+/// Creates a bridge.
 fn bridge() {
     ip("link add hub type bridge stp_state 0 forward_delay 0 mcast_snooping 0");
     ip("link set hub mtu 4200 up");
 }
 
-/// Does a rank's work in a namespace of its own, on the bridge.
+/// Runs `work` as a rank in its own namespace, connected to the bridge.
 fn rank<T: Send + 'static>(
     number: usize,
     work: impl FnOnce() -> T + Send + 'static,
@@ -67,7 +67,7 @@ fn sum(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// All algorithms of all collectives, with levels too, and with uneven and empty parts.
+/// All algorithms of all collectives, including hierarchical ones, with uneven and empty parts.
 fn schedules() -> Vec<(Collective, Schedule)> {
     let ranks = RANKS;
     let counts = (0..ranks).map(|from| {
@@ -109,7 +109,7 @@ fn schedules() -> Vec<(Collective, Schedule)> {
     all.collect()
 }
 
-/// All schedules, by the ranks of a host; two queue pairs to each peer.
+/// Executes all schedules for the ranks of one host, with two queue pairs to each peer, and returns their number.
 fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
     let mut provider = open(Some(&format!("nic{number}")), Way::Rings, number as u64).unwrap();
     let places: Vec<Place> = ranks
@@ -153,7 +153,7 @@ fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
             group.copy_out_of(place, input(*rank).len(), &mut output);
             assert!(output == expected, "{} at rank {rank}", collective.name());
         }
-        // Nobody writes over what another still compares.
+        // No rank may overwrite data that another still compares.
         group.barrier().unwrap();
         done += 1;
     }
@@ -186,7 +186,7 @@ fn ranks_of_a_node_reach_each_other_through_memory() {
     }
     let folder = tempfile::tempdir().unwrap();
     bridge();
-    // Unequal nodes, and numbers that do not follow each other.
+    // Unequal nodes, with rank numbers that are not consecutive.
     let nodes: [&[usize]; 2] = [&[0, 3, 1], &[2]];
     let threads: Vec<_> = nodes
         .into_iter()
@@ -201,7 +201,7 @@ fn ranks_of_a_node_reach_each_other_through_memory() {
     }
 }
 
-/// A node with two NICs, each with a rank, in a namespace of its own: nodes 0 and 1 have ranks 0 and 1, and 2 and 3.
+/// A node with two NICs and one rank at each, in its own namespace: node 0 has ranks 0 and 1, node 1 has ranks 2 and 3.
 fn node<T: Send + 'static>(
     number: usize,
     work: impl FnOnce(&mut Group<'_>) -> T + Send + 'static,
@@ -230,7 +230,7 @@ fn node<T: Send + 'static>(
                 number + 1
             ));
             ip(&format!("link set {name} up"));
-            // Both are in one network, and would answer for each other.
+            // Both NICs are in one network, and would answer ARP requests for each other.
             for other in [0, 1] {
                 let (address, mac) = (
                     format!("10.9.{other}.{}", 2 - number),
@@ -263,7 +263,7 @@ fn node<T: Send + 'static>(
     thread
 }
 
-/// Who has several NICs and waits, answers at all of them: else the peer's WRITEs would never be acknowledged.
+/// A rank that waits must serve all of its NICs; otherwise the peer's WRITEs would never be acknowledged.
 #[test]
 fn a_node_of_two_nics_answers_while_it_lingers() {
     if !in_namespace("a_node_of_two_nics_answers_while_it_lingers") {
@@ -337,7 +337,7 @@ fn who_has_other_numbers_of_queue_pairs_is_named() {
                     ..options(number, Duration::from_secs(5))
                 };
                 let refused = Group::meet(&mut *provider, &folder, options).err().unwrap();
-                // The other may still ask for this one's Ethernet address.
+                // The other rank may still send an ARP request to this one.
                 std::thread::sleep(Duration::from_millis(300));
                 refused
             })
@@ -391,7 +391,7 @@ fn ranks_say_whom_they_wait_for_when_one_is_gone() {
                 group.linger(Duration::from_millis(300)).unwrap();
                 passed.wait();
                 if number == 3 {
-                    // It goes without a word.
+                    // The rank leaves without notice.
                     return None;
                 }
                 let (_, schedule) = schedules().swap_remove(0);

@@ -1,4 +1,4 @@
-//! Two hosts, each with a network namespace of its own and a cable between them, speak to each other by each way.
+//! Two hosts in separate network namespaces with a cable between them communicate over each transport.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rdma::{Way, open};
 use roce::packet::Mtu;
 use test_support::namespace::{beyond, in_namespace, ip, remove};
 
-/// Runs something in a network namespace that has one end of a cable, at 10.9.0.2; the other end is `near`, at 10.9.0.1.
+/// Runs `work` in a network namespace at one end of a cable, with address 10.9.0.2; the other end is `near`, with 10.9.0.1.
 fn beyond_a_cable<T: Send + 'static>(
     link_mtu: u32,
     work: impl FnOnce() -> T + Send + 'static,
@@ -24,7 +24,7 @@ fn beyond_a_cable<T: Send + 'static>(
     })
 }
 
-/// The server's outcome, then the client's.
+/// The outcomes of the server and of the client.
 fn play(way: Way, options: Options, link_mtu: u32) -> [Result<Outcome, PingpongError>; 2] {
     let server = beyond_a_cable(link_mtu, move || {
         let mut provider = open(Some("far"), way, 1).unwrap();
@@ -108,7 +108,7 @@ fn bandwidths_are_measured_by_each_way() {
     }
 }
 
-/// perftest's `-a`, `-D` and `-b`, of each verb: how many sizes, messages and directions were measured is what both sides say.
+/// perftest's `-a`, `-D` and `-b` for each verb: both sides report the same sizes, messages and directions.
 #[test]
 fn all_sizes_a_duration_and_both_directions() {
     if !in_namespace("all_sizes_a_duration_and_both_directions") {
@@ -137,7 +137,7 @@ fn all_sizes_a_duration_and_both_directions() {
                 ..options
             };
             let mut cases = vec![all, timed, both(plain), both(all)];
-            // SENDs of both sides have no end by time.
+            // Bidirectional SENDs cannot end by time.
             if verb != Verb::Send {
                 cases.push(both(timed));
             }
@@ -178,7 +178,7 @@ fn all_sizes_a_duration_and_both_directions() {
             }
         }
         if options.is_bidirectional {
-            // Both say the sum of both, whatever the unit in which it came.
+            // Both report the sum of both directions, whatever the unit of the exchange.
             let [near, far] = [&client, &server].map(|outcome| outcome.measured.unwrap().average);
             assert!((near - far).abs() < 1e-6 * near, "{what}: {near} {far}");
         } else if verb == Verb::Send {
@@ -230,7 +230,7 @@ fn latencies_are_measured_by_each_way() {
             (Verb::Send, 1),
             (Verb::Read, 300),
         ] {
-            // More than a byte counts, and than receives are posted at once.
+            // More messages than one byte can count, and than receives are posted at once.
             let options = LatencyOptions {
                 size,
                 iterations: 700,
@@ -261,14 +261,14 @@ fn latencies_are_measured_by_each_way() {
     }
 }
 
-/// What one end plays.
+/// The test that one end runs.
 #[derive(Clone, Copy)]
 enum Plays {
     Bandwidth(Verb, perftest::Options),
     Latency(Verb, LatencyOptions),
 }
 
-/// What went wrong.
+/// The error of one end.
 fn error(interface: &str, plays: Plays, host: Option<&str>) -> String {
     let mut provider = open(Some(interface), Way::Rings, 1).unwrap();
     let error = match plays {
@@ -278,7 +278,7 @@ fn error(interface: &str, plays: Plays, host: Option<&str>) -> String {
     error.map_or_else(String::new, |error| error.to_string())
 }
 
-/// Both sides name what differs as soon as they have exchanged their keys: neither waits for messages that never come.
+/// Both sides name the difference as soon as they have exchanged keys: neither waits for messages that never arrive.
 #[test]
 fn a_peer_that_plays_another_test_ends_it() {
     if !in_namespace("a_peer_that_plays_another_test_ends_it") {

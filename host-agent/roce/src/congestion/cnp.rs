@@ -1,9 +1,9 @@
-//! The notification point (DCQCN, section 3.1): a receiver tells the sender of marked packets, now and then.
+//! The notification point (DCQCN, section 3.1): a receiver of marked packets notifies their sender at limited intervals.
 
-/// The shortest time between two CNPs of a queue pair.
+/// Minimum interval between two CNPs of a queue pair.
 pub const INTERVAL_NS: u64 = 50_000;
 
-/// When a queue pair sends CNPs.
+/// Decides when a queue pair sends CNPs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CnpTimer {
     sent_ns: Option<u64>,
@@ -11,14 +11,14 @@ pub struct CnpTimer {
 }
 
 impl CnpTimer {
-    /// A packet came with CE. Within the interval after a CNP it says nothing new.
+    /// Records a packet with CE. Within the interval after a CNP it has no effect.
     pub fn marked(&mut self, now_ns: u64) {
         self.due |= self
             .sent_ns
             .is_none_or(|sent_ns| now_ns >= sent_ns.saturating_add(INTERVAL_NS));
     }
 
-    /// Whether a CNP is to be sent now; if so it counts as sent.
+    /// Whether a CNP must be sent now; if so, it counts as sent.
     pub fn take(&mut self, now_ns: u64) -> bool {
         let due = std::mem::take(&mut self.due);
         if due {

@@ -1,4 +1,4 @@
-//! The reaction point: DCQCN's rate machine (Zhu et al., SIGCOMM 2015, section 3.1 and figure 7), and pacing by its rate.
+//! The reaction point: DCQCN's rate control (Zhu et al., SIGCOMM 2015, section 3.1 and figure 7), and pacing at its rate.
 //!
 //! ```text
 //!               CNP: R_T = R_C, R_C·(1 − α/2), α grows
@@ -7,24 +7,25 @@
 //!       └────────────────────────────────────────────┴───────────────┴────── R_C is the line rate ┘
 //! ```
 //!
-//! A turn is each period T and each B bytes. Timers need no wake-up: they are made up for when something is sent.
+//! A turn occurs after each period T, and after each B bytes. Timers need no wake-up: missed turns are applied at the next
+//! transmission.
 
-/// The parameters, by the paper's names; its values are for 40 Gb/s.
+/// Parameters under the paper's names; the paper's values are for 40 Gb/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DcqcnConfig {
-    /// Where a flow begins, and what it never exceeds.
+    /// Initial rate of a flow, and its upper bound.
     pub line_rate_bps: u64,
-    /// Where cutting ends.
+    /// Lower bound of the rate.
     pub min_rate_bps: u64,
     /// g: the weight of one CNP in α.
     pub g: f64,
-    /// K: without a CNP for so long, α shrinks.
+    /// K: time without a CNP after which α shrinks.
     pub alpha_period_ns: u64,
-    /// T: a turn of the timer.
+    /// T: period of the timer's turns.
     pub increase_period_ns: u64,
-    /// B: a turn of the byte counter.
+    /// B: bytes per turn of the byte counter.
     pub increase_bytes: u64,
-    /// F: turns of fast recovery.
+    /// F: number of turns of fast recovery.
     pub fast_turns: u32,
     /// R_AI.
     pub additive_bps: u64,
@@ -33,7 +34,7 @@ pub struct DcqcnConfig {
 }
 
 impl DcqcnConfig {
-    /// The paper's parameters, with rates in its proportion to the line rate.
+    /// The paper's parameters, with rates in the same proportion to the line rate.
     pub fn new(line_rate_bps: u64) -> Self {
         Self {
             line_rate_bps,
@@ -49,36 +50,36 @@ impl DcqcnConfig {
     }
 }
 
-/// Who was silent for so many turns begins anew: with parameters that never lead back to the line rate, too.
+/// Number of silent turns after which a flow restarts at line rate, even with parameters that never lead back to it.
 const SILENT_TURNS: u64 = 100_000;
 
-/// How fast a queue pair sends.
+/// Rate of a queue pair.
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
     config: Option<DcqcnConfig>,
-    /// While there was congestion. Without, packets are sent as they come.
+    /// The limit while there is congestion. Without it, packets are sent at once.
     limit: Option<Limit>,
-    /// What outlasts a limit: the α with which the next begins.
+    /// The α with which the next limit begins.
     alpha: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    /// R_C, R_T.
+    /// Rates R_C and R_T.
     current_bps: f64,
     target_bps: f64,
-    /// When the next turns come.
+    /// Times of the next turns.
     alpha_due_ns: u64,
     increase_due_ns: u64,
     bytes_left: u64,
     timer_turns: u32,
     byte_turns: u32,
-    /// When the next packet may be sent.
+    /// Earliest time of the next packet.
     next_ns: u64,
 }
 
 impl RateLimiter {
-    /// At line rate. Without parameters CNPs have no effect.
+    /// A limiter at line rate. Without parameters, CNPs have no effect.
     pub fn new(config: Option<DcqcnConfig>) -> Self {
         Self {
             config,
@@ -87,12 +88,12 @@ impl RateLimiter {
         }
     }
 
-    /// The rate R_C; `None`: not limited.
+    /// The rate R_C; `None` if there is no limit.
     pub fn rate_bps(&self) -> Option<u64> {
         self.limit.map(|limit| limit.current_bps as u64)
     }
 
-    /// When the next packet may be sent, if packets are paced.
+    /// Earliest time of the next packet, if packets are paced.
     pub fn next_ns(&self) -> Option<u64> {
         self.limit.map(|limit| limit.next_ns)
     }
@@ -102,7 +103,7 @@ impl RateLimiter {
         self.limit.is_some_and(|limit| limit.next_ns > now_ns)
     }
 
-    /// The receiver says that packets were marked.
+    /// Reduces the rate after a CNP from the receiver.
     pub fn handle_cnp(&mut self, now_ns: u64) {
         let Some(config) = self.config else {
             return;
@@ -125,7 +126,7 @@ impl RateLimiter {
         });
     }
 
-    /// So many bytes were sent.
+    /// Records that `bytes` bytes were sent.
     pub fn sent(&mut self, now_ns: u64, bytes: usize) {
         self.catch_up(now_ns);
         let Some(config) = self.config else {
@@ -147,7 +148,7 @@ impl RateLimiter {
         }
     }
 
-    /// Turns of the timers until now.
+    /// Applies all turns of the timers until now.
     fn catch_up(&mut self, now_ns: u64) {
         let Some(config) = self.config else {
             return;
@@ -179,7 +180,7 @@ impl RateLimiter {
         let line_bps = self
             .config
             .map_or(0.0, |config| config.line_rate_bps as f64);
-        // Half way to it for ever is there.
+        // Recovery only halves the distance to the line rate, so 99.9 % of it counts as reached.
         self.limit = self
             .limit
             .filter(|limit| limit.current_bps < line_bps * 0.999);

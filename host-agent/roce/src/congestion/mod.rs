@@ -1,4 +1,4 @@
-//! Congestion control: marked packets make CNPs, CNPs make the sender slower.
+//! Congestion control: receivers of marked packets send CNPs, and CNPs slow the sender down.
 
 mod cnp;
 mod dcqcn;

@@ -1,15 +1,15 @@
-//! What some opcodes put behind the BTH: RETH and AETH (IBA 9.3, 9.7.5).
+//! Extensions that some opcodes put behind the BTH: RETH and AETH (IBA 9.3, 9.7.5).
 
 use super::{AETH_LEN, RETH_LEN};
 
-/// RDMA extended transport header: where in the receiver's memory, and how much.
+/// RDMA extended transport header: address and length in the receiver's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reth {
-    /// The address in the receiver's region.
+    /// Virtual address in the receiver's region.
     pub address: u64,
     /// The region's remote key.
     pub rkey: u32,
-    /// Bytes of the whole message; of a READ that goes on, of what is missing.
+    /// Length of the whole message in bytes; in a resumed READ, of the missing part.
     pub len: u32,
 }
 
@@ -38,7 +38,7 @@ impl Reth {
 pub struct Aeth {
     /// ACK or NAK.
     pub syndrome: Syndrome,
-    /// Messages that the responder has completed, 24 bits.
+    /// Message sequence number: messages that the responder has completed, 24 bits.
     pub msn: u32,
 }
 
@@ -57,24 +57,24 @@ impl Aeth {
     }
 }
 
-/// What an AETH says (IBA table 44).
+/// Syndrome of an AETH (IBA table 44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syndrome {
-    /// Everything to here has arrived. The credit count's code tells how many receives are posted.
+    /// All packets up to this PSN have arrived. The credit code gives the number of posted receives.
     Ack {
-        /// Five bits; [`Syndrome::NO_CREDITS`]: the responder does not say.
+        /// Code of five bits; [`Syndrome::NO_CREDITS`]: the responder does not count receives.
         credits: u8,
     },
-    /// No receive is posted: again after this time.
+    /// No receive is posted; the requester must wait for this time.
     RnrNak(RnrTimer),
-    /// The request was not taken.
+    /// The request was rejected.
     Nak(NakCode),
     /// A code that the specification reserves.
     Reserved(u8),
 }
 
 impl Syndrome {
-    /// The credit code of a responder that counts none.
+    /// Credit code of a responder that does not count receives.
     pub const NO_CREDITS: u8 = 0x1F;
 
     fn from_bits(bits: u8) -> Self {
@@ -97,17 +97,17 @@ impl Syndrome {
     }
 }
 
-/// Why a request was not taken (IBA table 45).
+/// Reason for the rejection of a request (IBA table 45).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NakCode {
     /// A packet before this one is missing.
     PsnSequence = 0,
-    /// The packet does not follow the one before, or is too long, or asks for what cannot be had.
+    /// The packet does not follow the previous one, is too long, or requests something that does not exist.
     InvalidRequest = 1,
-    /// Wrong key, address outside of the region, or no right to it.
+    /// The key is wrong, the address is outside of the region, or the access is not allowed.
     RemoteAccess = 2,
-    /// The responder has failed.
+    /// The responder failed.
     RemoteOperation = 3,
 }
 
@@ -123,12 +123,12 @@ impl NakCode {
     }
 }
 
-/// How long a requester waits for a receive to be posted: a code of five bits.
+/// Time that a requester waits for a receive to be posted, as a code of five bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RnrTimer(u8);
 
 impl RnrTimer {
-    /// The timer with this code, of which five bits count.
+    /// The timer with the low five bits of this code.
     pub fn new(code: u8) -> Self {
         Self(code & 0x1F)
     }
@@ -138,7 +138,7 @@ impl RnrTimer {
         self.0
     }
 
-    /// The time (IBA table 46).
+    /// The time in nanoseconds (IBA table 46).
     pub fn ns(self) -> u64 {
         const TENS_OF_MICROSECONDS: [u64; 32] = [
             65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,

@@ -1,4 +1,4 @@
-//! The transport header: a value, and a view of a frame.
+//! The transport header as a value, and a view of a frame.
 
 use super::{
     AETH_LEN, Aeth, BTH_LEN, ETHERNET_LEN, Error, ICRC_LEN, IMMEDIATE_LEN, NETWORK_LEN, Opcode,
@@ -7,7 +7,7 @@ use super::{
 use crate::Qpn;
 use crate::psn::Psn;
 
-/// Where each field of the BTH lies (IBA 9.2).
+/// Byte offset of each field of the BTH (IBA 9.2).
 mod field {
     use std::ops::Range;
 
@@ -21,42 +21,42 @@ mod field {
 }
 
 const SOLICITED: u8 = 0x80;
-/// Path migration is not here: a queue pair is always in the state "migrated".
+/// Path migration is not supported: a queue pair is always in the state "migrated".
 const MIGRATED: u8 = 0x40;
 const FECN: u8 = 0x80;
 const BECN: u8 = 0x40;
 const ACK_REQUEST: u8 = 0x80;
 const LOW_24: u32 = 0xFF_FFFF;
 
-/// What a packet says besides its payload.
+/// All header fields of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// Opcode of the packet.
     pub opcode: Opcode,
-    /// Whether the receiver is to be woken.
+    /// Whether the receiver should be woken (solicited event).
     pub solicited: bool,
-    /// The partition.
+    /// Partition key.
     pub pkey: u16,
-    /// Forward congestion notification; on RoCEv2 the IP header's ECN is in its place.
+    /// Forward congestion notification; RoCEv2 uses ECN in the IP header instead.
     pub fecn: bool,
     /// Backward congestion notification: set in a CNP.
     pub becn: bool,
     /// The receiver's queue pair.
     pub destination: Qpn,
-    /// Whether the sender wants an ACK.
+    /// Whether the sender requests an ACK.
     pub ack_request: bool,
-    /// The sequence number.
+    /// Packet sequence number.
     pub psn: Psn,
-    /// Where the opcode has one ([`Opcode::has_reth`]).
+    /// RETH, if the opcode has one ([`Opcode::has_reth`]).
     pub reth: Option<Reth>,
-    /// Where the opcode has one ([`Opcode::has_aeth`]).
+    /// AETH, if the opcode has one ([`Opcode::has_aeth`]).
     pub aeth: Option<Aeth>,
-    /// Where the opcode has one ([`Opcode::has_immediate`]).
+    /// Immediate data, if the opcode has any ([`Opcode::has_immediate`]).
     pub immediate: Option<[u8; IMMEDIATE_LEN]>,
 }
 
 impl Header {
-    /// A header without any extension or flag.
+    /// A header without extensions and flags.
     pub fn new(opcode: Opcode, pkey: u16, destination: Qpn, psn: Psn) -> Self {
         Self {
             opcode,
@@ -73,7 +73,7 @@ impl Header {
         }
     }
 
-    /// Writes BTH and extensions; an extension that the opcode has and the value has not is zeros.
+    /// Writes BTH and extensions; an extension that the opcode requires and this value lacks is written as zeros.
     pub(super) fn write(&self, bytes: &mut [u8], padding: u8) {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (bth, mut rest) = bytes.split_at_mut(BTH_LEN);
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-/// A frame that is a whole RoCEv2 packet with the right ICRC.
+/// A frame that is a complete RoCEv2 packet with a correct ICRC.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     route: Route,
@@ -114,7 +114,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a frame from outside. Bytes behind the IP packet (Ethernet's padding) are ignored.
+    /// Reads a frame from outside. Bytes after the IP packet (Ethernet padding) are ignored.
     pub fn parse(frame: &'a [u8]) -> Result<Self, Error> {
         let (packet, frame) = Self::read(frame)?;
         let icrc_at = frame.len() - ICRC_LEN;
@@ -125,12 +125,12 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
-    /// Reads a frame whose ICRC somebody else vouches for, or does not matter.
+    /// Reads a frame without a check of its ICRC, for callers that have checked it or do not need it.
     pub fn parse_unchecked(frame: &'a [u8]) -> Result<Self, Error> {
         Ok(Self::read(frame)?.0)
     }
 
-    /// The packet, and the frame without what Ethernet has put behind it.
+    /// Reads the packet; returns it with the frame without Ethernet padding.
     fn read(frame: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let (route, frame) = network::parse(frame)?;
         let transport = &frame[NETWORK_LEN..];
@@ -192,7 +192,7 @@ impl<'a> Packet<'a> {
         Ok((packet, frame))
     }
 
-    /// What the headers before the BTH say.
+    /// Fields of the headers before the BTH.
     pub fn route(&self) -> &Route {
         &self.route
     }

@@ -4,18 +4,18 @@ use crc32fast::Hasher;
 
 use super::{BTH_LEN, ETHERNET_LEN, IPV4_LEN, UDP_LEN};
 
-/// What stands for the missing local route header.
+/// Length of the ones in place of the local route header, which Ethernet does not have.
 const PSEUDO_LEN: usize = 8;
-/// Headers in which something may change on the way.
+/// Length of the headers with fields that may change on the path.
 const VARIANT_LEN: usize = IPV4_LEN + UDP_LEN + BTH_LEN;
 
 /// The ICRC of a packet from its IPv4 header to the last byte of padding; it is sent with its low byte first.
 ///
-/// What may change on the way counts as ones: type of service, time to live and checksum of IPv4, UDP's checksum, and the
-/// BTH's byte with FECN and BECN. So does a local route header in front, which Ethernet does not have.
+/// Fields that may change on the path count as ones: type of service, time to live and checksum of IPv4, the UDP checksum,
+/// and the BTH's byte with FECN and BECN. The missing local route header in front counts as ones, too.
 ///
 /// # Panics
-/// If the packet is shorter than its headers without what the opcode adds.
+/// If the packet is shorter than its headers without extensions.
 pub fn icrc(packet: &[u8]) -> u32 {
     let (variant, rest) = packet.split_at(VARIANT_LEN);
     let mut masked = [0; PSEUDO_LEN + VARIANT_LEN];
@@ -27,7 +27,7 @@ pub fn icrc(packet: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The same of a frame without its ICRC, in one go: the eight bytes before the IPv4 header become ones for as long.
+/// The ICRC of a frame without its ICRC field, in one pass: the eight bytes before the IPv4 header are set to ones meanwhile.
 pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     const START: usize = ETHERNET_LEN - PSEUDO_LEN;
     let covered = &mut frame[START..];
@@ -39,7 +39,7 @@ pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     crc
 }
 
-/// Sets what may change to ones.
+/// Sets the variable fields to ones.
 fn mask(headers: &mut [u8]) {
     const UDP_CHECKSUM: usize = IPV4_LEN + 6;
     const FECN_BECN: usize = IPV4_LEN + UDP_LEN + 4;

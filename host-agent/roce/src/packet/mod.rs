@@ -1,7 +1,7 @@
-//! RoCEv2 packets: Ethernet, IPv4, UDP to port 4791, BTH, what the opcode adds, payload, padding, ICRC.
+//! RoCEv2 packets: Ethernet, IPv4, UDP to port 4791, BTH, extensions, payload, padding, ICRC.
 //!
-//! [`Packet`] is a view of a frame's bytes, whole and right once it is made; [`Header`] is what stands between UDP and
-//! payload as a value. [`emit`] writes a frame around a payload that the caller fills in.
+//! [`Packet`] is a view of a frame's bytes, which is complete and correct once it exists; [`Header`] is the value of the
+//! headers between UDP and payload. [`emit`] writes a frame around a payload that the caller fills in.
 
 mod extended;
 mod header;
@@ -18,33 +18,33 @@ pub use opcode::{Opcode, Operation, Position, Service};
 /// The UDP destination port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
 
-/// Bytes of Ethernet's header.
+/// Length of the Ethernet header in bytes.
 pub const ETHERNET_LEN: usize = 14;
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options in bytes.
 pub const IPV4_LEN: usize = 20;
-/// Bytes of UDP's header.
+/// Length of the UDP header in bytes.
 pub const UDP_LEN: usize = 8;
-/// Bytes before the BTH.
+/// Length of the headers before the BTH in bytes.
 pub const NETWORK_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
-/// Bytes of the base transport header.
+/// Length of the base transport header in bytes.
 pub const BTH_LEN: usize = 12;
-/// Bytes of the RDMA extended transport header.
+/// Length of the RDMA extended transport header in bytes.
 pub const RETH_LEN: usize = 16;
-/// Bytes of the ACK extended transport header.
+/// Length of the ACK extended transport header in bytes.
 pub const AETH_LEN: usize = 4;
-/// Bytes of an immediate.
+/// Length of immediate data in bytes.
 pub const IMMEDIATE_LEN: usize = 4;
-/// Reserved bytes of a CNP.
+/// Length of a CNP's reserved field in bytes.
 pub const CNP_RESERVED_LEN: usize = 16;
-/// Bytes of the invariant CRC.
+/// Length of the invariant CRC in bytes.
 pub const ICRC_LEN: usize = 4;
 
-/// The longest frame with this MTU: a WRITE of one packet with immediate.
+/// Length of the longest frame with this MTU: a WRITE of one packet with immediate.
 pub const fn frame_len(mtu: Mtu) -> usize {
     NETWORK_LEN + BTH_LEN + RETH_LEN + IMMEDIATE_LEN + mtu.bytes() + ICRC_LEN
 }
 
-/// The longest frame there is.
+/// Length of the longest frame with any MTU.
 pub const MAX_FRAME_LEN: usize = frame_len(Mtu::B4096);
 
 /// The path MTU: the payload of every packet of a message but the last (IBA 9.2).
@@ -63,7 +63,7 @@ pub enum Mtu {
 }
 
 impl Mtu {
-    /// All, from the smallest.
+    /// All MTUs, the smallest first.
     pub const ALL: [Self; 5] = [
         Self::B256,
         Self::B512,
@@ -72,18 +72,18 @@ impl Mtu {
         Self::B4096,
     ];
 
-    /// Its bytes.
+    /// Length in bytes.
     pub const fn bytes(self) -> usize {
         256 << self as usize
     }
 
-    /// The MTU of so many bytes.
+    /// The MTU of this length; `None` if there is none.
     pub fn of_bytes(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
     }
 
-    /// The largest whose frames fit an interface: `link_mtu` counts from the IP header on. As rxe has it, 80 bytes are for
-    /// headers.
+    /// The largest MTU whose frames fit an interface; `None` if there is none. `link_mtu` counts from the IP header on; 80
+    /// bytes are reserved for headers, as in rxe.
     pub fn for_link(link_mtu: usize) -> Option<Self> {
         const HEADERS: usize = 80;
         let fits = |mtu: &Self| mtu.bytes() + HEADERS <= link_mtu;
@@ -91,33 +91,33 @@ impl Mtu {
     }
 }
 
-/// Why bytes are no RoCEv2 packet that is here.
+/// Reason why bytes are not a supported RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Another protocol, a fragment, IP options, another UDP port: the packet is somebody else's.
+    /// Another protocol, a fragment, IP options, or another UDP port: the packet is not for RoCEv2.
     #[error("not RoCEv2 over IPv4")]
     Foreign,
-    /// Fewer bytes than a header says, or than the opcode needs.
+    /// Fewer bytes than a header announces, or than the opcode needs.
     #[error("truncated")]
     Truncated,
-    /// The IPv4 header's or UDP's checksum.
+    /// The checksum of the IPv4 header or of UDP is wrong.
     #[error("wrong checksum of IPv4 or UDP")]
     Checksum,
     /// A transport header version other than 0.
     #[error("transport header version {0}")]
     Version(u8),
-    /// An opcode of another transport or of an operation that is not here.
+    /// The opcode belongs to another transport, or to an operation that is not supported.
     #[error("unknown opcode {0:#04x}")]
     Opcode(u8),
     /// Bytes after headers that no payload may follow, or padding without payload.
     #[error("payload or padding where there is none")]
     Payload,
-    /// The packet is not what was sent.
+    /// The ICRC does not match: the packet was corrupted.
     #[error("wrong ICRC")]
     Icrc,
 }
 
-/// Writes a frame. `fill` writes exactly the payload of `payload_len` bytes, and may fail: then nothing is to be sent.
+/// Writes a frame. `fill` writes exactly the payload of `payload_len` bytes, and may fail: then the frame must not be sent.
 /// Returns the frame's length.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! Ethernet, IPv4 and UDP around a transport packet.
+//! Ethernet, IPv4 and UDP headers around a transport packet.
 
 use std::net::Ipv4Addr;
 
@@ -32,26 +32,26 @@ const PROTOCOL_UDP: u8 = 17;
 const DONT_FRAGMENT: u16 = 0x4000;
 const TTL: u8 = 64;
 
-/// Who sends or receives.
+/// Address of a sender or receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
-    /// On Ethernet: of the next hop.
+    /// Ethernet address of the next hop.
     pub mac: [u8; 6],
-    /// On IP: what the GID ::ffff:a.b.c.d says.
+    /// IPv4 address, which the GID ::ffff:a.b.c.d maps.
     pub ip: Ipv4Addr,
 }
 
-/// What the IP header says of queues on the way (RFC 3168).
+/// Explicit congestion notification in the IP header (RFC 3168).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Queues drop it.
+    /// Queues drop the packet under congestion.
     NotCapable = 0,
-    /// ECT(1).
+    /// ECT(1): as ECT(0).
     Capable1 = 1,
-    /// ECT(0): queues may mark it.
+    /// ECT(0): queues may mark the packet.
     Capable = 2,
-    /// CE: one has.
+    /// CE: a queue has marked the packet.
     CongestionExperienced = 3,
 }
 
@@ -67,26 +67,26 @@ impl Ecn {
     }
 }
 
-/// What the headers before the BTH say.
+/// Fields of the headers before the BTH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The sender.
     pub from: Address,
     /// The receiver.
     pub to: Address,
-    /// UDP's source port: switches hash it to choose a way.
+    /// UDP source port, which switches hash to choose a path.
     pub source_port: u16,
-    /// The class of service, six bits.
+    /// Differentiated services code point, six bits.
     pub dscp: u8,
-    /// Whether queues may mark it.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// Writes Ethernet, IPv4 and UDP in front of what is already, or will be, in the rest of the frame. The frame's length is
-/// that of the slice.
+/// Writes Ethernet, IPv4 and UDP headers at the beginning of a frame; the rest may be written before or after. The length of
+/// the slice is that of the frame.
 ///
-/// The IP identification is 0 and fragments are not allowed (RFC 6864), as a UDP socket that is not connected sends it; a
-/// receiver behind such a socket writes these headers again and then checks the ICRC.
+/// The IP identification is 0 and fragmentation is forbidden (RFC 6864), as in packets of an unconnected UDP socket; a
+/// receiver behind such a socket rebuilds these headers, and then checks the ICRC.
 ///
 /// # Panics
 /// If the frame is shorter than these headers.
@@ -111,10 +111,10 @@ pub fn write_network_headers(frame: &mut [u8], route: &Route) {
     headers[field::PORT_TO].copy_from_slice(&UDP_PORT.to_be_bytes());
     let udp_len = ip_len - IPV4_LEN as u16;
     headers[field::UDP_LEN].copy_from_slice(&udp_len.to_be_bytes());
-    // UDP's checksum stays 0, "none" (RFC 768): the ICRC covers the packet.
+    // The UDP checksum stays 0, "none" (RFC 768): the ICRC covers the packet.
 }
 
-/// Reads the headers before the BTH; returns what they say and the frame without Ethernet's padding.
+/// Reads the headers before the BTH; returns their fields and the frame without Ethernet padding.
 pub fn parse(frame: &[u8]) -> Result<(Route, &[u8]), Error> {
     if frame.len() < ETHERNET_LEN + IPV4_LEN {
         return Err(Error::Foreign);
@@ -162,7 +162,7 @@ pub fn parse(frame: &[u8]) -> Result<(Route, &[u8]), Error> {
     Ok((route, frame))
 }
 
-/// RFC 768: with a pseudo header of addresses, protocol and length.
+/// Checks the UDP checksum (RFC 768), with the pseudo header of addresses, protocol and length.
 fn udp_checksum_is_right(frame: &[u8]) -> bool {
     let udp = &frame[ETHERNET_LEN + IPV4_LEN..];
     let pseudo = sum(&frame[field::IP_FROM.start..field::IP_TO.end], 0);

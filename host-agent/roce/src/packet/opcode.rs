@@ -1,6 +1,6 @@
 //! BTH opcodes (IBA 9.2.1): the transport service in the high three bits, the operation in the low five.
 
-/// The transport services that are here.
+/// The supported transport services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Service {
     /// Reliable connection.
@@ -9,21 +9,21 @@ pub enum Service {
     Unreliable,
 }
 
-/// Where in its message a packet stands.
+/// Position of a packet in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// The first of several.
+    /// The first of several packets.
     First,
-    /// Neither the first nor the last.
+    /// Neither the first nor the last packet.
     Middle,
-    /// The last of several.
+    /// The last of several packets.
     Last,
-    /// The whole message.
+    /// The only packet of the message.
     Only,
 }
 
 impl Position {
-    /// Of the packet `index` among `packets`.
+    /// Position of packet number `index` of `packets`.
     pub fn of(index: u64, packets: u64) -> Self {
         match (index == 0, index + 1 >= packets) {
             (true, true) => Self::Only,
@@ -33,43 +33,43 @@ impl Position {
         }
     }
 
-    /// Whether a message begins with it.
+    /// Whether the packet begins a message.
     pub fn begins(self) -> bool {
         matches!(self, Self::First | Self::Only)
     }
 
-    /// Whether a message ends with it.
+    /// Whether the packet ends a message.
     pub fn ends(self) -> bool {
         matches!(self, Self::Last | Self::Only)
     }
 }
 
-/// The requests that carry data.
+/// Requests that carry data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Into what the receiver has posted.
+    /// SEND, into a receive buffer that the peer has posted.
     Send,
-    /// To an address of the receiver.
+    /// RDMA WRITE, to an address of the peer.
     Write,
 }
 
-/// What a packet is.
+/// Type of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// A part of a SEND or an RDMA WRITE.
+    /// A packet of a SEND or an RDMA WRITE.
     Data {
-        /// RC or UC.
+        /// Transport service.
         service: Service,
         /// SEND or WRITE.
         operation: Operation,
-        /// Which part.
+        /// Position in the message.
         position: Position,
-        /// Whether four bytes for the receiver's completion come with it; only where a message ends.
+        /// Whether the message has immediate data for the receiver's completion; only the last packet carries it.
         immediate: bool,
     },
     /// RDMA READ request (RC).
     ReadRequest,
-    /// A part of the answer to it (RC).
+    /// A packet of the response to a READ (RC).
     ReadResponse(Position),
     /// ACK or NAK (RC).
     Acknowledge,
@@ -85,7 +85,7 @@ const ACKNOWLEDGE: u8 = 0x11;
 const CNP: u8 = 0x81;
 
 impl Opcode {
-    /// The opcode of this byte; `None` for those that are not here (RD, UD, atomics, SEND with invalidate).
+    /// The opcode with this byte; `None` for unsupported ones (RD, UD, atomics, SEND with invalidate).
     pub fn from_bits(bits: u8) -> Option<Self> {
         let service = match bits & 0xE0 {
             0 => Service::Reliable,
@@ -183,12 +183,12 @@ impl Opcode {
         }
     }
 
-    /// Whether an immediate follows.
+    /// Whether immediate data follow.
     pub fn has_immediate(self) -> bool {
         matches!(self, Self::Data { position, immediate: true, .. } if position.ends())
     }
 
-    /// Bytes between the BTH and the payload.
+    /// Length of the extensions between BTH and payload in bytes.
     pub fn extended_len(self) -> usize {
         use super::{AETH_LEN, CNP_RESERVED_LEN, IMMEDIATE_LEN, RETH_LEN};
         let mut len = 0;

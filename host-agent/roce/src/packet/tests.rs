@@ -1,4 +1,4 @@
-//! Bytes against values: packets of others, and round trips.
+//! Encoding and decoding: packets of other implementations, and round trips.
 
 use std::convert::Infallible;
 
@@ -20,7 +20,7 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Captured on a ConnectX-4 Lx; stands in scapy's tests (test/contrib/roce.uts), as does the next.
+/// Captured from a ConnectX-4 Lx; this packet and the next one are in scapy's tests (test/contrib/roce.uts).
 const CNP_OF_CONNECTX_4: &str = "
     e41d2dab2bc2 7cfe90643b32 0800 45c2003c718c400040119161 0a001101 0a001201 000012b700280000
     8100ffff 40000118 00000000 00000000000000000000000000000000 82fd002a";
@@ -82,7 +82,7 @@ fn emitted(header: &Header, payload: &[u8]) -> Vec<u8> {
     buffer[..len].to_vec()
 }
 
-/// The frames are what scapy 2.6 (scapy.contrib.roce, whose ICRC is its own) builds of the same values.
+/// The frames equal those that scapy 2.6 (scapy.contrib.roce, with its own ICRC) builds from the same values.
 #[test]
 fn frames_are_those_that_scapy_builds() {
     let reth = Reth {
@@ -146,12 +146,12 @@ fn no_prefix_and_no_flipped_bit_is_a_packet_unseen() {
     for end in 0..good.len() {
         assert!(Packet::parse(&good[..end]).is_err(), "{end}");
     }
-    // Free to change: Ethernet's addresses.
+    // Ethernet addresses may change.
     for bit in 12 * 8..good.len() * 8 {
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         let parsed = Packet::parse(&bad);
-        // The annex leaves FECN, BECN and the six bits beside them out.
+        // The annex excludes FECN, BECN and the six bits beside them.
         let masked = bit / 8 == NETWORK_LEN + 4;
         assert_eq!(parsed.is_ok(), masked, "bit {bit}");
     }
@@ -223,7 +223,7 @@ proptest! {
         let _ = Packet::parse_unchecked(&frame);
     }
 
-    /// Behind good network headers, where most of the reading is.
+    /// With valid network headers in front, so that the fuzzing reaches the transport headers.
     #[test]
     fn no_bytes_behind_udp_panic(transport in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut frame = vec![0; NETWORK_LEN];

@@ -1,4 +1,4 @@
-//! What a queue pair has from RTR on, and how its packets are written.
+//! State of a queue pair from RTR on, and encoding of its packets.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use crate::memory::{Access, AccessError, Buffer, Key, Memory};
 use crate::packet::{self, Address, Ecn, Header, Mtu, Opcode, Route};
 use crate::psn::Psn;
 
-/// What all queue pairs of an endpoint share.
+/// Settings that all queue pairs of an endpoint share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
     pub address: Address,
@@ -21,28 +21,28 @@ pub(crate) struct Shared {
     pub dcqcn: Option<DcqcnConfig>,
 }
 
-/// What is there from RTR on.
+/// State of a queue pair from RTR on.
 #[derive(Debug)]
 pub struct Connection {
     pub route: Route,
     pub terms: Terms,
     pub responder: Responder,
-    /// From RTS on.
+    /// Present from RTS on.
     pub requester: Option<Requester>,
     pub cnp: CnpTimer,
     pub limiter: RateLimiter,
-    /// Whether the last packet with data was a reply: requests and replies take turns.
+    /// Whether the last packet with data was a reply: requests and replies alternate.
     pub replied: bool,
 }
 
-/// A packet that is to be sent.
+/// A packet to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub header: Header,
     pub payload: Option<Payload>,
 }
 
-/// Bytes of a region.
+/// Payload of a packet: a range of a region.
 #[derive(Debug, Clone, Copy)]
 pub struct Payload {
     pub key: Key,
@@ -105,7 +105,7 @@ impl Connection {
             becn: true,
             ..Header::new(Opcode::Cnp, pkey, peer, Psn::new(0))
         };
-        // Hosts of RoCE give CNPs this class, so that they do not wait behind what they are about.
+        // RoCE hosts send CNPs in this class, so that they do not wait behind the traffic that they report.
         const CLASS: u8 = 48;
         let route = Route {
             dscp: CLASS,
@@ -116,7 +116,7 @@ impl Connection {
     }
 }
 
-/// UDP's source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread them.
+/// UDP source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread connections.
 fn source_port(one: Qpn, other: Qpn) -> u16 {
     let mixed = u64::from(one.bits()) * u64::from(other.bits());
     let folded = mixed ^ mixed >> 20 ^ mixed >> 40;

@@ -1,4 +1,4 @@
-//! Messages on their way in: what RC and UC share. Checks come before any effect.
+//! Reception of messages, common to RC and UC. All checks precede any effect.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Key, Memory};
 use crate::packet::{Opcode, Operation, Packet, Position};
 
-/// The message of which packets have come and more must follow.
+/// A message of which some packets have arrived, and more must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begun {
-    /// Into the receive at the queue's head, of which so many bytes are filled.
+    /// A SEND into the first posted receive, with the number of bytes received.
     Send { received: u32 },
-    /// To the peer's address.
+    /// A WRITE to an address in a region.
     Write {
         key: Key,
         address: u64,
@@ -23,20 +23,20 @@ enum Begun {
     },
 }
 
-/// Why a packet is not taken.
+/// Reason why a packet is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// It does not follow the one before, or its length is wrong.
+    /// The packet does not follow the previous one, or its length is wrong.
     InvalidRequest,
-    /// Its length is not one that the MTU allows.
+    /// The MTU does not allow the packet's length.
     Mtu,
-    /// Key, address or right.
+    /// Wrong key or address, or no access right, in the peer's request.
     RemoteAccess,
     /// No receive is posted.
     NotReady,
     /// The receive is too short.
     LocalLength,
-    /// The receive's own key, address or right.
+    /// Wrong key or address, or no access right, in the posted receive.
     LocalProtection,
 }
 
@@ -45,7 +45,7 @@ pub struct Inbound {
     begun: Option<Begun>,
 }
 
-/// What a packet may touch.
+/// State that a packet may change.
 pub struct Surroundings<'a, B> {
     pub terms: Terms,
     pub access: Access,
@@ -56,17 +56,17 @@ pub struct Surroundings<'a, B> {
 }
 
 impl Inbound {
-    /// Whether a message has begun.
+    /// Whether a message has begun and not ended.
     pub fn is_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Forgets the message that has begun.
+    /// Discards the message that has begun.
     pub fn forget(&mut self) {
         self.begun = None;
     }
 
-    /// Takes the next packet of a SEND or WRITE. Says whether a message ended with it.
+    /// Processes the next packet of a SEND or WRITE; returns whether it ended a message.
     pub fn take<B: Buffer>(
         &mut self,
         packet: &Packet<'_>,
@@ -162,7 +162,7 @@ impl Inbound {
                 (key, address, len, len)
             }
         };
-        // The last packet, and only it, brings what is left.
+        // The last packet, and no other, completes the announced length.
         let left = left.checked_sub(len).ok_or(Refused::InvalidRequest)?;
         if (left == 0) != position.ends() {
             return Err(Refused::InvalidRequest);
@@ -188,7 +188,7 @@ impl Inbound {
     }
 }
 
-/// The receive at the queue's head is done.
+/// Completes the first posted receive.
 fn complete<B>(
     around: &mut Surroundings<'_, B>,
     kind: WorkKind,

@@ -1,4 +1,4 @@
-//! A queue pair: what is posted, its requester and its responder.
+//! A queue pair: posted work requests, requester and responder.
 
 mod connection;
 mod inbound;
@@ -68,7 +68,7 @@ impl QueuePair {
         &mut self.counters
     }
 
-    /// Work that is posted and not done: sends, receives.
+    /// Numbers of posted work requests that have not completed: sends, receives.
     pub fn posted(&self) -> (usize, usize) {
         let requester = self.connection.as_ref().and_then(|c| c.requester.as_ref());
         (requester.map_or(0, Requester::queued), self.receives.len())
@@ -86,7 +86,7 @@ impl QueuePair {
         self.init.pkey
     }
 
-    /// Whose packets are taken.
+    /// The address whose packets are accepted.
     pub fn peer(&self) -> Option<Address> {
         self.connection
             .as_ref()
@@ -218,7 +218,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Takes a packet for this queue pair, from its peer.
+    /// Processes a packet from the peer of this queue pair.
     pub fn handle_packet<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -284,7 +284,7 @@ impl QueuePair {
         self.conclude(verdict, completions);
     }
 
-    /// Looks at the clock.
+    /// Runs timers that are due.
     pub fn handle_timeout(&mut self, now_ns: u64, completions: &mut CompletionQueue) {
         if self.state != State::Rts {
             return;
@@ -297,7 +297,7 @@ impl QueuePair {
         self.conclude(verdict, completions);
     }
 
-    /// When it wants to send, or to look at the clock, at the latest.
+    /// Latest time at which the queue pair wants to send or to run a timer.
     pub fn deadline_ns(&self) -> Option<u64> {
         let connection = self.connection.as_ref()?;
         let requester = match self.state {
@@ -313,7 +313,7 @@ impl QueuePair {
         [paced_ns, timer_ns].into_iter().flatten().min()
     }
 
-    /// Writes the next packet, if there is one for now.
+    /// Writes the next packet that may be sent now.
     pub fn poll_transmit<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -399,7 +399,7 @@ impl QueuePair {
         self.fail(fault, None, completions);
     }
 
-    /// Enters ERROR and flushes what is posted. A NAK that says why is still sent.
+    /// Enters ERROR and flushes posted work requests. A NAK with the reason is still sent.
     fn fail(
         &mut self,
         fault: Fault,

@@ -1,23 +1,23 @@
-//! What a queue pair is made with, and why it does not do what it is asked.
+//! Configuration of a queue pair, and errors of its operations.
 
 use super::State;
 use crate::Qpn;
 use crate::memory::AccessError;
 use crate::packet::Service;
 
-/// What a queue pair is made with.
+/// Configuration of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpConfig {
     /// RC or UC.
     pub service: Service,
-    /// Work that its send queue takes.
+    /// Depth of the send queue.
     pub max_sends: usize,
-    /// Work that its receive queue takes.
+    /// Depth of the receive queue.
     pub max_receives: usize,
 }
 
 impl QpConfig {
-    /// Of this service, with queues of 128 each.
+    /// A configuration for this service, with queues of 128 requests each.
     pub fn new(service: Service) -> Self {
         Self {
             service,
@@ -27,42 +27,42 @@ impl QpConfig {
     }
 }
 
-/// Why work is not posted.
+/// Reason why a work request cannot be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// There is no such queue pair.
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
-    /// The state does not allow it.
+    /// The queue pair's state does not allow it.
     #[error("the queue pair is in the state {0:?}")]
     State(State),
-    /// The queue has as much work as it takes.
+    /// The queue is full.
     #[error("the queue is full: {0} requests")]
     QueueFull(usize),
-    /// Each request might complete before one is polled, and there is no room for one more.
+    /// The completion queue has no capacity for another completion, if no completion is polled before.
     #[error("the completion queue has no room: {0} completions")]
     CompletionQueueFull(usize),
-    /// The local bytes.
+    /// The local bytes are not accessible.
     #[error("local bytes: {0}")]
     Local(#[from] AccessError),
-    /// More bytes than a message has, or more packets than sequence numbers tell apart.
+    /// The message has more bytes than a message may have, or more packets than PSNs can distinguish.
     #[error("{0} bytes are too many for one message at this MTU")]
     TooLong(u32),
-    /// READ on an unreliable connection.
+    /// READ is not available on an unreliable connection.
     #[error("an unreliable connection has no READ")]
     Unsupported,
 }
 
-/// Why a queue pair does not enter a state.
+/// Reason why a queue pair cannot enter a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError {
     /// There is no such queue pair.
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
-    /// Not from the state in which it is.
+    /// The current state does not lead to it.
     #[error("not from the state {0:?}")]
     State(State),
-    /// An attribute has a value that it may not have.
+    /// An attribute is out of its range.
     #[error("{0} is out of its range")]
     Attribute(&'static str),
 }

@@ -1,4 +1,4 @@
-//! The requester (IBA 9.7.2–9.7.3, 9.7.5.2): messages become packets, and packets are sent again until they are answered.
+//! The requester (IBA 9.7.2–9.7.3, 9.7.5.2): splits messages into packets, and retransmits packets until they are acknowledged.
 //!
 //! ```text
 //!      una             next            sent                end
@@ -7,8 +7,8 @@
 //!        │               │  again        │                    │
 //! ```
 //!
-//! Going back sets `next` to `una`. An answer moves `una`, and `next` if it was before it. Inside a READ `una` is the next
-//! response that is missing, so an ACK of something behind it says that responses were lost ("implied NAK").
+//! A retransmission sets `next` to `una`. A response advances `una`, and `next` if it was behind. During a READ, `una` is the
+//! next missing response, so an ACK of a later packet means that responses were lost ("implied NAK").
 
 use std::collections::VecDeque;
 
@@ -21,13 +21,13 @@ use crate::packet::{Header, Mtu, NakCode, Opcode, Packet, Reth, Service, Syndrom
 use crate::psn::{Place, Psn};
 use crate::{Qpn, RtsAttributes};
 
-/// An ACK is asked for at least every so many packets.
+/// Number of packets after which an ACK is requested at the latest.
 const ACK_EVERY: u32 = 16;
 
-/// The retry count that means "for ever" for RNR.
+/// Value of `rnr_retry` that means unlimited retries.
 const RNR_FOR_EVER: u8 = 7;
 
-/// What all of a queue pair's packets share.
+/// Values common to all packets of a queue pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
     pub service: Service,
@@ -49,24 +49,24 @@ pub struct Requester {
     /// Index of the WQE that holds `next`; the queue's length if none does.
     cursor: usize,
     since_ack_request: u32,
-    /// Behind the last packet that asked for an answer; before `una`: none is under way.
+    /// Position after the last packet that requested an ACK; if before `una`, no ACK is outstanding.
     asked: Place,
     retries_left: u8,
     rnr_retries_left: u8,
-    /// When an answer that was asked for counts as lost.
+    /// Time at which a requested ACK counts as lost.
     deadline_ns: Option<u64>,
-    /// The peer has no receive posted: nothing is sent before.
+    /// End of the wait for the peer to post a receive; nothing is sent before.
     rnr_until_ns: Option<u64>,
-    /// Where a gap in READ responses was noted: one gap, one going back.
+    /// Position of the last noted gap in READ responses: one retransmission per gap.
     gap: Option<Place>,
 }
 
-/// What a packet in hand meant for the queue pair as a whole.
+/// Consequence of a packet for the queue pair as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is well.
+    /// No consequence.
     Going,
-    /// The work at this place has failed, and the queue pair with it.
+    /// The work request at this position failed, and the queue pair with it.
     Failed(Place, Status),
 }
 
@@ -98,7 +98,7 @@ impl Requester {
         self.queue.push_back(wqe);
     }
 
-    /// From now on so many packets without an answer. What is under way beyond them stays so.
+    /// Sets the maximum number of unacknowledged packets. Packets in flight beyond it remain in flight.
     pub fn set_window(&mut self, window: u32) {
         self.attributes.window = window;
     }
@@ -107,12 +107,12 @@ impl Requester {
         self.queue.len()
     }
 
-    /// When something happens if nobody sends anything.
+    /// Time of the next timer, if nothing is sent or received before.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.rnr_until_ns.or(self.deadline_ns)
     }
 
-    /// The oldest PSN without an answer, for who reports what hangs.
+    /// The oldest unacknowledged PSN, for reports about stalled connections.
     pub fn unanswered(&self) -> Option<Psn> {
         (self.una < self.sent).then(|| self.una.psn())
     }
@@ -121,7 +121,7 @@ impl Requester {
         self.terms.service == Service::Reliable
     }
 
-    /// The packet that would be sent now.
+    /// The packet to be sent next, if one may be sent now.
     pub fn plan(&self) -> Option<Planned> {
         let wqe = self.queue.get(self.cursor)?;
         let window = u64::from(self.attributes.window);
@@ -184,7 +184,7 @@ impl Requester {
         before.filter(|wqe| wqe.is_read()).count()
     }
 
-    /// The packet of [`plan`](Self::plan) is on its way.
+    /// Records that the packet of [`plan`](Self::plan) was sent.
     pub fn sent(
         &mut self,
         now_ns: u64,
@@ -209,8 +209,8 @@ impl Requester {
             return;
         }
         self.since_ack_request += 1;
-        // A packet that does not ask starts no timer: paced, the next that does may be far away. One that asks starts it anew;
-        // without an answer the window ends, so this cannot go on for ever.
+        // A packet without an ACK request starts no timer: with pacing, the next packet that requests one may be far away. A
+        // packet with a request restarts the timer; without an ACK the window fills up, so this cannot go on forever.
         if planned.header.ack_request {
             self.since_ack_request = 0;
             self.asked = self.next;
@@ -218,7 +218,7 @@ impl Requester {
         }
     }
 
-    /// Takes an ACKNOWLEDGE.
+    /// Processes an ACK or NAK packet.
     pub fn handle_ack(
         &mut self,
         now_ns: u64,
@@ -266,7 +266,7 @@ impl Requester {
                 if self.una < place {
                     return self.read_gap(counters);
                 }
-                // Nothing was sent since the last time: the NAK is a copy.
+                // Nothing was sent since the last retransmission: the NAK is a duplicate.
                 if self.next > self.una {
                     return self.retry(counters);
                 }
@@ -285,7 +285,7 @@ impl Requester {
         Verdict::Going
     }
 
-    /// Takes a part of the answer to a READ, straight into memory.
+    /// Processes a packet of a READ response, and writes it directly to memory.
     pub fn handle_read_response<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -325,7 +325,7 @@ impl Requester {
         Verdict::Going
     }
 
-    /// A gap in READ responses, or something behind them that was answered first.
+    /// Handles a gap in READ responses, or an ACK of a later packet.
     fn read_gap(&mut self, counters: &mut Counters) -> Verdict {
         if self.gap == Some(self.una) || self.next == self.una || self.rnr_until_ns.is_some() {
             return Verdict::Going;
@@ -335,7 +335,7 @@ impl Requester {
         self.retry(counters)
     }
 
-    /// Looks at the clock.
+    /// Runs timers that are due.
     pub fn handle_timeout(&mut self, now_ns: u64, counters: &mut Counters) -> Verdict {
         if let Some(until_ns) = self.rnr_until_ns {
             if until_ns <= now_ns {
@@ -373,14 +373,14 @@ impl Requester {
         self.deadline_ns = None;
     }
 
-    /// Runs the timer from now on while an answer is to come.
+    /// Starts the timer if an ACK is outstanding.
     fn start_timer(&mut self, now_ns: u64) {
         let timeout_ns = self.attributes.timeout_ns();
         let timeout_ns = timeout_ns.filter(|_| self.is_reliable() && self.una < self.asked);
         self.deadline_ns = timeout_ns.map(|ns| now_ns.saturating_add(ns));
     }
 
-    /// Everything before `before` has arrived; READs are answered by their responses only.
+    /// Processes an acknowledgement of everything before `before`; only their responses acknowledge READs.
     fn answered(
         &mut self,
         now_ns: u64,
@@ -390,7 +390,7 @@ impl Requester {
     ) {
         let first_read = self.queue.iter().take_while(|wqe| wqe.first < before);
         let first_read = first_read.filter(|wqe| wqe.is_read()).map(|wqe| wqe.first);
-        // With a READ begun already, this is not after `una`.
+        // If the READ has begun, this is not after `una`.
         let to = first_read.min().map_or(before, |read| read.min(before));
         if to > self.una {
             self.moved_to(now_ns, to, counters, completions);
@@ -424,7 +424,7 @@ impl Requester {
         }
     }
 
-    /// All that is queued ends: the work at `failed` by its status, the rest flushed.
+    /// Completes all queued work requests: the one at `failed` with its status, the others as flushed.
     pub fn flush(&mut self, failed: Option<(Place, Status)>, completions: &mut CompletionQueue) {
         while let Some(wqe) = self.queue.pop_front() {
             let status = match failed {
@@ -441,7 +441,7 @@ impl Requester {
         self.rnr_until_ns = None;
     }
 
-    /// Where the packet of [`plan`](Self::plan) stands.
+    /// Position of the packet of [`plan`](Self::plan).
     pub fn next(&self) -> Place {
         self.next
     }

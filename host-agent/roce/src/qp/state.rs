@@ -1,4 +1,4 @@
-//! States of a queue pair and what each is entered with (IBA 10.3.1; `ibv_modify_qp`).
+//! States of a queue pair, and the attributes of each transition (IBA 10.3.1; `ibv_modify_qp`).
 //!
 //! ```text
 //!   RESET ──Init──▶ INIT ──Rtr──▶ RTR ──Rts──▶ RTS
@@ -7,7 +7,7 @@
 //!         any state                    Error, or a failure
 //! ```
 //!
-//! SQD (send queue drain) and SQE (send queue error) are not here: a failure of UC's send queue leads to ERROR, too.
+//! SQD (send queue drain) and SQE (send queue error) are not supported: a failure of UC's send queue leads to ERROR, too.
 
 use crate::Qpn;
 use crate::completion::Status;
@@ -15,10 +15,10 @@ use crate::memory::Access;
 use crate::packet::{Address, Mtu};
 use crate::psn::Psn;
 
-/// The state.
+/// State of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Made; nothing can be posted.
+    /// Created; nothing can be posted.
     Reset,
     /// Receives can be posted.
     Init,
@@ -26,16 +26,16 @@ pub enum State {
     Rtr,
     /// Ready to send.
     Rts,
-    /// Everything that is posted is flushed.
+    /// Posted work requests are flushed.
     Error,
 }
 
-/// What INIT is entered with.
+/// Attributes of the transition to INIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InitAttributes {
     /// The partition; bit 15: full member.
     pub pkey: u16,
-    /// What the peer may do through this queue pair, besides what regions allow.
+    /// Access of the peer through this queue pair, in addition to the limits of regions.
     pub access: Access,
 }
 
@@ -48,44 +48,44 @@ impl Default for InitAttributes {
     }
 }
 
-/// What RTR is entered with.
+/// Attributes of the transition to RTR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtrAttributes {
-    /// The peer.
+    /// Address of the peer.
     pub peer: Address,
     /// The peer's queue pair.
     pub peer_qpn: Qpn,
     /// The PSN of the peer's first packet.
     pub psn: Psn,
-    /// The path MTU, the same on both sides.
+    /// Path MTU, the same on both sides.
     pub mtu: Mtu,
-    /// READs that the peer may have under way here (`max_dest_rd_atomic`), 1 to 128.
+    /// Maximum number of outstanding READs of the peer (`max_dest_rd_atomic`), 1 to 128.
     pub max_reads: u8,
-    /// How long the peer is to wait when no receive is posted (`min_rnr_timer`), a code of five bits.
+    /// Time that the peer waits if no receive is posted (`min_rnr_timer`), a code of five bits.
     pub rnr_timer: u8,
-    /// The class of service of all packets, six bits.
+    /// Differentiated services code point of all packets, six bits.
     pub dscp: u8,
 }
 
-/// What RTS is entered with.
+/// Attributes of the transition to RTS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtsAttributes {
     /// The PSN of this side's first packet.
     pub psn: Psn,
-    /// The transport timer's code, five bits: T = 4.096 µs · 2^timeout; 0: never.
+    /// Code of the transport timer, five bits: T = 4.096 µs · 2^timeout; 0 disables it.
     pub timeout: u8,
-    /// How often a packet is sent again before its work fails, at most 7.
+    /// Number of retransmissions of a packet before its work request fails, at most 7.
     pub retry_count: u8,
-    /// How often after RNR NAKs; 7: for ever.
+    /// Number of retries after RNR NAKs; 7 means unlimited.
     pub rnr_retry: u8,
-    /// READs that this side may have under way (`max_rd_atomic`), 1 to 128.
+    /// Maximum number of outstanding READs of this side (`max_rd_atomic`), 1 to 128.
     pub max_reads: u8,
-    /// Packets without an answer.
+    /// Maximum number of unacknowledged packets.
     pub window: u32,
 }
 
 impl RtsAttributes {
-    /// As rxe's window, with perftest's time-out and retries.
+    /// rxe's window, and perftest's timeout and retries.
     pub fn new(psn: Psn) -> Self {
         Self {
             psn,
@@ -97,7 +97,8 @@ impl RtsAttributes {
         }
     }
 
-    /// T: a packet counts as lost when no answer has come for so long (IBA 9.7.6.1.3: between T and 4 T).
+    /// T in nanoseconds: a packet counts as lost without a response for this time (IBA 9.7.6.1.3: between T and 4 T); `None`
+    /// if disabled.
     pub fn timeout_ns(&self) -> Option<u64> {
         match self.timeout & 0x1F {
             0 => None,
@@ -106,10 +107,10 @@ impl RtsAttributes {
     }
 }
 
-/// Which state to enter.
+/// State transition with its attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modify {
-    /// RESET: everything is forgotten, without completions.
+    /// RESET: discards everything, without completions.
     Reset,
     /// INIT.
     Init(InitAttributes),
@@ -121,22 +122,22 @@ pub enum Modify {
     Error,
 }
 
-/// Why a queue pair is in the state ERROR.
+/// Reason why a queue pair is in the state ERROR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
-    /// The caller has put it there.
+    /// The caller requested the state ERROR.
     #[error("put into the state ERROR")]
     Asked,
-    /// Work that was posted has failed so.
+    /// A posted work request failed with this status.
     #[error("work has failed: {0}")]
     Work(Status),
-    /// The peer has sent what does not follow from what it sent before.
+    /// The peer sent a packet that does not follow from its earlier ones.
     #[error("the peer's request is invalid")]
     InvalidRequest,
-    /// The peer has sent a packet of a length that the MTU does not allow: the two sides differ in it.
+    /// The peer sent a packet whose length the MTU does not allow: the two sides have different MTUs.
     #[error("a packet of the peer does not fit the MTU")]
     Mtu,
-    /// The peer has used a wrong key, or an address outside of its region.
+    /// The peer used a wrong key, or an address outside of its region.
     #[error("the peer has no access to what it asks for")]
     RemoteAccess,
 }

@@ -1,60 +1,60 @@
-//! Work that is posted.
+//! Work requests.
 
 use crate::completion::WorkKind;
 use crate::memory::Key;
 use crate::packet::{Mtu, Opcode, Operation, Position, Service};
 use crate::psn::Place;
 
-/// The longest message (IBA 9.7: 2³¹ bytes).
+/// Maximum length of a message in bytes (IBA 9.7: 2³¹).
 pub const MAX_MESSAGE: u32 = 1 << 31;
 
-/// The most packets of a message: far enough from half the sequence numbers that no window over it is ambiguous.
+/// Maximum number of packets of a message: far enough below half of all PSNs that no window over it is ambiguous.
 pub const MAX_PACKETS: u64 = 1 << 22;
 
-/// Bytes of this side. No bytes need no key.
+/// A local range of bytes. A length of zero needs no valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
-    /// The region.
+    /// Key of the region.
     pub key: Key,
-    /// The first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many.
+    /// Number of bytes.
     pub len: u32,
 }
 
-/// Bytes of the peer; as many as there are local ones.
+/// A range of the peer's bytes, as long as the local one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote {
-    /// The first byte.
+    /// Address of the first byte.
     pub address: u64,
     /// The region's remote key.
     pub rkey: u32,
 }
 
-/// What is to be done.
+/// Operation of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Into a receive that the peer has posted.
+    /// SEND, into a receive that the peer has posted.
     Send {
-        /// What is sent.
+        /// Source.
         local: Local,
-        /// Four bytes for the peer's completion.
+        /// Immediate data for the peer's completion.
         immediate: Option<[u8; 4]>,
     },
-    /// Into the peer's memory.
+    /// RDMA WRITE, into the peer's memory.
     Write {
-        /// What is written.
+        /// Source.
         local: Local,
-        /// Where.
+        /// Destination.
         remote: Remote,
-        /// Four bytes for a completion, and with them a receive of the peer is used.
+        /// Immediate data for a completion at the peer, which consumes one of its receives.
         immediate: Option<[u8; 4]>,
     },
-    /// From the peer's memory (RC).
+    /// RDMA READ, from the peer's memory (RC).
     Read {
-        /// Where to.
+        /// Destination.
         local: Local,
-        /// What is read.
+        /// Source.
         remote: Remote,
     },
 }
@@ -77,29 +77,29 @@ impl Work {
     }
 }
 
-/// Work for the send queue.
+/// A work request for the send queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendRequest {
-    /// The caller's name for it.
+    /// The caller's identifier, which the completion repeats.
     pub wr_id: u64,
-    /// What.
+    /// The operation.
     pub work: Work,
-    /// Whether success makes a completion; failure always does.
+    /// Whether success causes a completion; failure always does.
     pub signaled: bool,
-    /// Whether the peer's completion is to wake it.
+    /// Whether the peer's completion should wake it (solicited event).
     pub solicited: bool,
 }
 
-/// Work for the receive queue.
+/// A work request for the receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveRequest {
-    /// The caller's name for it.
+    /// The caller's identifier, which the completion repeats.
     pub wr_id: u64,
-    /// Where a SEND goes; no bytes are enough for WRITEs with immediate.
+    /// Buffer for a SEND; a length of zero is enough for WRITEs with immediate.
     pub local: Local,
 }
 
-/// Work in the send queue: the packets it takes.
+/// A queued send work request, with the positions of its packets.
 #[derive(Debug, Clone, Copy)]
 pub struct Wqe {
     pub request: SendRequest,
@@ -117,7 +117,7 @@ impl Wqe {
         }
     }
 
-    /// The place after its last packet.
+    /// Position after its last packet.
     pub fn end(&self) -> Place {
         self.first.plus(self.packets)
     }
@@ -130,15 +130,15 @@ impl Wqe {
         matches!(self.request.work, Work::Read { .. })
     }
 
-    /// Where in the message the packet at this place begins, and how many bytes it, or with a READ its response, has.
+    /// Offset of a packet in the message, and length of its payload; for a READ, of its response's payload.
     pub fn part(&self, place: Place, mtu: Mtu) -> (u32, usize) {
-        // A message has at most 2³¹ bytes, and no packet begins behind its end.
+        // A message has at most 2³¹ bytes, and no packet begins after its end.
         let offset = (place.since(self.first) * mtu.bytes() as u64) as u32;
         let left = self.request.work.local().len - offset;
         (offset, mtu.bytes().min(left as usize))
     }
 
-    /// The opcode of the packet at this place.
+    /// Opcode of the packet at this position.
     pub fn opcode(&self, place: Place, service: Service) -> Opcode {
         let position = Position::of(place.since(self.first), self.packets);
         let (operation, immediate) = match self.request.work {
@@ -155,7 +155,7 @@ impl Wqe {
     }
 }
 
-/// Packets of a message; no bytes take one, too.
+/// Number of packets of a message; an empty message has one, too.
 pub fn packets_of(len: u32, mtu: Mtu) -> u64 {
     u64::from(len).div_ceil(mtu.bytes() as u64).max(1)
 }

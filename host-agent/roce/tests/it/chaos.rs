@@ -1,5 +1,5 @@
-//! Two endpoints over loss × copies × reordering × corruption × PSN's wrap × operations that are drawn, by seed: every byte
-//! right, every completion once and in order, and an end.
+//! Two endpoints under loss × duplication × reordering × corruption × wrapping PSNs × random operations, by seed: every byte
+//! is correct, every completion comes once and in order, and every run ends.
 
 use roce::packet::{Mtu, Service};
 use roce::{Key, Psn, Qpn, Status, Work, WorkKind};
@@ -7,11 +7,11 @@ use test_support::seeds;
 
 use crate::common::{Faults, Network, Rng, Setup, local, remote};
 
-/// What a run was, summed.
+/// Sums over all runs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     pub runs: u64,
-    /// Runs in which a packet was lost more often than it is sent again.
+    /// Runs in which a packet was lost more often than it may be retransmitted.
     pub given_up: u64,
     pub messages: u64,
     pub packets: u64,
@@ -60,17 +60,17 @@ fn run(seeds: std::ops::Range<u64>) -> Totals {
     totals
 }
 
-/// One direction: what is posted, and what must come of it.
+/// One direction: the posted work requests, and their expected results.
 #[derive(Default)]
 struct Direction {
     works: Vec<Work>,
-    /// Of each work that uses a receive: its length, its immediate, whether it is a SEND.
+    /// For each work request that consumes a receive: its length, its immediate, whether it is a SEND.
     received: Vec<(u32, Option<[u8; 4]>, bool)>,
-    /// Receives that are posted so far.
+    /// Number of receives posted so far.
     receives: usize,
-    /// The other side's arena after all WRITEs.
+    /// Expected content of the other side's arena after all WRITEs.
     arena: Vec<u8>,
-    /// Where in the other side's inbox each SEND goes; where in this side's READs go.
+    /// Position and content of each SEND in the other side's inbox; of each READ in this side's outbox.
     inbox: Vec<(usize, Vec<u8>)>,
     read: Vec<(usize, Vec<u8>)>,
 }
@@ -81,7 +81,7 @@ struct Run {
     network: Network,
     qpns: [Qpn; 2],
     sources: [Vec<u8>; 2],
-    /// By node: what is sent and read from, what WRITEs go to, what SENDs go to, what READs go to.
+    /// Keys by node: of the source of SENDs and READs, of the target of WRITEs, of SENDs, of READs.
     source: [Key; 2],
     arena: [Key; 2],
     inbox: [Key; 2],
@@ -118,11 +118,11 @@ impl Run {
             loss: often(&mut rng, 8),
             copy: often(&mut rng, 20),
             late: often(&mut rng, 30),
-            // From a few packets to many time-outs.
+            // From a few packets to many timeouts.
             late_ns: 2000 << rng.below(12),
             corrupt: often(&mut rng, 3),
         };
-        // At the slowest a window takes longer than the time-out.
+        // At the slowest rate, a window takes longer than the timeout.
         network.ps_per_byte = [0, 800, 4000][rng.below(3) as usize];
         let longest = mtu.bytes() * (1 + rng.below(20) as usize);
         let sources: [Vec<u8>; 2] = std::array::from_fn(|_| {
@@ -213,7 +213,7 @@ impl Run {
         self.directions[side] = direction;
     }
 
-    /// Posts the next receive for what this side sends.
+    /// Posts the next receive for this side's messages.
     fn post_receive(&mut self, side: usize) {
         let direction = &mut self.directions[side];
         let index = direction.receives;
@@ -293,13 +293,13 @@ impl Run {
                 all.into_iter().partition(|c| is_receive(c.kind));
             let direction = &self.directions[side];
             totals.messages += direction.works.len() as u64;
-            // Once each and in order, whether they failed or not.
+            // Each completion comes once and in order, with or without failure.
             let ids: Vec<u64> = sends.iter().map(|c| c.wr_id).collect();
             let expected: Vec<u64> = (0..direction.works.len() as u64).collect();
             if self.network.nodes[side].endpoint.state(self.qpns[side]) == Some(roce::State::Rts)
                 && failed
             {
-                // Its peer has failed, and it has nothing to wait for but what it sends.
+                // Its peer has failed, and this side notices only through its own requests.
                 assert!(expected.starts_with(&ids), "seed {seed}");
             } else {
                 assert_eq!(ids, expected, "seed {seed}");
@@ -328,7 +328,7 @@ impl Run {
         }
     }
 
-    /// What the other side has received of what this one sent.
+    /// Checks the other side's receives of this side's messages.
     fn check_receives(&self, side: usize, receives: &[roce::Completion], failed: bool) {
         let seed = self.seed;
         let expected = &self.directions[side].received;

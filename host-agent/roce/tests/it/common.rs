@@ -1,4 +1,4 @@
-//! Two or more endpoints, a network between them that loses, copies, reorders and corrupts, and a virtual clock.
+//! Two or more endpoints, a network that loses, duplicates, reorders and corrupts frames, and a virtual clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,7 +26,7 @@ impl Rng {
         self.next() % options
     }
 
-    /// Whether something of so many in a million happens.
+    /// Whether an event with this probability, per million, happens.
     pub fn happens(&mut self, per_million: u64) -> bool {
         self.below(1_000_000) < per_million
     }
@@ -39,13 +39,13 @@ impl Rng {
     }
 }
 
-/// What the network does to frames, each in a million.
+/// Faults of the network, per million frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     pub loss: u64,
     pub copy: u64,
     pub late: u64,
-    /// How late, at most.
+    /// Maximum delay.
     pub late_ns: u64,
     pub corrupt: u64,
 }
@@ -56,7 +56,7 @@ pub struct Node {
     pub completions: VecDeque<Completion>,
 }
 
-/// The region that each node has.
+/// Address of each node's region.
 pub const BASE: u64 = 0x7F00_0000_0000;
 
 pub fn address(node: usize) -> Address {
@@ -66,7 +66,7 @@ pub fn address(node: usize) -> Address {
     }
 }
 
-/// What is done to one frame, besides the faults that are drawn.
+/// Treatment of a frame by a tap, in addition to the random faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Pass,
@@ -74,10 +74,10 @@ pub enum Verdict {
     Mark,
 }
 
-/// When it arrives, in which order it was sent, where, and its bytes.
+/// Time of arrival, order of transmission, destination, bytes.
 type InFlight = (u64, u64, usize, Vec<u8>);
 
-/// The time, by whom, the packet.
+/// Called with the time, the sending node, the packet.
 pub type Tap = Box<dyn FnMut(u64, usize, &Packet<'_>) -> Verdict>;
 
 pub struct Network {
@@ -89,29 +89,30 @@ pub struct Network {
     in_flight: BinaryHeap<Reverse<InFlight>>,
     order: u64,
     buffer: Vec<u8>,
-    /// Looks at each frame that is sent.
+    /// Inspects each frame that is sent.
     pub tap: Tap,
-    /// Picoseconds that a byte takes to leave a node; 0: none. A node gives its next frame when the one before has left.
+    /// Transmission time per byte in picoseconds; 0: none. A node sends its next frame when the previous one has left.
     pub ps_per_byte: u64,
     free_ps: Vec<u64>,
-    /// What all frames for one node pass.
+    /// Queue that all frames for one node pass.
     pub bottleneck: Option<Bottleneck>,
 }
 
-/// A queue that marks by its length (RED): none up to `least`, all from `most` on, between them up to `share`.
+/// A queue that marks by its length (RED): no frame up to `least_bytes`, all from `most_bytes` on, in between a share up to
+/// `share`.
 pub struct Bottleneck {
     pub to: usize,
     pub ps_per_byte: u64,
     pub least_bytes: u64,
     pub most_bytes: u64,
     pub share: f64,
-    /// When what waits has left.
+    /// Time at which all waiting frames have left.
     pub free_ps: u64,
     pub longest_bytes: u64,
 }
 
 impl Bottleneck {
-    /// When a frame leaves that comes at this time, and whether it is marked.
+    /// Time at which a frame that arrives now leaves, and whether it is marked.
     fn pass(&mut self, at_ps: u64, len: usize, rng: &mut Rng) -> (u64, bool) {
         let waiting = self.free_ps.saturating_sub(at_ps) / self.ps_per_byte;
         self.longest_bytes = self.longest_bytes.max(waiting);
@@ -159,13 +160,13 @@ impl Network {
         }
     }
 
-    /// A region of all rights at [`BASE`].
+    /// Registers a region with all rights at [`BASE`].
     pub fn register(&mut self, node: usize, bytes: Vec<u8>) -> Key {
         let memory = &mut self.nodes[node].memory;
         memory.register(bytes, BASE, Access::ALL).unwrap()
     }
 
-    /// Queue pairs of nodes 0 and 1, connected.
+    /// Connects queue pairs of nodes 0 and 1.
     pub fn connect(&mut self, setup: Setup) -> [Qpn; 2] {
         self.connect_pair([0, 1], setup)
     }
@@ -225,7 +226,7 @@ impl Network {
         endpoint.post_receive(qpn, request, memory).unwrap();
     }
 
-    /// Lets all send what they want to, now.
+    /// Lets all nodes send everything that they may send now.
     fn transmit(&mut self) {
         for index in 0..self.nodes.len() {
             while self.free_ps[index] <= self.now_ns * 1000 {
@@ -276,10 +277,10 @@ impl Network {
         }
     }
 
-    /// Moves the clock to the next thing that happens, at most to `until_ns`. Says whether something did.
+    /// Advances the clock to the next event, at most to `until_ns`; returns whether there was one.
     pub fn step(&mut self, until_ns: u64) -> bool {
         self.transmit();
-        // A node that is sending looks at the clock when it is done.
+        // A node that is transmitting runs its timers when it has finished.
         let free_ns = self.free_ps.iter().map(|ps| ps.div_ceil(1000));
         let timeouts = self.nodes.iter().zip(free_ns);
         let timeouts =
@@ -314,7 +315,7 @@ impl Network {
         true
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         let until_ns = self.now_ns + 600_000_000_000;
         while self.step(until_ns) {}
@@ -333,7 +334,7 @@ impl Network {
     }
 }
 
-/// Congestion experienced, with the IP checksum mended.
+/// Sets congestion experienced, and corrects the IP checksum.
 fn mark(frame: &mut [u8]) {
     frame[15] |= 3;
     frame[24..26].fill(0);

@@ -1,4 +1,4 @@
-//! Marks, CNPs and rates: two flows share what a queue lets through.
+//! Marks, CNPs and rates: two flows share the capacity of a queue.
 
 use roce::packet::{Mtu, Packet};
 use roce::{EndpointConfig, Qpn, Work};
@@ -12,7 +12,7 @@ const PS_PER_BYTE: u64 = 8_000_000_000_000 / LINE_BPS;
 const MESSAGE: usize = 256 * 1024;
 const MS: u64 = 1_000_000;
 
-/// Senders 0 and 1 write to node 2 over one queue; returns the bytes of each in the second half, and the longest queue.
+/// Senders 0 and 1 write to node 2 through one queue; returns the bytes of each in the second half, and the longest queue.
 fn share(run_ns: u64, dcqcn: bool) -> ([u64; 2], u64) {
     let mut network = Network::with(3, 3, |config: &mut EndpointConfig| {
         config.dcqcn = dcqcn.then(|| DcqcnConfig::new(LINE_BPS));
@@ -21,7 +21,7 @@ fn share(run_ns: u64, dcqcn: bool) -> ([u64; 2], u64) {
     network.bottleneck = Some(Bottleneck {
         to: 2,
         ps_per_byte: PS_PER_BYTE,
-        // The paper's 5 KB, 200 KB and 1 % for 40 Gb/s; the thresholds at a fourth of the rate.
+        // The paper's 5 KB, 200 KB and 1 % for 40 Gb/s, with thresholds scaled to a quarter of the rate.
         least_bytes: 5_000,
         most_bytes: 50_000,
         share: 0.01,
@@ -47,7 +47,7 @@ fn share(run_ns: u64, dcqcn: bool) -> ([u64; 2], u64) {
         network.send(node, qpns[node], 0, work);
     };
     let start_ns = network.now_ns;
-    // The second comes when the first has all of it.
+    // The second flow begins when the first one uses the whole capacity.
     let begins_ns = [start_ns, start_ns + 5 * MS];
     let half_ns = start_ns + run_ns / 2;
     let mut begun = [false; 2];
@@ -101,8 +101,8 @@ fn two_flows_share_a_bottleneck() {
     );
 }
 
-/// Every packet with data is marked: one CNP for 50 µs, to the sender of the data, which slows down. With a READ that is the
-/// responder.
+/// Every packet with data is marked: at most one CNP per 50 µs goes to the sender of the data, which slows down. In a READ,
+/// that is the responder.
 #[test]
 fn marked_packets_make_cnps_at_most_every_50_us() {
     const PACKETS: u64 = 1024;

@@ -1,4 +1,4 @@
-//! Each operation once, and each way in which one is refused.
+//! Each operation, and each reason for its refusal.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ fn drawn(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Around each border of packets, at each MTU, over PSN's wrap.
+/// Lengths around each packet boundary, at each MTU, while the PSN wraps.
 #[test]
 fn every_operation_brings_every_length() {
     for mtu in Mtu::ALL {
@@ -139,7 +139,7 @@ fn unreliable_connections_send_and_write() {
     );
 }
 
-/// Switches choose a way by it: each connection has one port, and many connections have many.
+/// Switches hash the source port to choose a path: each connection has one port, and different connections have different ones.
 #[test]
 fn source_ports_spread_connections() {
     let mut network = Network::new(1, 2);
@@ -177,7 +177,7 @@ fn source_ports_spread_connections() {
     assert!(all.iter().all(|&port| port >= 0xC000));
 }
 
-/// Queue pairs with much to send take turns, packet by packet.
+/// Queue pairs with much to send alternate packet by packet.
 #[test]
 fn queue_pairs_take_turns() {
     let mut network = Network::new(1, 2);
@@ -245,7 +245,7 @@ fn a_window_can_be_changed() {
         };
         network.send(0, a, 0, work);
         network.run();
-        // All of it leaves at once.
+        // All packets leave at once.
         assert_eq!(counts.borrow().1, window);
     }
     let endpoint = &mut network.nodes[0].endpoint;

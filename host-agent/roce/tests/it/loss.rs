@@ -1,4 +1,4 @@
-//! One packet of a message is lost: what that costs.
+//! Cost of the loss of one packet of a message.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use crate::common::{Network, Setup, Verdict, local, remote};
 
 const PACKETS: usize = 100;
 const FIRST: u32 = 0xFF_FFC0;
-/// T of time-out 8.
+/// T of timeout code 8.
 const T_NS: u64 = 4096 << 8;
 const DELAY_NS: u64 = 1000;
 /// 10 Gb/s.
 const PS_PER_BYTE: u64 = 800;
 
-/// What was seen on the wire: when, by whom, what.
+/// A packet on the wire: time, sender, content.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at_ns: u64,
@@ -29,15 +29,15 @@ struct Seen {
 /// Lumina's three latencies.
 #[derive(Debug, Clone, Copy)]
 struct Latencies {
-    /// From the arrival of the packet after the gap to the NAK, or, with a READ, to the request that asks again.
+    /// From the arrival of the packet after the gap to the NAK or, in a READ, to the repeated request.
     nack_generation_ns: Option<u64>,
-    /// From the arrival of that to the packet again.
+    /// From the arrival of the NAK to the retransmission.
     nack_response_ns: Option<u64>,
-    /// From the lost packet to the packet again.
+    /// From the lost packet to its retransmission.
     retransmission_ns: u64,
 }
 
-/// A message of 100 packets whose packet `lost` is lost the first time.
+/// Sends a message of 100 packets whose packet `lost` is lost the first time.
 fn lose(lost: usize, is_read: bool) -> Latencies {
     let mut network = Network::new(lost as u64, 2);
     network.delay_ns = DELAY_NS;
@@ -112,7 +112,7 @@ fn lose(lost: usize, is_read: bool) -> Latencies {
             || is_read && s.opcode == Opcode::ReadRequest && s.psn == lost_psn && s.by == 0
     };
     let nack = after.iter().find(asks).copied();
-    // With the last one lost nothing shows the gap.
+    // If the last packet is lost, no later one reveals the gap.
     let next = after
         .iter()
         .find(|s| is_data(s))
@@ -145,7 +145,7 @@ fn lose_each(is_read: bool) {
                 "{retransmission_ns}"
             );
         } else {
-            // A packet that is leaving ends first; beyond that nobody waits.
+            // A packet in transmission ends first; apart from that, nothing waits.
             let frame_ns = 1082 * PS_PER_BYTE / 1000 + 1;
             assert!(
                 nack_generation_ns.unwrap() <= frame_ns,
@@ -174,7 +174,7 @@ fn each_response_to_a_read_is_recovered() {
     lose_each(true);
 }
 
-/// All answers to a WRITE and a READ are lost: the WRITE's second ACK must not say that READ responses are missing.
+/// All replies to a WRITE and a READ are lost: the WRITE's second ACK must not indicate that READ responses are missing.
 #[test]
 fn a_write_before_a_read_is_acknowledged_alone() {
     let mut network = Network::new(1, 2);
@@ -213,7 +213,7 @@ fn a_write_before_a_read_is_acknowledged_alone() {
     );
 }
 
-/// An ACK that is lost is made up for by the next.
+/// The next ACK compensates for a lost one.
 #[test]
 fn acks_are_cumulative() {
     let mut network = Network::new(1, 2);
@@ -244,7 +244,7 @@ fn acks_are_cumulative() {
     assert_eq!(network.nodes[0].endpoint.counters().completer_retry_err, 0);
 }
 
-/// A hundred packets take few ACKs: one for 16, and what is polled late is merged.
+/// A hundred packets cause few ACKs: one per 16, and ACKs that are polled late are merged.
 #[test]
 fn acks_are_coalesced() {
     let mut network = Network::new(1, 2);

@@ -1,4 +1,4 @@
-//! The crate from outside: endpoints on a network in virtual time.
+//! Tests of the public interface: endpoints on a network in virtual time.
 
 mod chaos;
 mod common;

@@ -1,4 +1,4 @@
-//! What is refused, by whom, under which name; and that nothing is written by it.
+//! Refused requests: which side refuses them, with which status, and without writing anything.
 
 use proptest::prelude::*;
 use roce::packet::{
@@ -136,7 +136,7 @@ fn a_write_without_access_is_named_on_both_sides_and_writes_nothing() {
     }
 }
 
-/// The region's rights, and those of the queue pair.
+/// The access rights of the region and of the queue pair.
 #[test]
 fn rights_are_asked_for() {
     for by_region in [true, false] {
@@ -279,7 +279,7 @@ fn silence_ends_after_the_retries() {
 
 #[test]
 fn regions_that_are_gone_are_named() {
-    // The sender's.
+    // The sender's region.
     let mut p = pair(Setup::default());
     p.write_to(remote(p.target, 0));
     p.network.nodes[0].memory.deregister(p.source);
@@ -287,7 +287,7 @@ fn regions_that_are_gone_are_named() {
     assert_eq!(p.statuses(0), [Status::LocalProtection]);
     assert!(p.untouched());
 
-    // The receiver's.
+    // The receiver's region.
     let mut p = pair(Setup::default());
     p.network.receive(1, p.qpns[1], 5, local(p.target, 0, LEN));
     p.network.nodes[1].memory.deregister(p.target);
@@ -296,7 +296,7 @@ fn regions_that_are_gone_are_named() {
     assert_eq!(p.statuses(0), [Status::RemoteOperation]);
     assert_eq!(p.statuses(1), [Status::LocalProtection]);
 
-    // That of a READ, before it is answered, and while it is.
+    // The region of a READ, before and during the response.
     for answered in [0, 1] {
         let mut p = pair(Setup::default());
         p.network.ps_per_byte = 1000;
@@ -441,7 +441,7 @@ fn numbers_of_queue_pairs_never_collide_and_follow_from_the_seed() {
     assert!(drawn.iter().all(|qpn| qpn.bits() > 1));
 }
 
-/// A frame from node 0 to node 1, changed.
+/// A frame from node 0 to node 1, with a changed route.
 fn frame(header: Header, payload: &[u8], change: impl FnOnce(&mut Route)) -> Vec<u8> {
     let mut route = Route {
         from: address(0),
@@ -508,7 +508,7 @@ fn strangers_and_ghosts_are_named_and_change_nothing() {
         handle(b"hello"),
         Err(Discarded::Packet(packet::Error::Foreign))
     );
-    // Of a life before this one: just before the first PSN, and an answer to nothing.
+    // Packets of an earlier generation: just before the first PSN, and a response to nothing.
     let before = Header {
         psn: Psn::new(setup.psns[0].bits() - 1),
         ..write
@@ -535,7 +535,7 @@ fn strangers_and_ghosts_are_named_and_change_nothing() {
     ];
     assert_eq!((counted, counters.ghost_pkts), ([1; 5], 2));
     assert_eq!(node.endpoint.state(qpn), Some(State::Rts));
-    // The same packet at its place is taken.
+    // The same packet at its position is accepted.
     let now = frame(write, b"good", |_| {});
     assert_eq!(
         node.endpoint.handle_frame(now_ns, &mut node.memory, &now),
@@ -548,7 +548,7 @@ fn strangers_and_ghosts_are_named_and_change_nothing() {
     assert_eq!(gone, Err(Discarded::UnknownQp(qpn)));
 }
 
-/// Asks for more READs at once than were agreed on.
+/// Requests more READs at once than agreed.
 #[test]
 fn a_flood_of_reads_is_an_invalid_request() {
     let setup = Setup {
@@ -574,10 +574,10 @@ fn a_flood_of_reads_is_an_invalid_request() {
     assert_eq!(pair.fault(1), Some(Fault::InvalidRequest));
 }
 
-/// A request of node 0's: how far behind the first PSN, its opcode, RETH's length, bytes of payload.
+/// A request from node 0: offset from the first PSN, opcode, length in the RETH, bytes of payload.
 type Crafted = (u32, u8, u32, usize);
 
-/// Takes requests at node 1, and gives the opcodes and PSNs (behind the first) that it answers.
+/// Processes requests at node 1, and returns opcodes and PSNs (relative to the first) of its replies.
 fn answers(pair: &mut Pair, requests: &[Crafted]) -> Vec<(u8, i32)> {
     let first = Setup::default().psns[0];
     let node = &mut pair.network.nodes[1];
@@ -616,7 +616,7 @@ const SEND_FIRST: u8 = 0;
 const SEND_LAST: u8 = 2;
 const READ: u8 = 12;
 
-/// What a message says of its length and its parts must be so.
+/// The announced length of a message must match its packets.
 #[test]
 fn messages_that_contradict_themselves_are_invalid_requests() {
     let wrong: [&[Crafted]; 10] = [
@@ -652,7 +652,7 @@ fn messages_that_contradict_themselves_are_invalid_requests() {
     assert_eq!(answers(&mut pair, &right), [(0x11, 2)]);
 }
 
-/// All packets but the last are as long as the MTU, and the last is not empty.
+/// All packets but the last have the length of the MTU, and the last is not empty.
 #[test]
 fn parts_of_wrong_length_are_named() {
     let wrong: [&[Crafted]; 5] = [
@@ -677,19 +677,19 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
     let all = [(0x0D, 0), (0x0E, 1), (0x0F, 2)];
     let mut asked_once = pair(Setup::default());
     assert_eq!(answers(&mut asked_once, &[(0, READ, 3000, 0)]), all);
-    // From the middle on, when all is sent.
+    // A repetition from the middle on, after everything was sent.
     assert_eq!(
         answers(&mut asked_once, &[(1, READ, 1976, 0)]),
         [(0x0D, 1), (0x0F, 2)]
     );
     assert_eq!(answers(&mut asked_once, &[(2, READ, 952, 0)]), [(0x10, 2)]);
-    // Beyond what was asked for: a packet of another life.
+    // Beyond the request: a packet of another generation.
     assert_eq!(answers(&mut asked_once, &[(2, READ, 3000, 0)]), []);
     assert_eq!(
         asked_once.network.nodes[1].endpoint.counters().ghost_pkts,
         1
     );
-    // What comes again is not one READ more under way.
+    // A repeated READ does not count as another outstanding one.
     let mut one_at_once = pair(Setup {
         max_reads: 1,
         ..Setup::default()
@@ -700,7 +700,7 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
         answers(&mut one_at_once, &and_another),
         [(0x10, 0), (0x10, 1)]
     );
-    // While all is still to be sent.
+    // A repetition while everything is still to be sent.
     let mut asked_for_the_rest = pair(Setup::default());
     let rest = [(0, READ, 3000, 0), (1, READ, 1976, 0)];
     assert_eq!(answers(&mut asked_for_the_rest, &rest), all);
@@ -709,7 +709,7 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
     assert_eq!(answers(&mut asked_twice, &twice), all);
 }
 
-/// After a READ that goes on the IBA has the first response called FIRST or ONLY, rxe's responder MIDDLE or LAST.
+/// After a resumed READ, the IBA calls the first response FIRST or ONLY, rxe's responder MIDDLE or LAST.
 #[test]
 fn a_resumed_read_is_taken_by_either_name() {
     const FIRST: u8 = 0x0D;
@@ -829,8 +829,8 @@ fn any_header(
 }
 
 proptest! {
-    /// Whatever the peer sends, in whatever order: no panic, only its region is written, everything completes once at most,
-    /// and ERROR flushes the rest.
+    /// Any packets of the peer, in any order: no panic, only its region is written, everything completes at most once, and
+    /// ERROR flushes the rest.
     #[test]
     fn a_mad_peer_hurts_nobody_but_its_region(
         unreliable: bool,

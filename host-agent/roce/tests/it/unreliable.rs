@@ -1,4 +1,4 @@
-//! UC under loss: a message arrives whole or does not count, and the next begins anew.
+//! UC under loss: a message arrives completely or is discarded, and the next one is unaffected.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use roce::{Local, Work, WorkKind};
 use crate::common::{Faults, Network, Rng, Setup, Verdict, local, remote};
 use test_support::seeds;
 
-/// Each message has its own place, so what was written can be told from what was not.
+/// Each message has its own position, which distinguishes written from unwritten messages.
 fn run(seed: u64, faults: Faults) {
     let mut rng = Rng(seed);
     let mtu = Mtu::B256;
@@ -31,7 +31,7 @@ fn run(seed: u64, faults: Faults) {
     for index in 0..messages {
         network.receive(1, b, index as u64, local(inbox, index * longest, longest));
     }
-    // The messages of which a packet was lost; packets are counted, for UC sends each once.
+    // The messages that lost a packet; counting packets is sufficient, since UC sends each once.
     let lens: Vec<usize> = (0..messages)
         .map(|_| rng.below(longest as u64 + 1) as usize)
         .collect();
@@ -171,7 +171,7 @@ fn without_a_receive_a_message_is_dropped_and_the_next_is_not() {
     assert_eq!(network.bytes(1, inbox), [5; 3000]);
 }
 
-/// After a gap the first packets of a message are dropped with their place; a new life far away is taken.
+/// After a gap, the first packets of a message are dropped by their position; a distant new beginning is accepted.
 #[test]
 fn a_far_beginning_is_taken_and_a_late_copy_is_not() {
     let mut network = Network::new(1, 2);

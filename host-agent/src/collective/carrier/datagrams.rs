@@ -1,4 +1,4 @@
-//! All frames as UDP datagrams, to the switch and to other ranks (`docs/protocol.md`, "Frame").
+//! Carrier that sends all frames as UDP datagrams, to the switch and to other ranks (`docs/protocol.md`, "Frame").
 
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -9,23 +9,23 @@ use super::super::CollectiveError;
 use super::{Carrier, Takes, io_error};
 use crate::frames::{Endpoint, Frames, LinkFault, asking, build, mark, open, refused, source, sum};
 
-/// See the module.
+/// Carrier over UDP datagrams.
 pub struct Datagrams<F> {
     frames: F,
     job: u16,
     rank: u16,
     me: Endpoint,
-    /// By rank.
+    /// Addresses of the ranks.
     peers: Vec<Endpoint>,
-    /// Whose frames are taken, ascending: the job's ranks, which also stand in what a switch makes of their frames. Of a job
-    /// whose ranks are not known, everybody's.
+    /// Accepted senders, ascending: the job's ranks, whose addresses are also in the frames that a switch makes of theirs. If
+    /// the job's ranks are unknown, every sender is accepted.
     senders: Vec<Ipv4Addr>,
     frame: Vec<u8>,
     foreign: u64,
 }
 
 impl<F: Frames> Datagrams<F> {
-    /// Of a rank that is there, of a job whose ranks are there; `peers` is empty if they are not known.
+    /// A carrier for a rank with these addresses; `peers` is empty if the job's ranks are unknown.
     pub fn new(frames: F, job: u16, rank: u16, me: Endpoint, peers: Vec<Endpoint>) -> Self {
         let mut senders: Vec<Ipv4Addr> = peers.iter().map(|peer| peer.ip).collect();
         senders.sort_unstable();
@@ -41,7 +41,7 @@ impl<F: Frames> Datagrams<F> {
         }
     }
 
-    /// One that takes nothing but what a switch makes of its own frames: before a job's ranks are known.
+    /// A carrier that accepts only the switch's answers to its own frames, before the job's ranks are known.
     pub fn alone(frames: F, job: u16, rank: u16, me: Endpoint) -> Self {
         Self {
             senders: vec![me.ip],
@@ -49,7 +49,7 @@ impl<F: Frames> Datagrams<F> {
         }
     }
 
-    /// Whose frames these are.
+    /// Number of the rank.
     pub fn rank(&self) -> u16 {
         self.rank
     }

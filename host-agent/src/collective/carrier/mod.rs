@@ -1,12 +1,12 @@
-//! What carries a rank's frames: to the switch and back, and to other ranks.
+//! Carriers of a rank's frames: to the switch and back, and to other ranks.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `datagrams.rs` | all of them as UDP datagrams |
-//! | `rdma.rs` | to the switch and back as RDMA WRITEs, the others as UDP datagrams |
+//! | `datagrams.rs` | all frames as UDP datagrams |
+//! | `rdma.rs` | frames to and from the switch as RDMA WRITEs, others as UDP datagrams |
 //! | `pair.rs` | a rank's queue pair at its switch |
-//! | `registering.rs` | when a rank tells its switch where SUMs go |
-//! | `places.rs` | where WRITEs are sent from |
+//! | `registering.rs` | times of a rank's registrations at its switch |
+//! | `places.rs` | buffers of outgoing WRITEs |
 
 mod datagrams;
 mod pair;
@@ -27,33 +27,33 @@ use crate::frames::LinkFault;
 pub use datagrams::Datagrams;
 pub use rdma::{NotByRdma, Rdma};
 
-/// Who takes what a carrier brings.
+/// Receiver of a carrier's frames.
 pub trait Takes {
-    /// A frame from the aggregation header on, and what queues on its way have made of it.
+    /// Processes a frame, from the aggregation header on, with its congestion mark.
     fn take(&mut self, mark: Mark, frame: &[u8]);
 
-    /// On that host nobody takes frames any more.
+    /// Processes the report that no process of that host receives frames.
     fn gone(&mut self, host: Ipv4Addr);
 
-    /// The chunk under way that a SUM with these low bits is of, or near, and its exponent.
+    /// The chunk in flight with these low 16 bits, or one near it, and its exponent.
     fn near(&self, low: u16) -> (u32, u8);
 }
 
-/// A way for a rank's frames to come and go. Time is the driver's.
+/// A transport of a rank's frames. The driver provides the time.
 pub trait Carrier {
-    /// Whether frames for the switch can be sent. Until then the rank waits, and nothing of it is late.
+    /// Whether frames for the switch can be sent. Until then the rank waits, and none of its chunks times out.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// Takes a frame for sending, from the aggregation header on; may keep it until [`flush`](Self::flush). What finds a full
-    /// queue is lost, as on any wire.
+    /// Queues a frame, from the aggregation header on, for transmission at the latest by [`flush`](Self::flush). A frame that
+    /// a full queue refuses is lost, as on any wire.
     fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError>;
 
-    /// Sends what was kept.
+    /// Transmits the queued frames.
     fn flush(&mut self) -> Result<(), CollectiveError>;
 
-    /// Hands over frames that have come, up to about so many, and says how many came. Does not wait.
+    /// Passes received frames to `taker`, about `most` at most, and returns their number. Does not wait.
     fn receive(
         &mut self,
         now_ns: u64,
@@ -61,32 +61,32 @@ pub trait Carrier {
         taker: &mut dyn Takes,
     ) -> Result<usize, CollectiveError>;
 
-    /// Does what is due. What is to be sent for it [`flush`](Self::flush) sends.
+    /// Runs timers that are due. [`flush`](Self::flush) transmits the resulting frames.
     fn handle_timeout(&mut self, _now_ns: u64) -> Result<(), CollectiveError> {
         Ok(())
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
     fn poll_timeout(&self, _now_ns: u64) -> Option<u64> {
         None
     }
 
-    /// What becomes readable when frames have come.
+    /// Descriptors that become readable when frames arrive.
     fn readable(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Frames that came and were nobody's.
+    /// Number of received frames that were not for this rank.
     fn foreign(&self) -> u64;
 
-    /// Frames that the system dropped since the last call; `None` if it does not tell.
+    /// Number of frames that the system dropped since the last call; `None` if it keeps no count.
     fn overflow(&mut self) -> Option<u64>;
 
-    /// Frames that were not sent so far.
+    /// Number of frames so far that were not sent.
     fn unsent(&self) -> u64;
 
-    /// Why no frame passes now.
+    /// Reason why no frame passes now.
     fn fault(&self) -> Option<LinkFault>;
 
-    /// The descriptors that keep it open, for a process that is forked to close.
+    /// Descriptors that keep the carrier open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd>;
 }
 

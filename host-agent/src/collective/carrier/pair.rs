@@ -1,4 +1,4 @@
-//! A rank's queue pair at its switch: receives that are posted anew at once, and places that WRITEs are sent from.
+//! A rank's queue pair at its switch: receives that are reposted at once, and buffers of outgoing WRITEs.
 
 use std::collections::VecDeque;
 
@@ -14,42 +14,42 @@ use wire::rdma::{Immediate, VALUES_LEN};
 use super::places::Places;
 use crate::frames::Endpoint;
 
-/// WRITEs that are posted and not sent.
+/// Maximum number of posted WRITEs that were not sent.
 const SENDS: usize = 256;
-/// The path MTU: a frame is one packet.
+/// Path MTU: each frame is one packet.
 const MTU: Mtu = Mtu::B1024;
 
-/// See the module.
+/// A rank's queue pair at its switch, with its memory.
 pub struct Pair<P> {
     provider: P,
-    /// Where the switch is, and the queue pair there.
+    /// Addresses of the switch, and its queue pair for this rank.
     switch: Endpoint,
     to: Qpn,
     results: Region,
     sends: Region,
     qpn: Qpn,
     psn: Psn,
-    /// Marked packets that the rank was told of.
+    /// Number of marked packets that were reported to the rank.
     marked: u64,
     places: Places,
     receives: usize,
-    /// Completions that were met where none was looked for.
+    /// Completions of receives that were polled while waiting for sends.
     came: VecDeque<Completion>,
 }
 
-/// What a completion says.
+/// Content of a receive completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// A WRITE of so many bytes.
+    /// A WRITE with this immediate and length in bytes.
     Written(Immediate, u32),
     /// A message of another form.
     Foreign,
-    /// Nothing came: something was sent, or it is of a queue pair that is gone.
+    /// Not a receive: a send completed, or the completion belongs to a destroyed queue pair.
     Nothing,
 }
 
 impl<P: Provider> Pair<P> {
-    /// Connected to the switch, which knows nothing of it yet; with so many bytes for what it writes, and so many receives.
+    /// A queue pair connected to the switch, which does not know it yet; `region_len`: bytes for the switch's WRITEs.
     pub fn new(
         mut provider: P,
         switch: Endpoint,
@@ -98,7 +98,7 @@ impl<P: Provider> Pair<P> {
         self.provider.connect(self.qpn, &connection)
     }
 
-    /// What the switch begins with: 0 is what it has stored of nobody.
+    /// Draws the PSN of the switch's first packet; 0 in the switch's state means that no rank is registered.
     fn draw_psn(&mut self) -> Psn {
         loop {
             let psn = self.provider.draw_psn();
@@ -108,43 +108,43 @@ impl<P: Provider> Pair<P> {
         }
     }
 
-    /// The queue pair is given up for a new one: what comes to the old is nobody's.
+    /// Replaces the queue pair by a new one; packets to the old one are dropped.
     pub fn renew(&mut self) -> Result<(), ProviderError> {
         self.provider.destroy(self.qpn);
         self.connect()
     }
 
-    /// Whether it has failed.
+    /// Whether the queue pair has failed.
     pub fn has_failed(&self) -> bool {
         self.provider.fault(self.qpn).is_some()
     }
 
-    /// Who carries it out.
+    /// The provider.
     pub fn provider(&self) -> &P {
         &self.provider
     }
 
-    /// See there.
+    /// The provider, for changes.
     pub fn provider_mut(&mut self) -> &mut P {
         &mut self.provider
     }
 
-    /// Where the switch writes.
+    /// Memory region that the switch writes to.
     pub fn results(&self) -> Region {
         self.results
     }
 
-    /// Its number.
+    /// Number of the queue pair.
     pub fn qpn(&self) -> u32 {
         self.qpn.bits()
     }
 
-    /// The PSN that the switch begins with.
+    /// PSN of the switch's first packet.
     pub fn psn(&self) -> u32 {
         self.psn.bits()
     }
 
-    /// Bytes that were written there.
+    /// Copies bytes that the switch has written.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
         self.provider.copy_out(&self.results, offset, into);
     }
@@ -153,14 +153,14 @@ impl<P: Provider> Pair<P> {
         let local = Local {
             key: self.results.lkey,
             address: self.results.address,
-            // A WRITE's bytes have a place of their own.
+            // A WRITE carries its own address.
             len: 0,
         };
         let request = ReceiveRequest { wr_id: 0, local };
         self.provider.post_receive(self.qpn, request)
     }
 
-    /// Sends bytes from a place of their own; whether there was one.
+    /// Posts a message from its own buffer; returns `false` if no buffer is free or the queue is full.
     pub fn post(
         &mut self,
         bytes: &[u8],
@@ -189,7 +189,7 @@ impl<P: Provider> Pair<P> {
         };
         match self.provider.post_send(self.qpn, request) {
             Ok(()) => Ok(true),
-            // Its queue is full, or it has failed, which is looked for.
+            // The queue is full, or the queue pair has failed, which the caller checks separately.
             Err(ProviderError::Post(_)) => {
                 self.places.give_back();
                 Ok(false)
@@ -198,7 +198,7 @@ impl<P: Provider> Pair<P> {
         }
     }
 
-    /// Has what is posted sent, and looks which places are free.
+    /// Sends posted requests, and checks which buffers have become free.
     fn make_room(&mut self) -> Result<(), ProviderError> {
         self.provider.flush()?;
         while self.came.len() < self.receives
@@ -213,7 +213,7 @@ impl<P: Provider> Pair<P> {
         Ok(())
     }
 
-    /// Takes note of it if it is the completion of a send.
+    /// Records the completion of a send; returns whether it was one.
     fn note_sent(&mut self, completion: &Completion) -> bool {
         let is_send = matches!(completion.kind, WorkKind::Send | WorkKind::Write);
         if is_send && completion.qpn == self.qpn && completion.status == Status::Success {
@@ -222,7 +222,7 @@ impl<P: Provider> Pair<P> {
         is_send
     }
 
-    /// What has come next, if anything has; its receive is posted anew.
+    /// The next received message, if there is one; its receive is reposted.
     pub fn take(&mut self) -> Result<Option<Came>, ProviderError> {
         let completion = match self.came.pop_front() {
             Some(completion) => Some(completion),
@@ -236,7 +236,7 @@ impl<P: Provider> Pair<P> {
             return Ok(Some(Came::Nothing));
         }
         match self.post_receive() {
-            // The queue pair has failed meanwhile, which whoever takes sees next.
+            // The queue pair has failed meanwhile, which the caller notices next.
             Ok(()) | Err(ProviderError::Post(_)) => {}
             Err(error) => return Err(error),
         }
@@ -247,7 +247,7 @@ impl<P: Provider> Pair<P> {
         })))
     }
 
-    /// A completion does not say whether its packet was marked. Of so many as were, each marks an answer.
+    /// A completion does not show whether its packet was marked, so each marked packet marks one answer.
     pub fn mark(&mut self) -> Mark {
         let counters = self.provider.counters(self.qpn);
         let marked = counters.map_or(0, |counters| counters.np_ecn_marked_roce_packets);

@@ -1,6 +1,6 @@
-//! Where WRITEs are sent from: registered places, each used again once what it held was sent.
+//! Buffers of outgoing WRITEs: each is reused once its content was sent.
 
-/// Places, one after the other.
+/// A ring of buffers.
 ///
 /// ```text
 ///      done               next
@@ -15,7 +15,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// So many, all free.
+    /// A ring of `count` free buffers.
     pub fn new(count: usize) -> Self {
         Self {
             count: count as u64,
@@ -24,7 +24,7 @@ impl Places {
         }
     }
 
-    /// The next number and its place; `None` if all are posted.
+    /// The next request number, and its buffer; `None` if all buffers are in use.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         let number = self.next;
         if number - self.done >= self.count {
@@ -34,22 +34,22 @@ impl Places {
         Some((number, (number % self.count) as usize))
     }
 
-    /// The number that was taken last was not posted after all.
+    /// Returns the last buffer, whose request was not posted.
     pub fn give_back(&mut self) {
         self.next -= 1;
     }
 
-    /// Whether its completion is to be told: that of one in four rounds tells of those before it.
+    /// Whether a request is signaled: one per quarter of the ring, whose completion covers the earlier ones.
     pub fn is_told(&self, number: u64) -> bool {
         (number + 1).is_multiple_of((self.count / 4).max(1))
     }
 
-    /// What was posted under this number, and all before it, was sent.
+    /// Records that this request and all earlier ones were sent.
     pub fn sent(&mut self, number: u64) {
         self.done = self.done.max(number + 1).min(self.next);
     }
 
-    /// Nothing is posted any more.
+    /// Frees all buffers.
     pub fn forget(&mut self) {
         self.done = self.next;
     }
@@ -73,7 +73,7 @@ mod tests {
         );
         places.give_back();
         assert_eq!([places.take(), places.take()], [Some((9, 1)), None]);
-        // Of one that was told before, and of one that was never posted.
+        // A completion that was reported before, and one of a request that was never posted.
         places.sent(0);
         places.sent(99);
         assert_eq!(places.take(), Some((10, 2)));

@@ -1,8 +1,8 @@
-//! To the switch and back as RDMA WRITEs with immediate over an unreliable connection; to other ranks as UDP datagrams
-//! (`docs/protocol.md`, "By RDMA").
+//! Carrier that sends frames to and from the switch as RDMA WRITEs with immediate over an unreliable connection, and to other
+//! ranks as UDP datagrams (`docs/protocol.md`, "By RDMA").
 //!
-//! A SUM uses a receive, which is posted anew at once, and is written to its cell's place. What is lost, because nobody had
-//! posted a receive or for another reason, the rank mends as any loss.
+//! A SUM consumes a receive, which is reposted at once, and is written to its cell's place. If a SUM is lost, for lack of a
+//! receive or another reason, the rank recovers as from any loss.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -25,31 +25,31 @@ use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
-/// Receives beyond one for each cell: answers to probes come beside SUMs.
+/// Receives beyond one per cell, since answers to probes arrive in addition to SUMs.
 const MORE_RECEIVES: usize = 64;
 
-/// Why a job's frames are not carried by RDMA.
+/// Reason why RDMA does not support a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotByRdma {
-    /// A frame has another number of values.
+    /// Frames have another number of values.
     #[error("a frame has {0} values: by RDMA it has {VALUES_PER_PACKET}")]
     Values(usize),
-    /// Chunks may be closed.
+    /// The job has a deadline.
     #[error("the job has a deadline: those are for UDP alone")]
     Deadline,
 }
 
-/// See the module.
+/// Carrier over RDMA and UDP.
 pub struct Rdma<P, F> {
     pair: Pair<P>,
-    /// To and from other ranks.
+    /// Carrier of frames to and from other ranks.
     words: Datagrams<F>,
     receiver: Receiver,
-    /// Those whose values this rank's switch sums, and whether it is the only one.
+    /// Children of this rank's switch, and whether it is the only switch.
     siblings: WorkerSet,
     is_flat: bool,
     registering: Registering,
-    /// Whether ranks do without a switch.
+    /// Whether ranks sum themselves without a switch.
     has_fallback: bool,
     frame: Vec<u8>,
     foreign: u64,
@@ -57,14 +57,14 @@ pub struct Rdma<P, F> {
 }
 
 impl<P: Provider, F: Frames> Rdma<P, F> {
-    /// By a provider and, for other ranks, by frames of the same interface.
+    /// A carrier over a provider, and over frames of the same interface for other ranks.
     pub fn new(provider: P, frames: F, config: &Config) -> Result<Self, CollectiveError> {
         let Setup { job, rank, .. } = config.setup;
         let words = Datagrams::new(frames, job.id().0, rank.0, config.me, config.peers.clone());
         Self::with(provider, words, &config.setup)
     }
 
-    /// The same before a job's ranks are known.
+    /// A carrier before the job's ranks are known.
     pub fn alone(
         provider: P,
         frames: F,
@@ -106,17 +106,17 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         })
     }
 
-    /// Who carries WRITEs.
+    /// Provider of the WRITEs.
     pub fn provider(&self) -> &P {
         self.pair.provider()
     }
 
-    /// Where SUMs are written.
+    /// Memory region that SUMs are written to.
     pub fn results(&self) -> Region {
         self.pair.results()
     }
 
-    /// Whether the switch knows where SUMs go.
+    /// Whether the switch has answered the registration.
     pub fn is_registered(&self) -> bool {
         self.registering.is_registered()
     }
@@ -127,7 +127,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Ok(())
     }
 
-    /// Tells the switch where SUMs go.
+    /// Sends a registration to the switch.
     fn register(&mut self) -> Result<(), CollectiveError> {
         let registration = Registration {
             job: self.receiver.job,
@@ -141,7 +141,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             window: self.receiver.window,
         };
         let bytes: [u8; REGISTRATION_LEN] = registration.bytes();
-        // One that found no place is sent the next time.
+        // If no buffer is free, the next attempt sends it.
         self.pair.post(&bytes, |local| Work::Send {
             local,
             immediate: None,
@@ -149,14 +149,14 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Ok(())
     }
 
-    /// An answer that was written there.
+    /// Reads an answer at this offset of the region.
     fn answer(&self, at: usize) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
         self.pair.copy_out(at, &mut answer);
         answer
     }
 
-    /// The switch has answered the registration.
+    /// Processes the switch's answer to the registration.
     fn take_registered(&mut self, immediate: Immediate, len: u32) -> Result<(), CollectiveError> {
         let answer = self.answer(0);
         let psn = self.pair.psn();
@@ -164,7 +164,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             self.foreign += 1;
             return Ok(());
         };
-        // A second answer says nothing new.
+        // A second answer has no news.
         if self.registering.is_registered() {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             self.foreign += 1;
             return;
         };
-        // The answer may be that to a later question by now, when the chunk was complete.
+        // By now, the answer may be that to a later probe, sent when the chunk was complete.
         let is_complete = header.contributors == self.receiver.everyone;
         if is_probe && header.scale == 0 && is_complete && self.is_flat {
             header.flags |= Flags::AGAIN;
@@ -216,12 +216,12 @@ impl From<ProviderError> for CollectiveError {
     }
 }
 
-/// Hands frames of other ranks on, and looks whether a switch's are among them.
+/// Passes other ranks' frames on, and detects a switch's frames among them.
 struct Watches<'a> {
     taker: &'a mut dyn Takes,
     job: u16,
     everyone: u64,
-    /// A switch has sent a SUM by UDP, as to one whom it does not know. Ranks say that theirs was sent before.
+    /// Whether a switch has sent a SUM over UDP, as it does to a rank that is not registered. Ranks' copies are marked `AGAIN`.
     is_forgotten: bool,
 }
 
@@ -265,7 +265,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
             header: Repr::parse(&packet),
             is_question,
         };
-        // Of a job without deadlines, with frames of the right length, all are.
+        // All frames of jobs without deadlines and with the right length convert.
         let Ok(write) = update.write() else {
             self.unsent += 1;
             return Ok(());

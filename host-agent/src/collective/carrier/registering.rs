@@ -1,4 +1,4 @@
-//! When a rank tells its switch where SUMs go, and when it tells it anew.
+//! Timing of a rank's registrations at its switch.
 //!
 //! ```text
 //!           answered                       no word for too long, or SUMs of the other form
@@ -7,31 +7,30 @@
 //!    └─┘ again, ever less often; the first time not for ever
 //! ```
 //!
-//! A switch that restarts has forgotten its ranks. What it has sent to the queue pair before is then lost, as on any wire.
+//! A switch that restarts has forgotten its ranks. Its packets to the previous queue pair are lost, as on any wire.
 
 use aggregation::Retransmission;
 
-/// A switch that has not answered a rank for so many of its first timeouts is asked whether it still knows it. Before, the rank has
-/// asked it by a probe.
+/// Silence of a switch, in initial timeouts, after which the rank registers again. It has sent a probe before that.
 const SILENT_AFTER: u64 = 3;
-/// Silence that was none is waited for twice as long the next time, so often at most.
+/// Maximum number of times that this wait doubles, if the switch had not forgotten the rank.
 const DOUBLINGS: u32 = 3;
 
-/// What is to be done.
+/// Action that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// The registration is sent, once more perhaps.
+    /// Send the registration, possibly again.
     Ask,
-    /// It was sent so often, and never answered.
+    /// Give up: the registrations were never answered.
     GiveUp {
-        /// So often.
+        /// Number of registrations sent.
         tries: u32,
-        /// For so long.
+        /// Time since the first one.
         waited_ns: u64,
     },
-    /// The switch may have forgotten: a new queue pair is registered.
+    /// Register a new queue pair, since the switch may have forgotten this one.
     Anew,
 }
 
@@ -46,22 +45,22 @@ enum State {
     Registered,
 }
 
-/// See the module.
+/// State of a rank's registration.
 #[derive(Debug, Clone)]
 pub struct Registering {
     pace: Retransmission,
     state: State,
-    /// Frames for the switch can be sent: it has answered once, or one does without it.
+    /// Whether frames for the switch can be sent: the switch has answered once, or the rank continues without it.
     is_ready: bool,
-    /// When the oldest frame was sent since the switch was heard last.
+    /// Time of the oldest frame sent since the last packet from the switch.
     owes_ns: Option<u64>,
-    /// Silences in a row that led to a new queue pair.
+    /// Number of consecutive silences that led to a new queue pair.
     silences: u32,
     begun_ns: u64,
 }
 
 impl Registering {
-    /// Nothing was said yet. Waits follow from the rank's own.
+    /// The state before the first registration. Intervals follow the rank's retransmission settings.
     pub fn new(pace: Retransmission) -> Self {
         Self {
             pace,
@@ -87,44 +86,45 @@ impl Registering {
         self.is_ready
     }
 
-    /// Whether the switch knows this rank, as far as it has said.
+    /// Whether the switch knows this rank, by its last answer.
     pub fn is_registered(&self) -> bool {
         matches!(self.state, State::Registered)
     }
 
-    /// There is a new queue pair, of which nothing was said yet.
+    /// Restarts with a new queue pair that is not registered yet.
     pub fn begin(&mut self, now_ns: u64) {
         self.state = Self::asking(now_ns, self.pace);
         self.owes_ns = None;
         self.begun_ns = now_ns;
     }
 
-    /// The switch has answered.
+    /// Records the switch's answer.
     pub fn answered(&mut self) {
         self.state = State::Registered;
         self.is_ready = true;
         self.owes_ns = None;
     }
 
-    /// One does without the switch, and asks on.
+    /// Continues without the switch, and keeps sending registrations.
     pub fn go_on(&mut self) {
         self.is_ready = true;
     }
 
-    /// A frame that the switch may answer was sent.
+    /// Records a frame that the switch may answer.
     pub fn sent(&mut self, now_ns: u64) {
         self.owes_ns.get_or_insert(now_ns);
     }
 
-    /// The switch was heard by the queue pair.
+    /// Records a packet from the switch at the queue pair.
     pub fn heard(&mut self) {
         self.owes_ns = None;
         self.silences = 0;
     }
 
-    /// The switch sends SUMs by the other form, as to one whom it does not know. Says whether a new queue pair is registered.
+    /// Records a SUM over UDP, which a switch sends to a rank that is not registered. Returns whether to register a new queue
+    /// pair.
     pub fn is_forgotten(&mut self, now_ns: u64) -> bool {
-        // One that says so again and again is no switch.
+        // A sender that repeats this constantly is not a switch.
         self.is_registered() && now_ns.saturating_sub(self.begun_ns) >= self.pace.initial_ns
     }
 
@@ -133,7 +133,7 @@ impl Registering {
         first_ns.saturating_mul(1 << self.silences.min(DOUBLINGS))
     }
 
-    /// When [`due`](Self::due) wants to be asked.
+    /// Time of the next call of [`due`](Self::due).
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.state {
             State::Asking { next_ns, .. } => Some(next_ns),
@@ -141,7 +141,7 @@ impl Registering {
         }
     }
 
-    /// What is to be done now.
+    /// The action that is due now.
     pub fn due(&mut self, now_ns: u64) -> Due {
         let is_silent = self.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns);
         if !is_silent {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// When it asks, until something else is due.
+    /// The times of registrations, until another action is due.
     fn asks(registering: &mut Registering) -> (Vec<u64>, Due) {
         let mut asked = Vec::new();
         loop {
@@ -224,7 +224,7 @@ mod tests {
             }
         );
         assert!(!registering.is_ready());
-        // Who does without asks on.
+        // Without the switch, the rank keeps sending registrations.
         registering.go_on();
         let (asked, end) = asks(&mut registering);
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
         registering.sent(7 * MS);
         assert_eq!(registering.due(306 * MS), Due::Nothing);
         assert_eq!(registering.due(307 * MS), Due::Anew);
-        // It has known the rank all the time: the next silence is borne twice as long.
+        // The switch had not forgotten the rank: the next silence is tolerated for twice as long.
         registering.begin(307 * MS);
         assert_eq!(registering.due(307 * MS), Due::Ask);
         registering.answered();

@@ -1,4 +1,4 @@
-//! Sums by RDMA: ranks over `roce`'s endpoints, and a model of the switch that speaks RoCEv2 with them.
+//! Sums by RDMA: ranks over `roce`'s endpoints, and a model of a switch that supports RoCEv2.
 
 mod network;
 mod threads;
@@ -35,7 +35,7 @@ fn config(seed: u64, workers: u16) -> JobConfig {
     }
 }
 
-/// Numbers of very different size, by seed: long operations, short ones, floats and integers.
+/// Numbers of very different magnitudes, by seed: long and short operations, floats and integers.
 fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let draw = |what: u64, options: u64| pick(seed, operation as u64 + 100, what, options);
     let length = 1 + draw(1, 1 << (3 + draw(2, 13))) as usize;
@@ -48,7 +48,7 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     Values::Floats(floats.collect())
 }
 
-/// What the same ranks have by UDP, of a network that loses nothing.
+/// Sums of the same ranks over UDP, on a network without losses.
 fn by_udp(seed: u64, job: JobConfig, racks: Option<Racks>) -> Vec<Sums> {
     let config = Config {
         racks,
@@ -96,7 +96,7 @@ fn have(network: &Network, expected: &[Sums], seed: u64) {
             "seed {seed}, rank {rank}: {:?}",
             node.failed
         );
-        // Bit by bit; both are the same to all ranks.
+        // Bit by bit, for all ranks.
         for (operation, (have, expected)) in node.done.iter().zip(expected).enumerate() {
             let bounds = [have.error_bound, expected.error_bound];
             assert!(
@@ -144,7 +144,7 @@ fn sums_are_those_of_a_run_by_udp_without_a_loss() {
     assert!(counters.sums >= 4 * 4, "{counters:?}");
 }
 
-/// Ranks of one switch over a network that misbehaves; frames lost, and registrations that came again.
+/// Ranks of one switch over a faulty network; returns the numbers of lost frames and of repeated registrations.
 fn misbehaves(seed: u64) -> [u64; 2] {
     let job = config(seed, 2 + (seed % 5) as u16);
     let mut network = network(seed, job, drawn_faults(seed));
@@ -177,7 +177,7 @@ fn loss_repeats_and_reordering_change_no_bit_in_many_runs() {
     println!("{lost} frames were lost");
 }
 
-/// The rank is told of them as by UDP. A CNP, which RoCEv2 answers them with, says nothing to the switch.
+/// The rank receives marks as over UDP. RoCEv2 answers them with CNPs, which the switch ignores.
 #[test]
 fn marks_make_windows_small() {
     let job = JobConfig {
@@ -226,10 +226,10 @@ fn a_tree_sums_as_well() {
     (0..20).for_each(on_a_tree);
 }
 
-/// The switch restarts in the middle; how many ranks registered anew.
+/// Restarts the switch in the middle; returns the number of ranks that registered again.
 fn restarts(seed: u64) -> u64 {
     let job = JobConfig {
-        // A switch that has forgotten all takes chunks for older ones beyond half of all numbers.
+        // After a restart, the switch would consider chunks beyond half of all numbers as older.
         first_chunk: ChunkId(0),
         ..config(seed, 4)
     };
@@ -298,7 +298,7 @@ fn a_switch_that_takes_no_registration_is_named() {
     }
 }
 
-/// Ranks that do without a switch sum themselves, and go on asking.
+/// Without a switch, ranks sum themselves, and keep sending registrations.
 #[test]
 fn without_a_switch_ranks_sum_themselves() {
     let job = config(5, 3);
@@ -324,7 +324,7 @@ fn without_a_switch_ranks_sum_themselves() {
     assert!(counters.map(|counters| counters.by_hosts).sum::<u64>() > 0);
 }
 
-/// A SUM as the switch would send it, so many after the next, by somebody who has seen one.
+/// A SUM as the switch would send it, with a PSN that is `ahead` of the next, from an attacker who has seen one.
 fn forged(network: &Network, ahead: u32, change: impl FnOnce(&mut Write, &mut Route)) -> Vec<u8> {
     let (target, next) = network.switch.registered(WorkerId(0)).unwrap();
     let psn = Psn::new(next.bits() + ahead);
@@ -346,7 +346,7 @@ fn forged(network: &Network, ahead: u32, change: impl FnOnce(&mut Write, &mut Ro
     roce_frame(&route, &write, psn, &[0xEE; 1024])
 }
 
-/// Ranks that have registered, and have nothing to do.
+/// Ranks that have registered, and have no operation.
 fn at_rest() -> Network {
     let mut network = network(6, config(6, 2), Faults::NONE);
     network.run(|network| {
@@ -406,14 +406,14 @@ fn sums_are_right(network: &mut Network) {
     have(network, &by_udp(6, config(6, 2), None), 6);
 }
 
-/// More results at once than receives are posted: the rest is lost, and mended.
+/// More results at once than posted receives: the excess is lost, and recovered.
 #[test]
 fn results_for_which_no_receive_is_posted_are_lost() {
     let mut network = at_rest();
     let receives = 2 * config(6, 2).window as usize + 64;
     let more = 40;
     for number in 0..receives + more {
-        // Of a chunk that nobody is at.
+        // A SUM of a chunk that no rank is at.
         let far = |write: &mut Write, _: &mut Route| {
             write.immediate = Immediate::from_bytes([0, 0, 0x40, 0]);
         };
@@ -424,7 +424,7 @@ fn results_for_which_no_receive_is_posted_are_lost() {
     let counted = |name: &str| network.nodes[0].counted(name);
     assert_eq!(counted("rdma_recvs"), (receives + 1) as u64);
     assert_eq!(counted("uc_dropped_pkts"), more as u64);
-    // What the switch sends comes too late now, by its PSNs: it falls silent, and is told of another queue pair.
+    // The switch's next packets now count as late, by their PSNs: it seems silent, and the rank registers another queue pair.
     let registered = network.switch.counters.registered;
     sums_are_right(&mut network);
     assert_eq!(network.switch.counters.registered, registered + 1);

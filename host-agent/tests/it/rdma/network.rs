@@ -1,5 +1,5 @@
-//! Ranks that speak RoCEv2 with a switch, over a network that loses, repeats and reorders by seed, in virtual time. The
-//! provider's own clock is the machine's: an unreliable connection has no timers.
+//! Ranks that use RoCEv2 with a switch, over a network with seeded losses, duplicates and reordering, in virtual time. The
+//! provider's own clock is the machine's, but an unreliable connection has no timers.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -28,10 +28,10 @@ use crate::support::{addressed, endpoint};
 
 const MS: u64 = 1_000_000;
 const DELAY_NS: u64 = 10_000;
-/// A rank looks for frames up to so much after one has come: several come in a batch.
+/// Maximum time between the arrival of a frame and the rank's poll, so that several arrive in a batch.
 const LOOKS_NS: u64 = 30_000;
 const BURST: usize = 64;
-/// No run lasts longer.
+/// Maximum duration of a run.
 const END_NS: u64 = 60_000 * MS;
 
 /// Timeouts that fit the delays.
@@ -70,7 +70,7 @@ impl Frames for Wire {
         Ok(Some(&self.taken))
     }
 
-    /// All that has come at once, as a device takes it.
+    /// Takes all frames that have arrived at once, as from a device.
     fn receive_batch(&mut self, _most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let came: Vec<Vec<u8>> = self.came.borrow_mut().drain(..).collect();
         came.iter().for_each(|frame| take(frame));
@@ -78,7 +78,7 @@ impl Frames for Wire {
     }
 }
 
-/// How ranks are set up, and what the network does.
+/// Configuration of the ranks and the network.
 pub struct Options {
     pub seed: u64,
     pub job: Job,
@@ -180,12 +180,12 @@ impl Network {
         self.order += 1;
     }
 
-    /// The switch restarts after so long: it has forgotten all.
+    /// Schedules a restart of the switch, which then has forgotten everything.
     pub fn restart_after(&mut self, after_ns: u64) {
         self.schedule(self.now_ns + after_ns, Happens::Restart);
     }
 
-    /// A rank looks around after so long, if not before.
+    /// Schedules a rank's poll after this time, if there is no earlier one.
     fn look(&mut self, rank: u16, after_ns: u64) {
         let at_ns = self.now_ns + after_ns;
         let planned = &mut self.nodes[usize::from(rank)].looks_ns;
@@ -195,7 +195,7 @@ impl Network {
         }
     }
 
-    /// When a frame arrives: not, once, or twice.
+    /// Arrival times of a frame's copies: none, one or two.
     fn arrivals(&mut self) -> Vec<u64> {
         if self.happens_by(self.faults.loss) {
             self.lost += 1;
@@ -213,13 +213,13 @@ impl Network {
             .collect()
     }
 
-    /// Gives a rank values; the operation's number.
+    /// Submits values to a rank.
     pub fn submit(&mut self, rank: usize, values: Values) {
         self.nodes[rank].rank.submit(values).unwrap();
         self.look(rank as u16, 0);
     }
 
-    /// Until that is so, or nothing happens any more.
+    /// Runs until the condition holds, or no event is left.
     pub fn run(&mut self, until: impl Fn(&Self) -> bool) {
         while !until(self)
             && let Some(Reverse((at_ns, _, happens))) = self.happens.pop()
@@ -241,7 +241,7 @@ impl Network {
         }
     }
 
-    /// Until all ranks have so many sums, or have failed.
+    /// Runs until all ranks have this many sums, or have failed.
     pub fn run_to_end(&mut self, operations: usize) {
         self.run(|network| {
             let mut nodes = network.nodes.iter();
@@ -271,7 +271,7 @@ impl Network {
         }
     }
 
-    /// A frame comes to a rank, of the switch's or, by UDP, made of that rank's.
+    /// Delivers a frame to a rank: from the switch or, over UDP, caused by a frame of rank `from`.
     pub fn at_rank(&mut self, from: u16, to: u16, frame: Frame) {
         let node = &self.nodes[usize::from(to)];
         match frame {
@@ -286,7 +286,7 @@ impl Network {
         self.look(to, after_ns);
     }
 
-    /// What a member's thread does.
+    /// Runs one iteration of a member's thread.
     fn looks(&mut self, rank: u16) {
         let now_ns = self.now_ns;
         let node = &mut self.nodes[usize::from(rank)];
@@ -312,7 +312,7 @@ impl Network {
     }
 }
 
-/// RoCEv2 over a wire.
+/// A RoCEv2 provider over a wire.
 pub fn provider<F: Frames>(frames: F, rank: u16, seed: u64) -> Software<F> {
     let options = SoftwareOptions {
         name: format!("rank {rank}"),
@@ -331,12 +331,12 @@ pub fn provider<F: Frames>(frames: F, rank: u16, seed: u64) -> Software<F> {
 }
 
 impl Node {
-    /// What came by RoCEv2 was taken.
+    /// Whether all RoCEv2 frames that have arrived were processed.
     pub fn has_looked(&self) -> bool {
         self.roce.came.borrow().is_empty()
     }
 
-    /// What is in the region.
+    /// Content of the memory region.
     pub fn results(&self) -> Vec<u8> {
         let region = self.carrier.results();
         let mut bytes = vec![0; region.len];
@@ -344,7 +344,7 @@ impl Node {
         bytes
     }
 
-    /// What its provider has counted.
+    /// A counter of its provider.
     pub fn counted(&self, name: &str) -> u64 {
         let counters = self.carrier.provider().all_counters();
         let mut counters = counters.iter();

@@ -1,4 +1,4 @@
-//! The same in threads, over cables, by the machine's clock: what a rank's own thread does, from the opening of the job on.
+//! Ranks over RDMA in threads, over cables and in real time: a member's own thread, from the opening of the job on.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn job(first_chunk: ChunkId) -> Job {
     Job::new(config).unwrap()
 }
 
-/// Two ends of a cable; the first loses what finds the other full, as a switch does.
+/// Two ends of a cable; the first loses frames if the other is full, as a switch does.
 fn cable() -> [CableFrames; 2] {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (near, far) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
@@ -51,7 +51,7 @@ fn setup(rank: u16, first: ChunkId) -> Setup {
     }
 }
 
-/// A cell is another use's of the job, which has come as far as chunk 1000.
+/// Simulates an earlier use of the job, which has advanced a cell to chunk 1000.
 fn leave_used(slots: &mut SlotSwitch) {
     let probe = Repr {
         kind: Kind::Update,
@@ -88,7 +88,7 @@ fn members_open_a_job_and_sum_by_rdma() {
         .map(|[[roce, of_rank], [udp, udp_of_rank]]| ([roce, udp], [of_rank, udp_of_rank]))
         .unzip();
     let switch = Switch::start(job(ChunkId(0)), slots, ports, Some(7));
-    // Who opens the job is another process perhaps: its queue pair goes with it.
+    // The opening may be done by another process, whose queue pair disappears with it.
     let [roce, udp] = &mut cables[0];
     let own = setup(0, ChunkId(0));
     let mut opening = Rdma::alone(provider(roce, 0, 77), udp, &own, endpoint(0)).unwrap();
@@ -147,7 +147,7 @@ fn members_open_a_job_and_sum_by_rdma() {
     assert!(counters.registered == u64::from(RANKS) + 1, "{counters:?}");
 }
 
-/// A switch that sums by UDP alone: a rank that has nobody else says so, and how it asked.
+/// A switch that sums over UDP only: a rank that cannot fall back to others reports this, with its registration.
 #[test]
 fn a_switch_without_rdma_is_named() {
     let [_port, roce] = cable();

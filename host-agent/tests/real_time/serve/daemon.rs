@@ -1,4 +1,4 @@
-//! A daemon that runs while a test does.
+//! A daemon that runs during a test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl Running {
         Running { child, lines }
     }
 
-    /// Its next line that begins so, behind what libtest writes.
+    /// Waits for a line with this word, behind the output of libtest, and returns the rest of the line.
     pub fn says(&mut self, word: &str) -> String {
         loop {
             let line = self.lines.next().expect("a line").unwrap();
@@ -47,7 +47,7 @@ impl Drop for Running {
     }
 }
 
-/// An empty folder, which goes with the test.
+/// An empty folder, which is removed at the end of the test.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -76,7 +76,7 @@ pub fn serve(socket: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// A daemon that one may connect to.
+/// Starts a daemon, and waits until it accepts connections.
 pub fn daemon(socket: &Path, more: &[&str]) -> Running {
     let mut daemon = Running::start(serve(socket, more));
     assert_eq!(daemon.says("\"event\":"), "\"ready\"}");

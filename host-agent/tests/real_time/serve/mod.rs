@@ -1,7 +1,7 @@
-//! `weir-agent serve`, the real binary, in a user and network namespace of the test's own: processes without any capability are
-//! ranks by it.
+//! `weir-agent serve`, the real binary, in the test's own user and network namespace: processes without any capability are
+//! ranks through it.
 //!
-//! A test runs this program again as the daemon's clients.
+//! A test restarts this program as the daemon's clients.
 
 mod daemon;
 mod waits;
@@ -24,7 +24,7 @@ use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What tells this program to be a client: which rank, by which socket.
+/// Environment variable that makes this program a client: rank and socket.
 const CLIENT: &str = "WEIR_TEST_CLIENT";
 
 fn job() -> Job {
@@ -71,7 +71,7 @@ fn switch() -> Switch {
     Switch::start(ports, SlotSwitch::new(job()), None)
 }
 
-/// This program again, as a rank without any capability.
+/// Restarts this program as a rank without any capability.
 fn client(socket: &Path, number: u16) -> Running {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-all", "--inh-caps=-all"]);
@@ -81,7 +81,7 @@ fn client(socket: &Path, number: u16) -> Running {
     Running::start(command)
 }
 
-/// What a process without capabilities does. Sums when it is told to, and says what came of it.
+/// A process without capabilities: sums on command, and prints the results.
 #[test]
 fn a_client() {
     let Ok(told) = std::env::var(CLIENT) else {
@@ -105,7 +105,7 @@ fn a_client() {
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         if line == "wide" {
-            // Sums that their type has no room for.
+            // Sums beyond the range of their type.
             let values = Values::Float16s(vec![f16::MAX; 5]);
             let pending = client.all_reduce_as(&values, Reduction::default()).unwrap();
             let sums = pending.wait(PATIENCE).unwrap();
@@ -114,7 +114,7 @@ fn a_client() {
             continue;
         }
         if line == "many" {
-            // Together they are more than the daemon holds of one process.
+            // Together they exceed the daemon's limit per process.
             let give = |value: u8| {
                 let values = Values::Floats(vec![f32::from(value); 200_000]);
                 client.all_reduce_as(&values, Reduction::default()).unwrap()
@@ -171,7 +171,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     );
     let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
-    // The switch answers by the daemon.
+    // The switch answers through the daemon.
     let other = Client::connect(&socket).unwrap();
     assert_eq!(other.open(&rank(0)).unwrap(), 0);
 
@@ -191,7 +191,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     ranks.iter_mut().for_each(|rank| rank.tell("many"));
     ranks.iter_mut().for_each(|rank| drop(rank.says("MANY")));
 
-    // What is asked wrongly is refused, with its reason, and touches nobody.
+    // Invalid requests are refused with a reason, and affect no other client.
     let no = |outcome: Result<(), CollectiveError>, expected: &str| match outcome {
         Err(CollectiveError::Agent { text, .. }) => {
             assert!(text.contains(expected), "{expected:?} is not in {text:?}");
@@ -235,7 +235,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     let values = Values::Int8s(vec![1; 10]);
     let pending = other.all_reduce_as(&values, Reduction::default()).unwrap();
     no(pending.wait(PATIENCE).map(drop), "nobody has joined");
-    // Another job's rank has a place, and no more memory than the daemon gives.
+    // A rank of another job gets a place, but no more memory than the daemon allows.
     let own = RankOf { job: 9, ..rank(0) };
     join(&own, &peers).unwrap();
     no(join(&own, &peers), "a process is one rank of one job");
@@ -258,14 +258,14 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     );
     drop((late, other));
 
-    // One dies: the other is told, and the daemon serves on.
+    // One rank dies: the other one gets the error, and the daemon continues.
     ranks[1].signal(Signal::SIGKILL);
     ranks[0].tell("10");
     let told = ranks[0].says("ERROR");
     assert!(told.contains("rank 1 is gone"), "{told}");
     let begun = Instant::now();
     let again = loop {
-        // The daemon sees it go in its own time.
+        // The daemon notices the end of the connection after a while.
         match Client::connect(&socket) {
             Ok(client) => break client,
             Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
@@ -275,7 +275,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         .join(&rank(1), 0, &peers, Duration::from_secs(1), None)
         .unwrap();
 
-    // SIGTERM: nothing is left, and those who were connected are told.
+    // After SIGTERM nothing is left, and connected clients are notified.
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
     assert!(!socket.exists());
@@ -292,9 +292,9 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     );
     let no_daemon = Client::connect(&socket).unwrap_err().to_string();
     assert!(no_daemon.contains("no daemon at"), "{no_daemon}");
-    // Its interfaces are free: nobody holds the port any more.
+    // Its interfaces are free: no other process holds the port.
     let holders = host_agent::doctor::facts("rank0").holders;
-    // The switch of this test has it.
+    // The switch of this test holds the port.
     let others = holders
         .iter()
         .find(|holder| holder.process != Some(std::process::id()));
@@ -328,7 +328,7 @@ fn a_daemon_that_cannot_be_says_why() {
         serve(&folder.0.join("missing/weir.sock"), &[]),
         "cannot listen at ",
     );
-    // A socket that its owner has left is taken over; one where somebody listens is not, and neither is a file.
+    // A socket whose owner has left is taken over; a socket with a listener is not, and neither is a file.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let running = daemon(&socket, &[]);
     fails(serve(&socket, &[]), "Address already in use");
@@ -341,7 +341,7 @@ fn a_daemon_that_cannot_be_says_why() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
 }
 
-/// Who says nonsense is put out, and nobody else.
+/// A client that violates the protocol is disconnected, and no other.
 #[test]
 fn nonsense_ends_a_session_alone() {
     use nix::sys::socket::{
@@ -380,7 +380,7 @@ fn nonsense_ends_a_session_alone() {
             Ok(0)
         );
     }
-    // Descriptors that nobody asked for are closed, however many come.
+    // Unexpected descriptors are closed, however many arrive.
     let given = std::io::stdin();
     for count in [2, 3, 253] {
         let rude = socket(

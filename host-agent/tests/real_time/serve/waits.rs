@@ -1,4 +1,4 @@
-//! Ranks that give more than there is room for, and ranks that leave.
+//! Ranks that submit more than the capacity, and ranks that leave.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::daemon::{Folder, Running, daemon, serve};
 use super::{PATIENCE, rank, switch};
 use crate::support::endpoint;
 
-/// One that has joined.
+/// A client that has joined.
 fn joined(socket: &Path, number: u16) -> Client {
     let client = Client::connect(socket).unwrap();
     let peers = [endpoint(0), endpoint(1)];
@@ -36,7 +36,7 @@ fn are_twice(pending: Vec<RemotePending>, length: usize) {
     }
 }
 
-/// Memories of values that a process has open.
+/// Number of memories of values that a process has open.
 fn memories(running: &Running) -> usize {
     let open = std::fs::read_dir(format!("/proc/{}/fd", running.child.id())).unwrap();
     let names = open.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
@@ -53,7 +53,7 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Together they are more than a MiB: most wait for room, and nobody gives the values of the other rank.
+/// Together they exceed a MiB: most wait for capacity, and the other rank has submitted nothing.
 #[test]
 fn a_rank_that_waits_for_room_answers() {
     const LENGTH: usize = 200_000;
@@ -65,7 +65,7 @@ fn a_rank_that_waits_for_room_answers() {
     let running = daemon(&folder.socket(), &["--memory", "1"]);
     let [waits, late] = [0, 1].map(|number| joined(&folder.socket(), number));
     let pending: Vec<_> = (1..=4).map(|value| give(&waits, value, LENGTH)).collect();
-    // Whoever looks at it is answered, and changes nothing.
+    // Status requests are answered meanwhile, and change nothing.
     assert_eq!(waits.status().unwrap().rank, Some(0));
     let in_vain = give(&waits, 5, LENGTH);
     let told = in_vain.wait(Duration::from_millis(10)).unwrap_err();
@@ -75,14 +75,14 @@ fn a_rank_that_waits_for_room_answers() {
     are_twice(pending, LENGTH);
     are_twice(others, LENGTH);
 
-    // One that leaves while it waits is missed at once, and nothing is left of it.
+    // A rank that leaves while it waits is released at once, and nothing of it remains.
     let dropped: Vec<_> = (1..=4).map(|value| give(&waits, value, LENGTH)).collect();
     until(|| memories(&running) == 4);
     drop((waits, dropped));
     until(|| memories(&running) == 0);
 }
 
-/// Each operation that is not answered is an open file of the daemon's.
+/// Each unanswered operation is an open file of the daemon.
 #[test]
 fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
     const LENGTH: usize = 10;
@@ -92,7 +92,7 @@ fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
     let _switch = switch();
     let folder = Folder::new("files");
     let socket = folder.socket();
-    // 64 are its own and 8 each client's, which leaves 5 to each.
+    // The daemon uses 64 files itself and 8 per client, which leaves 5 operations for each.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 90; exec \"$0\" \"$@\""]);
     let serve = serve(&socket, &["--clients", "2"]);
@@ -110,7 +110,7 @@ fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
         are_twice(others.join().unwrap(), LENGTH);
     });
 
-    // Who waits to give is told when its rank leaves.
+    // A blocked submission fails when its rank leaves.
     std::thread::scope(|scope| {
         let give = || {
             let values = Values::Floats(vec![1.0; LENGTH]);
@@ -131,7 +131,8 @@ fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
     });
 }
 
-/// What it has under way fails, and another may take its place as soon as `close` returns, whoever holds on to the sums.
+/// Its unfinished operations fail, and another process can take its place as soon as `close` returns, even if handles of the
+/// sums still exist.
 #[test]
 fn a_rank_that_closes_has_left() {
     if !in_namespace("a_rank_that_closes_has_left") {
@@ -139,7 +140,7 @@ fn a_rank_that_closes_has_left() {
     }
     let _switch = switch();
     let folder = Folder::new("close");
-    // No seat is free before one leaves.
+    // The only seat is free when the previous client has left.
     let running = daemon(&folder.socket(), &["--clients", "1"]);
     for _ in 0..20 {
         let client = joined(&folder.socket(), 0);

@@ -1,4 +1,4 @@
-//! The immediate: what a completion shows of a frame.
+//! The 32-bit immediate of an RDMA WRITE: the part of a frame that the receiver's completion shows.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ const FLAGS_SHIFT: u32 = 28;
 const SCALE_SHIFT: u32 = 24;
 const NEXT_SCALE_SHIFT: u32 = 16;
 const LOW_4: u32 = 0xF;
-/// The answer to a registration has all flags, which no frame of a chunk has.
+/// Flag bits of the answer to a registration: all four, a combination that no chunk's frame has.
 const REGISTERED: u32 = 0xF;
 
-/// Flags by their bit, from the highest.
+/// Flags and their bit numbers within the four flag bits, from the highest.
 const FLAGS: [(Flags, u32); 4] = [
     (Flags::NON_FINITE, 3),
     (Flags::AGAIN, 2),
@@ -19,12 +19,12 @@ const FLAGS: [(Flags, u32); 4] = [
     (Flags::SCALE_ONLY, 0),
 ];
 
-/// Four flags, four bits of the exponent, the next exponent, 16 bits of the chunk's number.
+/// Four flag bits, the low four bits of the exponent, eight bits of the next exponent, the low 16 bits of the chunk number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Immediate(u32);
 
 impl Immediate {
-    /// That of a frame. Of flags those that it has no bits for are left out, and of exponent and chunk the high bits.
+    /// The immediate of a chunk's frame. Flags without a bit here and the high bits of exponent and chunk are left out.
     pub fn new(flags: Flags, scale: u8, next_scale: u8, chunk: u32) -> Self {
         let set = FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
         let flags = set.fold(0, |bits, (_, bit)| bits | 1 << bit);
@@ -36,22 +36,22 @@ impl Immediate {
         )
     }
 
-    /// That of the answer to a registration that told this PSN.
+    /// The immediate of the answer to a registration that announced this PSN.
     pub fn registered(psn: u32) -> Self {
         Self(REGISTERED << FLAGS_SHIFT | psn & 0xFFFF)
     }
 
-    /// That of these bytes, as they stand in a packet.
+    /// Reads the immediate from a packet's big-endian bytes.
     pub fn from_bytes(bytes: [u8; 4]) -> Self {
         Self(u32::from_be_bytes(bytes))
     }
 
-    /// The bytes.
+    /// The immediate as a packet's big-endian bytes.
     pub fn bytes(self) -> [u8; 4] {
         self.0.to_be_bytes()
     }
 
-    /// Whether it answers a registration.
+    /// Whether the WRITE answers a registration.
     pub fn is_registered(self) -> bool {
         self.0 >> FLAGS_SHIFT == REGISTERED
     }
@@ -68,12 +68,12 @@ impl Immediate {
         (self.0 >> SCALE_SHIFT & LOW_4) as u8
     }
 
-    /// The next exponent.
+    /// Biased exponent requested for the chunk one window later.
     pub fn next_scale(self) -> u8 {
         (self.0 >> NEXT_SCALE_SHIFT) as u8
     }
 
-    /// The low 16 bits of the chunk's number, or of the PSN that was told.
+    /// The low 16 bits of the chunk number, or of the announced PSN in the answer to a registration.
     pub fn low(self) -> u16 {
         self.0 as u16
     }

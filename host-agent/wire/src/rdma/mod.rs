@@ -1,16 +1,16 @@
-//! The protocol carried by RoCEv2: what an UPDATE is as an RDMA WRITE with immediate, and what a SUM is that comes as one
-//! (`docs/protocol.md`, "By RDMA"). Pure: whoever sends and receives them puts packets around.
+//! The aggregation protocol over RoCEv2: UPDATEs and SUMs as RDMA WRITEs with immediate (`docs/protocol.md`, "By RDMA"). This
+//! module is pure: its callers send and receive the packets.
 //!
-//! A message is one packet of an unreliable connection. All that [`Repr`](crate::Repr) says of an UPDATE stands in its destination queue
-//! pair, rkey, address and immediate; only values are payload. Of a SUM a receiver's completion shows the immediate and the
-//! length alone, so these say what it cannot know itself.
+//! A message is one packet of an unreliable connection. The destination queue pair, rkey, address and immediate hold the
+//! header of an UPDATE; only the values are payload. A receiver's completion of a SUM shows the immediate and the length
+//! alone, so these two hold what the receiver cannot know itself.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `immediate.rs` | the four bytes that both directions have |
-//! | `update.rs` | an UPDATE, there and back |
-//! | `sum.rs` | a SUM, there and back; a rank's region |
-//! | `registration.rs` | how a rank tells its switch where SUMs go |
+//! | `immediate.rs` | the four immediate bytes, common to both directions |
+//! | `update.rs` | an UPDATE to and from a WRITE |
+//! | `sum.rs` | a SUM to and from a WRITE; the layout of a rank's memory region |
+//! | `registration.rs` | a rank's announcement of its queue pair and memory region to its switch |
 
 mod immediate;
 mod registration;
@@ -24,63 +24,63 @@ pub use update::{Update, switch_qpn};
 
 use crate::{VALUE_LEN, VALUES_PER_PACKET};
 
-/// Bytes of the values of a frame: RDMA carries one number of them.
+/// Length in bytes of a frame's values: RDMA carries [`VALUES_PER_PACKET`] of them, or none.
 pub const VALUES_LEN: usize = VALUES_PER_PACKET * VALUE_LEN;
 
-/// The largest window: the low 16 bits of a chunk's number say slot and version.
+/// The largest window: the low 16 bits of a chunk number must give slot and version.
 pub const MAX_WINDOW: u32 = 1 << 15;
 
-/// An RDMA WRITE with immediate, without its payload.
+/// Header fields of an RDMA WRITE with immediate, without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// The queue pair that it goes to, 24 bits.
+    /// Destination queue pair, 24 bits.
     pub qpn: u32,
-    /// The key of the receiver's region.
+    /// Remote key of the receiver's memory region.
     pub rkey: u32,
-    /// Where in it.
+    /// Virtual address within that region.
     pub address: u64,
-    /// Bytes of payload.
+    /// Payload length in bytes.
     pub len: u32,
-    /// For the receiver's completion.
+    /// Immediate data, which the receiver's completion shows.
     pub immediate: Immediate,
 }
 
-/// Why a frame is not carried by RDMA.
+/// Reason why RDMA does not carry a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCarried {
-    /// Neither an UPDATE nor a SUM: what ranks say to each other, and what servers do.
+    /// Neither an UPDATE nor a SUM: frames between ranks, and frames of servers.
     #[error("a frame of kind {0:?}")]
     Kind(crate::Kind),
-    /// A switch's queue pairs are for 64 children.
+    /// The worker number is too large: a switch has queue pairs for 64 children.
     #[error("worker {0}: a switch has 64 children at most")]
     Worker(u16),
-    /// A flag of jobs with deadlines.
+    /// The frame has a flag that only jobs with deadlines use.
     #[error("a job with deadlines")]
     Deadlines,
-    /// Another number of values than [`VALUES_PER_PACKET`].
+    /// The number of values is neither 0 nor [`VALUES_PER_PACKET`].
     #[error("{0} values: RDMA carries {VALUES_PER_PACKET}")]
     Values(u16),
 }
 
-/// Why a WRITE is no frame of the protocol.
+/// Reason why a WRITE is not a frame of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A queue pair that is no job's.
+    /// The queue pair number belongs to no job.
     #[error("queue pair {0:#08x} is no job's")]
     Qpn(u32),
-    /// A key that says no slot.
+    /// The rkey encodes no slot.
     #[error("key {0:#010x} says no slot")]
     Rkey(u32),
-    /// An address with bits that say nothing.
+    /// The address has bits set outside its fields.
     #[error("address {0:#x} says no chunk")]
     Address(u64),
-    /// A length that no such frame has.
+    /// A payload length that the protocol does not use.
     #[error("{0} bytes: no such frame has so many")]
     Len(u32),
-    /// Address and immediate say different things.
+    /// The immediate belongs to another chunk or exponent than the address.
     #[error("the immediate is of another chunk")]
     Immediate,
-    /// A registration of another version, or none at all.
+    /// The payload is not a registration of this version.
     #[error("no registration of this version")]
     Registration,
 }

@@ -1,31 +1,32 @@
-//! How a rank tells its switch where SUMs go: a SEND to its queue pair there, which is answered by a WRITE.
+//! Registration: a rank announces its queue pair and memory region by a SEND to its queue pair at the switch, which answers
+//! by a WRITE.
 
 use super::sum::read;
 use super::{ANSWER_LEN, Immediate, Malformed, Target};
 
-/// Bytes of a registration.
+/// Length of a registration's payload in bytes.
 pub const REGISTRATION_LEN: usize = 32;
-/// "WEIR".
+/// The bytes "WEIR".
 const MAGIC: u32 = 0x5745_4952;
 const VERSION: u8 = 1;
 
-/// What a rank tells.
+/// A rank's announcement to its switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Registration {
     /// The job.
     pub job: u16,
-    /// The number by which the switch knows the rank.
+    /// The rank's number as a child of the switch.
     pub child: u8,
-    /// Where its SUMs go.
+    /// Destination of the rank's SUMs.
     pub target: Target,
-    /// The PSN of the first, 24 bits and never 0: what a switch has stored of nobody is 0.
+    /// PSN of the first SUM, 24 bits and never 0: 0 in the switch's state means that no rank is registered.
     pub psn: u32,
-    /// The job's window, which says how large the region is.
+    /// The job's window in slots, which determines the length of the region.
     pub window: u32,
 }
 
 impl Registration {
-    /// The payload of the SEND.
+    /// Encodes the payload of the SEND.
     pub fn bytes(&self) -> [u8; REGISTRATION_LEN] {
         let mut bytes = [0; REGISTRATION_LEN];
         let mut at = 0;
@@ -44,7 +45,7 @@ impl Registration {
         bytes
     }
 
-    /// What such a payload tells.
+    /// Decodes the payload of the SEND.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let whole: &[u8; REGISTRATION_LEN] =
             bytes.try_into().map_err(|_| Malformed::Registration)?;
@@ -68,15 +69,15 @@ impl Registration {
     }
 }
 
-/// What a switch answers.
+/// The switch's answer to a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Registered {
-    /// All whose values it sums.
+    /// Bitmap of all children that the switch sums.
     pub everyone: u64,
 }
 
 impl Registered {
-    /// The answer with this immediate, if it is one to a registration that told this PSN.
+    /// Decodes the answer, if it belongs to the registration that announced this PSN.
     pub fn parse(
         immediate: Immediate,
         len: u32,

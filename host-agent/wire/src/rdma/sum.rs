@@ -1,4 +1,4 @@
-//! A SUM as a WRITE to a rank, and the rank's region that it is written to.
+//! A SUM as a WRITE to a rank, and the rank's memory region that receives it.
 //!
 //! ```text
 //!            base
@@ -8,39 +8,39 @@
 //!   16: to the registration       16: to probes
 //! ```
 //!
-//! Frames that come in one batch must not spoil each other before anybody has looked: so an answer is not written over values,
-//! nor that to a registration over that to a probe.
+//! Several frames may arrive in one batch before the rank reads any of them, so no frame may overwrite another: the answer to
+//! a probe lies beside the values, and the answer to a registration lies apart from those to probes.
 
 use super::{Immediate, Malformed, NotCarried, VALUES_LEN, Write};
 use crate::{Flags, Kind, Repr, VALUES_PER_PACKET};
 
-/// Bytes of the answer to a probe: contributors, worker and transmission as in the header, six bytes of 0.
+/// Length of the answer to a probe in bytes: contributors, worker and transmission as in the header, then six zero bytes.
 pub const ANSWER_LEN: usize = 16;
-/// Bytes of a cell's place in a rank's region: values, then an answer.
+/// Length in bytes of a cell's place in a rank's region: values, then the answer to a probe.
 pub const PLACE_LEN: usize = VALUES_LEN + ANSWER_LEN;
 
-/// Where places begin in a rank's region, whose address is told as its base: in front of them is what answers its registration.
+/// Offset of the first place in a rank's region, which is the announced base; the answer to the registration lies before it.
 pub const FIRST_PLACE: usize = ANSWER_LEN;
 
-/// The cell of a chunk with these low 16 bits: twice the slot, and the version.
+/// The cell of a chunk with these low 16 bits: twice the slot plus the version. `window` is a power of two.
 pub fn cell(low: u16, window: u32) -> usize {
     let (slot, version) = (u32::from(low) & (window - 1), u32::from(low) & window != 0);
     (slot as usize) << 1 | usize::from(version)
 }
 
-/// Where the SUMs of a rank go: what it has registered.
+/// Destination of a rank's SUMs, as the rank registered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Its queue pair.
+    /// The rank's queue pair number.
     pub qpn: u32,
-    /// Of its region.
+    /// Remote key of the rank's memory region.
     pub rkey: u32,
-    /// Where the places of its region begin.
+    /// Address of the first place in the region.
     pub base: u64,
 }
 
 impl Target {
-    /// The WRITE that carries a SUM: its payload are the values, or what [`Sum::answer`] gives.
+    /// The WRITE that carries a SUM; its payload is the values, or [`Sum::answer`] for the answer to a probe.
     pub fn sum(&self, header: &Repr) -> Result<Write, NotCarried> {
         if header.kind != Kind::Sum {
             return Err(NotCarried::Kind(header.kind));
@@ -62,7 +62,7 @@ impl Target {
         })
     }
 
-    /// The WRITE that answers a registration which told this PSN; its payload is [`Sum::answer_of`] all that the switch sums.
+    /// The WRITE that answers a registration with this PSN; its payload is [`Sum::answer_of`] with the bitmap of all children.
     pub fn registered(&self, psn: u32) -> Write {
         Write {
             len: ANSWER_LEN as u32,
@@ -83,18 +83,18 @@ impl Target {
     }
 }
 
-/// What a SUM has beside its header.
+/// Builder of the 16-byte answers that a switch writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Sum;
 
 impl Sum {
-    /// The payload of an answer to a probe.
+    /// Payload of the answer to a probe.
     pub fn answer(header: &Repr) -> [u8; ANSWER_LEN] {
         let worker = header.worker << 6 | u16::from(header.transmission);
         Self::answer_of(header.contributors, worker)
     }
 
-    /// The same of a bitmap, and of worker and transmission as they stand in the header.
+    /// Payload of an answer with this bitmap; `worker` holds worker and transmission in the layout of the header.
     pub fn answer_of(contributors: u64, worker: u16) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
         answer[..8].copy_from_slice(&contributors.to_be_bytes());
@@ -103,7 +103,7 @@ impl Sum {
     }
 }
 
-/// Bitmap, worker and transmission.
+/// Reads an answer: the bitmap, and the word of worker and transmission.
 pub(super) fn read(answer: &[u8; ANSWER_LEN]) -> (u64, u16) {
     let (words, _) = answer.as_chunks::<8>();
     (
@@ -112,35 +112,35 @@ pub(super) fn read(answer: &[u8; ANSWER_LEN]) -> (u64, u16) {
     )
 }
 
-/// What a rank knows of all SUMs that come to it.
+/// Context that a rank needs to rebuild a SUM's header from a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Receiver {
     /// The job.
     pub job: u16,
-    /// Its window.
+    /// The job's window in slots.
     pub window: u32,
-    /// The number by which its switch knows the rank.
+    /// The rank's number as a child of its switch.
     pub child: u16,
-    /// Whose values are in a complete sum.
+    /// Bitmap of the contributors of a complete sum.
     pub everyone: u64,
 }
 
 impl Receiver {
-    /// Bytes of its region.
+    /// Length of the rank's memory region in bytes.
     pub fn region_len(&self) -> usize {
         FIRST_PLACE + 2 * self.window as usize * PLACE_LEN
     }
 
-    /// Where the values of a frame with this immediate begin in the region; an answer follows [`VALUES_LEN`] bytes later.
+    /// Offset in the region of the values of a frame with this immediate; an answer follows [`VALUES_LEN`] bytes later.
     pub fn place(&self, immediate: Immediate) -> usize {
         FIRST_PLACE + cell(immediate.low(), self.window) * PLACE_LEN
     }
 
-    /// The header of a SUM of so many bytes. `chunk` and `scale` are those that the rank's own chunk of the slot has; `answer`
-    /// is what stands in its place behind the values.
+    /// Rebuilds the header of a SUM of `len` payload bytes. `chunk` and `scale` are those of the rank's own chunk in the
+    /// slot; `answer` is the content of its place behind the values.
     ///
-    /// The SUM's chunk is the one nearest to the own that has the immediate's low bits, of two that are equally near the older.
-    /// Of its exponent only four bits are known: if they are the own's, so is the rest.
+    /// The SUM's chunk is the one nearest to the rank's own chunk with the immediate's low bits; of two equally near chunks,
+    /// the older. Only four bits of the exponent arrive: if they equal those of `scale`, the whole exponent does.
     pub fn header(
         &self,
         immediate: Immediate,
@@ -158,7 +158,7 @@ impl Receiver {
             VALUES_LEN if !is_probe && !flags.contains(Flags::SCALE_ONLY) => VALUES_PER_PACKET,
             _ => return Err(Malformed::Len(len)),
         };
-        // Of a probe's answer the exponent says whether the cell has a newer owner.
+        // In the answer to a probe, the exponent says whether the cell has a newer owner.
         let (contributors, worker, scale) = match is_probe {
             true => {
                 let (contributors, worker) = read(answer);

@@ -1,4 +1,4 @@
-//! There and back, and what is refused.
+//! Round trips of RDMA frames, and frames that are refused.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{Flags, Kind, MAX_TRANSMISSION, Repr};
 
 const WINDOWS: [u32; 5] = [1, 4, 64, 1024, MAX_WINDOW];
 
-/// A chunk's frame of a job with such a window.
+/// A frame of a chunk, with the window of its job.
 fn repr(kind: Kind) -> impl Strategy<Value = (Repr, u32)> {
     let of_chunk = (
         any::<u16>(),
@@ -61,7 +61,7 @@ fn update() -> Repr {
     }
 }
 
-/// Bit by bit: a field that moves fails here.
+/// Every field bit by bit: a field that moves fails here.
 #[test]
 fn every_field_of_an_update_lies_where_the_protocol_says() {
     let header = update();
@@ -186,7 +186,7 @@ proptest! {
         prop_assert_eq!(Update::parse(&write), Ok(Update { header: carried, is_question }));
     }
 
-    /// What is taken for an UPDATE is one: it would be written so.
+    /// Every WRITE that parses as an UPDATE encodes back to the same WRITE.
     #[test]
     fn nothing_else_is_an_update(
         (header, _) in repr(Kind::Update),
@@ -209,7 +209,7 @@ proptest! {
         }
     }
 
-    /// A rank that is at a chunk near the sum's has the header that the switch has made, but for what it knows itself.
+    /// A rank at a chunk near the SUM's rebuilds the switch's header, except for the fields that it fills in itself.
     #[test]
     fn a_sum_is_what_it_was(
         (header, window) in repr(Kind::Sum),
@@ -226,7 +226,7 @@ proptest! {
         let within = if write.len as usize == ANSWER_LEN { VALUES_LEN } else { 0 };
         prop_assert_eq!(offset as usize, place + within);
         let own = header.chunk.wrapping_add_signed(away);
-        // The rank's own exponent, or one that differs in bits that are not carried.
+        // The rank's own exponent, or one that differs only in the bits that the immediate leaves out.
         let scale = header.scale ^ high & 0xF0;
         let seen = receiver.header(write.immediate, write.len, (own, scale), &Sum::answer(&header)).unwrap();
         let expected = match header.flags.contains(Flags::PROBE) {
@@ -234,7 +234,7 @@ proptest! {
             false => Repr { contributors: 0b1011, transmission: 0, scale, ..header },
         };
         prop_assert_eq!(seen, expected);
-        // An exponent that differs in the others is seen.
+        // The rank notices an exponent that differs in the bits that the immediate carries.
         let other = Immediate::new(header.flags, header.scale ^ 1, header.next_scale, header.chunk);
         let seen = receiver.header(other, write.len, (own, header.scale), &[0; ANSWER_LEN]).unwrap();
         prop_assert_ne!(seen.scale, header.scale);

@@ -3,21 +3,21 @@
 use super::{Immediate, Malformed, NotCarried, VALUES_LEN, Write};
 use crate::{Flags, Kind, MAX_CHILDREN, MAX_TRANSMISSION, Repr, VALUES_PER_PACKET};
 
-/// Queue pairs of a switch: this bit, job, child.
+/// High bit of a switch's queue pair numbers: this bit, a zero bit, 16 bits of job, 6 bits of child.
 const QPN: u32 = 0x80_0000;
 const CHILD_BITS: u32 = 6;
 const CHILD: u32 = (1 << CHILD_BITS) - 1;
 const JOB_AND_CHILD: u32 = (1 << (16 + CHILD_BITS)) - 1;
-/// Keys of a switch: this, slot, version.
+/// Prefix of a switch's rkeys: 15 bits of prefix, 16 bits of slot, one bit of version.
 const RKEY: u32 = 0x2BA2;
 const RKEY_SHIFT: u32 = 17;
-/// An address: the question, transmission, exponent, chunk number times the length of its values.
+/// Address fields: question, transmission, exponent, chunk number times [`VALUES_LEN`].
 const CHUNK_SHIFT: u32 = VALUES_LEN.trailing_zeros();
 const SCALE_SHIFT: u32 = 42;
 const TRANSMISSION_SHIFT: u32 = 50;
 const QUESTION_SHIFT: u32 = 63;
 
-/// Flags that an UPDATE has.
+/// Flags that the RDMA form of an UPDATE can carry.
 const CARRIED: Flags = Flags::from_bits(
     Flags::NON_FINITE.bits()
         | Flags::AGAIN.bits()
@@ -26,23 +26,23 @@ const CARRIED: Flags = Flags::from_bits(
         | Flags::VERSION.bits(),
 );
 
-/// The queue pair at a switch of one of its children in a job.
+/// Number of a child's queue pair at its switch, in this job.
 pub fn switch_qpn(job: u16, child: u16) -> u32 {
     debug_assert!(child < u16::from(MAX_CHILDREN));
     QPN | u32::from(job) << CHILD_BITS | u32::from(child) & CHILD
 }
 
-/// An UPDATE. Its contributors are not carried: a switch takes them from `worker`.
+/// An UPDATE. The WRITE does not carry its contributors: a switch derives them from `worker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Update {
     /// The header.
     pub header: Repr,
-    /// Whether what comes of it goes to its sender alone.
+    /// Whether the switch's answer goes to the sender alone.
     pub is_question: bool,
 }
 
 impl Update {
-    /// The WRITE that carries it; its payload are the values.
+    /// Encodes the WRITE that carries this UPDATE; its payload is the values.
     pub fn write(&self) -> Result<Write, NotCarried> {
         let header = &self.header;
         if header.kind != Kind::Update {
@@ -75,7 +75,7 @@ impl Update {
         })
     }
 
-    /// The UPDATE that a WRITE carries.
+    /// Decodes the UPDATE that a WRITE carries.
     pub fn parse(write: &Write) -> Result<Self, Malformed> {
         let Write {
             qpn,

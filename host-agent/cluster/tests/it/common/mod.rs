@@ -1,4 +1,4 @@
-//! What the cluster tests share.
+//! Common helpers of the cluster tests.
 
 pub mod mutant;
 
@@ -7,7 +7,7 @@ use aggregation::server::Mode;
 use cluster::drawn::inputs;
 use cluster::{self, Config, Forwarder, PartSwitches, Report, SlotSwitch, Violation};
 
-/// Runs the reference: its slots in the switch or in the server.
+/// Runs the reference implementation: its slots in the switch or in the server.
 pub fn run_reference(config: &Config) -> Report {
     let job = Job::new(config.job).unwrap();
     if !config.parts.is_empty() {
@@ -20,17 +20,17 @@ pub fn run_reference(config: &Config) -> Report {
     }
 }
 
-/// Runs any switch.
+/// Runs a configuration with any switch.
 pub fn run_with(config: &Config, switch: &mut impl cluster::SwitchModel) -> Report {
     cluster::run(config, switch, cluster::answer_with_sums, inputs(config)).unwrap()
 }
 
-/// What is wrong with a run.
+/// Violations in a run.
 pub fn violations(config: &Config, report: &Report) -> Vec<Violation> {
     cluster::check(config, inputs(config), report)
 }
 
-/// Runs the reference and wants it right.
+/// Runs the reference implementation, and asserts that there is no violation.
 pub fn expect_right(config: &Config) -> Report {
     let report = run_reference(config);
     let violations = violations(config, &report);

@@ -1,4 +1,4 @@
-//! Switches with one defect each. A checker that accepts them is worth nothing.
+//! Switches with one defect each: a checker that accepts them is useless.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use aggregation::job::{CellIndex, ChunkId, Job, WorkerSet};
 use cluster::{CellState, Forwarder, Node, SwitchModel};
 use wire::{Flags, Kind, Packet, Repr};
 
-/// What is wrong.
+/// Defect of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
-    /// Nothing: the same code must pass, or the mutants prove nothing.
+    /// No defect: the same code must pass, or the mutants prove nothing.
     None,
-    /// Arrivals are counted instead of workers: a duplicate counts twice.
+    /// Arrivals are counted instead of workers, so that a duplicate counts twice.
     NoBitmap,
     /// A delayed duplicate of an old chunk takes the cell over.
     NoStaleCheck,
     /// A cell is taken over without clearing its values.
     StaleValues,
-    /// The slot is free only after an acknowledgement that nobody sends.
+    /// The slot becomes free only after an acknowledgement, which no node sends.
     NeverFreed,
     /// Chunk 0 means "free".
     ZeroIsFree,
-    /// The host's byte order instead of the network's.
+    /// Values are in the host's byte order instead of the network's.
     LittleEndian,
-    /// A duplicate for a complete cell is dropped.
+    /// A duplicate for a complete cell is dropped instead of answered.
     NoAgain,
     /// An answer to all goes to the first worker only.
     NoMulticast,
@@ -40,7 +40,7 @@ struct Cell {
     values: Vec<i32>,
 }
 
-/// A switch written anew, with a defect.
+/// An independent implementation of a switch, with a defect.
 pub struct Mutant {
     job: Job,
     defect: Defect,
@@ -58,7 +58,7 @@ impl Mutant {
         }
     }
 
-    /// The sum to send, and whether it is asked for again.
+    /// The sum to send, and whether it is a repetition.
     fn update(&mut self, repr: &Repr, values: Vec<i32>) -> Option<(Vec<i32>, u8, bool)> {
         let defect = self.defect;
         let everyone = self.job.everyone().0;

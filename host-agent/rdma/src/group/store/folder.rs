@@ -1,4 +1,4 @@
-//! A folder that all ranks see: a text is a file.
+//! Store in a folder that all ranks can access: each text is a file.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::{MOST, Store, StoreError};
 
-/// See the module.
+/// Store in a folder.
 pub struct FolderStore(PathBuf);
 
 impl FolderStore {
-    /// It is made when something is left there.
+    /// A store in this folder, which the first publication creates.
     pub fn new(folder: &Path) -> Self {
         Self(folder.to_owned())
     }
@@ -27,12 +27,12 @@ fn of(path: &Path) -> impl Fn(io::Error) -> StoreError {
 impl Store for FolderStore {
     fn publish(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
         let path = self.0.join(name);
-        // Nobody else's, whatever rank it takes itself for.
+        // A name that no other process or thread uses, whatever its rank.
         let own = (std::process::id(), std::thread::current().id());
         let part = self.0.join(format!(".{name}-{own:?}"));
         fs::create_dir_all(&self.0).map_err(of(&self.0))?;
         fs::write(&part, text).map_err(of(&part))?;
-        // A link, not a new name: it fails where the file is there already.
+        // A hard link instead of a rename, which fails if the file already exists.
         let linked = fs::hard_link(&part, &path);
         let _ = fs::remove_file(&part);
         linked.map_err(|source| match source.kind() {

@@ -1,9 +1,9 @@
-//! Where ranks leave what the others have to know: texts under names, each written once.
+//! Stores for the ranks' texts: each text has a name, and is written once.
 //!
-//! | file | what |
+//! | file | store |
 //! |---|---|
-//! | `folder.rs` | a folder that all see |
-//! | `tcp.rs` | rank 0's memory, over TCP |
+//! | `folder.rs` | a folder that all ranks can access |
+//! | `tcp.rs` | memory of rank 0, over TCP |
 //! | `torch.rs` | torch's `TCPStore` |
 
 mod folder;
@@ -18,61 +18,61 @@ pub use folder::FolderStore;
 pub use tcp::TcpStore;
 pub use torch::TorchStore;
 
-/// The longest text: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
+/// Maximum length of a text: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
 const MOST: usize = 1 << 22;
 
-/// See the module.
+/// A store of named texts.
 pub trait Store {
-    /// Leaves a text under a name, all of it at once.
+    /// Publishes a text under a name, atomically.
     ///
     /// # Errors
-    /// [`StoreError`]: one is there already, or the store is not to be reached.
+    /// [`StoreError`], if there is one already or the store cannot be reached.
     fn publish(&mut self, name: &str, text: &str) -> Result<(), StoreError>;
 
-    /// What is under a name, once it is there.
+    /// Reads the text with a name; `None` if it is not published yet.
     ///
     /// # Errors
-    /// [`StoreError`]: the store is not to be reached.
+    /// [`StoreError`], if the store cannot be reached.
     fn look(&mut self, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// For people: where that is.
+    /// Location of a text, for error messages.
     fn place(&self, name: &str) -> String;
 }
 
-/// Why a store does not do what it is asked.
+/// Reason why a store refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file cannot be written or read.
     #[error("cannot read or write {}", .path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
     },
-    /// Somebody has left a text there.
+    /// The text has already been published.
     #[error("{0} is there already")]
     Taken(String),
-    /// A text is longer than any that ranks leave.
+    /// A text exceeds the maximum length.
     #[error("{0} is longer than what ranks leave")]
     TooLong(String),
-    /// The address is somebody's, or not here.
+    /// The address is in use or not local.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
     },
-    /// Who keeps the store is not there, or not any more.
+    /// The server of the store cannot be reached.
     #[error("who keeps what ranks leave is not to be reached at {address}")]
     Gone {
-        /// Where it should be.
+        /// Its address.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
     },
-    /// Somebody else is there.
+    /// The server does not speak the store's protocol.
     #[error("who answers at {0} keeps nothing for ranks")]
     Strange(SocketAddr),
 }

@@ -1,12 +1,12 @@
-//! Rank 0 keeps what all leave, and the others reach it over TCP, as hosts without a common folder do.
+//! Store in the memory of rank 0, which the others reach over TCP, for hosts without a common folder.
 //!
-//! | they say | it says |
+//! | client | server |
 //! |---|---|
 //! | `publish NAME LENGTH`, the text | `done`, or `taken` |
 //! | `look NAME` | `text LENGTH`, the text, or `none` |
 //!
-//! Words in a line each. It keeps a text for each name that ranks use, of a length that theirs have, and speaks with as many as
-//! there are ranks, and a few more, who may be strangers.
+//! Each line consists of words. Rank 0 keeps one text per name, up to the number of names and the length that ranks need, and
+//! serves as many clients as there are ranks, plus a few strangers.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,28 +17,28 @@ use std::time::{Duration, Instant};
 
 use super::{MOST, Store, StoreError};
 
-/// A line: a word, a name, a length.
+/// Maximum length of a line: a word, a name, a length.
 const LINE: u64 = 128;
-/// Names that a rank uses.
+/// Maximum number of names per rank.
 const NAMES_OF_RANK: usize = 4;
-/// Who may come beside ranks.
+/// Number of clients allowed beside the ranks.
 const STRANGERS: usize = 16;
-/// Between two looks whether somebody comes, or whether rank 0 is there.
+/// Interval of polls for clients, or for rank 0.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// See the module.
+/// Store in the memory of rank 0.
 pub struct TcpStore {
     address: SocketAddr,
     end: End,
 }
 
 enum End {
-    /// Rank 0's.
+    /// Rank 0: the texts, and the flag that stops its server.
     Kept {
         kept: Kept,
         is_over: Arc<AtomicBool>,
     },
-    /// All others'.
+    /// All other ranks: the connection to rank 0.
     Asked(BufReader<TcpStream>),
 }
 
@@ -49,8 +49,9 @@ struct Kept {
 }
 
 impl TcpStore {
-    /// Rank 0 listens at this address; the others try for as long as `patience` to reach it there. Nobody waits longer for a word.
-    /// When rank 0's is gone nobody comes any more; who is there already is served until it goes, or says nothing for so long.
+    /// Opens the store: rank 0 listens at this address, and the others try for at most `patience` to connect. A reply may
+    /// take as long. When rank 0's store is dropped, it accepts no more clients; connected ones are served until they close,
+    /// or are silent for `patience`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -87,7 +88,7 @@ impl TcpStore {
         }
     }
 
-    /// Where rank 0 listens.
+    /// Address of rank 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -145,7 +146,7 @@ impl Store for TcpStore {
 }
 
 impl Kept {
-    /// Whether it was new, and there was room.
+    /// Stores a text; returns whether the name was new and there was capacity.
     fn publish(&self, name: &str, text: &str) -> bool {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !texts.contains_key(name) && texts.len() < self.most;
@@ -161,7 +162,7 @@ impl Kept {
     }
 }
 
-/// Connects, once somebody listens there.
+/// Connects as soon as a server listens there.
 pub(super) fn reach(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let deadline = Instant::now() + patience;
     let stream = loop {
@@ -182,7 +183,7 @@ fn prepare(stream: &TcpStream, patience: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(patience.max(LOOK)))
 }
 
-/// Rank 0's: a thread for each who comes, until it is over.
+/// Server loop of rank 0: one thread per client, until it is stopped.
 fn receive(
     listener: &TcpListener,
     kept: &Kept,
@@ -202,7 +203,7 @@ fn receive(
         there.fetch_add(1, Ordering::Relaxed);
         let (kept, there) = (kept.clone(), Arc::clone(&there));
         std::thread::spawn(move || {
-            // Who says something else is not answered any more.
+            // A client that violates the protocol is disconnected.
             let _ = serve(stream, &kept, patience);
             there.fetch_sub(1, Ordering::Relaxed);
         });
@@ -235,7 +236,7 @@ fn serve(stream: TcpStream, kept: &Kept, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Says something; the line that answers it.
+/// Sends a request, and returns the line of the reply.
 fn ask(stream: &mut BufReader<TcpStream>, words: &str) -> io::Result<String> {
     stream.get_mut().write_all(words.as_bytes())?;
     line(stream)
@@ -289,7 +290,7 @@ mod tests {
         for taken in [asked.publish("rank-0", "y"), kept.publish("rank-1", "y")] {
             assert!(matches!(taken, Err(StoreError::Taken(_))), "{taken:?}");
         }
-        // Who was there when rank 0's went still finds what it needs.
+        // A client connected before rank 0's store was dropped still finds its texts.
         drop(kept);
         assert!(asked.look("rank-0").unwrap().is_some());
     }
@@ -307,7 +308,7 @@ mod tests {
             stranger.set_read_timeout(Some(PATIENCE)).unwrap();
             stranger.write_all(words.as_bytes()).unwrap();
             let mut told = String::new();
-            // Closed, with or without a word about what was not read.
+            // The connection is closed, possibly with a reset because of unread bytes.
             let _ = stranger.read_to_string(&mut told);
             assert_eq!(told, "", "{words}");
         }

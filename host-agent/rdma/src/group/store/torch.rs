@@ -1,15 +1,15 @@
-//! torch's `TCPStore`, as its servers of two generations speak: what `torchrun` keeps for the processes that it starts.
+//! Client of torch's `TCPStore` for servers of both protocol generations: the store that `torchrun` provides to its processes.
 //!
-//! A request is a byte and what belongs to it; numbers are of 8 bytes in the machine's order, and texts have their length before them.
+//! A request is a byte followed by its content; numbers have 8 bytes in the machine's byte order, and texts follow their length.
 //!
-//! | request | what belongs to it | answer |
+//! | request | content | answer |
 //! |---|---|---|
-//! | compare-set | a key, what is expected there, what is to be there | what is there now |
-//! | get | a key | what is there |
-//! | check | a number of keys, the keys | a byte: 0 if all are there, 1 if not |
+//! | compare-set | a key, the expected value, the new value | the current value |
+//! | get | a key | the value |
+//! | check | a number of keys, the keys | a byte: 0 if all exist, 1 if not |
 //! | number of keys | | a number |
 //!
-//! Since torch 2.1 a connection begins with a byte 0 and a magic number, and all other requests are numbered one higher.
+//! Since torch 2.1 a connection begins with a byte 0 and a magic number, and all other requests have numbers higher by one.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,37 +18,37 @@ use std::time::Duration;
 use super::tcp::reach;
 use super::{MOST, Store, StoreError};
 
-/// Of the first generation.
+/// Request numbers of the first generation.
 const COMPARE_SET: u8 = 1;
 const GET: u8 = 2;
 const CHECK: u8 = 4;
 const NUMBER_OF_KEYS: u8 = 6;
 
-/// What the second generation wants to hear first.
+/// Greeting of the second generation.
 const VALIDATE: u8 = 0;
 const MAGIC: u32 = 0x3C85_F7CE;
-/// So many numbers of keys are asked for behind it: a server of the first generation, for which 0 is "set", takes them with the
-/// magic number for the length of a key, has no memory for that, and ends the connection.
+/// Number of number-of-keys requests sent with the greeting. A server of the first generation, for which 0 is "set", reads
+/// the magic number and these as the length of a key, cannot allocate it, and closes the connection.
 const ASKED_FIRST: usize = 4;
 
-/// Before all keys of torch's own clients.
+/// Prefix of all keys of torch's own clients.
 const PREFIX: &str = "/";
 
-/// See the module.
+/// Store in torch's `TCPStore`.
 pub struct TorchStore {
     address: SocketAddr,
     stream: TcpStream,
-    /// What the second generation adds to the numbers of requests.
+    /// Offset that the second generation adds to request numbers.
     added: u8,
     prefix: String,
 }
 
 impl TorchStore {
-    /// Reaches the store at this address, for as long as `patience`; nobody waits longer for a word. All names are below
-    /// `prefix`, which differs for each group of ranks.
+    /// Connects to the store at this address, for at most `patience`; a reply may take as long. All names are below `prefix`,
+    /// which differs for each group of ranks.
     ///
     /// # Errors
-    /// [`StoreError`]: nobody is there, or nobody who speaks so.
+    /// [`StoreError`], if there is no server, or it does not speak this protocol.
     pub fn open(address: SocketAddr, prefix: &str, patience: Duration) -> Result<Self, StoreError> {
         let gone = |source| StoreError::Gone { address, source };
         let mut store = Self {
@@ -70,7 +70,7 @@ impl TorchStore {
         }
     }
 
-    /// Whether it is of the second generation.
+    /// Sends the greeting; returns whether the server is of the second generation.
     fn greet(&mut self) -> io::Result<()> {
         let magic = MAGIC.to_ne_bytes();
         let asked = [NUMBER_OF_KEYS + self.added; ASKED_FIRST];
@@ -93,7 +93,7 @@ impl TorchStore {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// A text that is an answer; `None`: it is longer than what ranks leave.
+    /// Reads a text in a reply; `None` if it exceeds the maximum length.
     fn text(&mut self) -> io::Result<Option<String>> {
         let len = usize::try_from(self.number()?)
             .ok()
@@ -132,13 +132,13 @@ impl TorchStore {
     }
 }
 
-/// Whether the other side has ended the conversation.
+/// Whether the server has closed the connection.
 fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-/// A text behind its length.
+/// A text preceded by its length.
 fn with_length(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_ne_bytes(), text.as_bytes()].concat()
 }
@@ -152,7 +152,8 @@ impl Store for TorchStore {
         if self.gone(is_there)? {
             return Err(StoreError::Taken(self.place(name)));
         }
-        // Nothing is expected: it is set only if it is not there, and who comes second reads what the first has left.
+        // With an empty expected value, the key is set only if it does not exist; the second publisher reads the first one's
+        // text.
         let what = [self.key(name), with_length(""), with_length(text)].concat();
         let now = self.ask(COMPARE_SET, &what).and_then(|()| self.text());
         match self.gone(now)? {
@@ -186,7 +187,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::process::{Child, Command, Stdio};
 
-    /// Debian's PyTorch is for this one.
+    /// Interpreter of Debian's PyTorch package.
     const PYTHON: &str = "/usr/bin/python3";
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -199,8 +200,8 @@ mod tests {
         }
     }
 
-    /// torch's own, whichever is installed, and a client of its that sets `theirs` and, asked to, says what is at `ours`: torch 1.13
-    /// wakes nobody who waits for a name that comes by a comparison.
+    /// The installed torch's own server, and a client that sets `theirs` and, on request, prints the value at `ours`: torch
+    /// 1.13 does not wake clients that wait for a key set by compare-set.
     const SERVER: &str = r#"
 import torch.distributed as dist
 store = dist.TCPStore("127.0.0.1", 0, None, True)
@@ -241,7 +242,7 @@ input()
             let taken = store.publish("ours", text);
             assert!(matches!(taken, Err(StoreError::Taken(_))), "{taken:?}");
         }
-        // Another group's names are others.
+        // Another group has other names.
         let mut second = TorchStore::open(address, "runs/2", PATIENCE).unwrap();
         assert_eq!(second.look("ours").unwrap(), None);
         second.publish("ours", "").unwrap();
@@ -266,7 +267,7 @@ input()
         Ok(texts)
     }
 
-    /// Speaks as a server of the second generation: begins with the magic number, and has requests one higher.
+    /// A server of the second generation: it begins with the magic number, and its requests are numbered one higher.
     fn second_generation(listener: &TcpListener) -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         let mut head = [0; 5];

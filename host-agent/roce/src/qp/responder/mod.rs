@@ -14,7 +14,7 @@
 //!                       ERROR
 //! ```
 //!
-//! Replies wait in one queue, since they must go out in the order of the requests: a READ's responses before any later ACK.
+//! Replies wait in one queue, since they must be sent in the order of the requests: a READ's responses before any later ACK.
 
 mod unreliable;
 
@@ -32,7 +32,7 @@ use crate::packet::{
 };
 use crate::psn::Place;
 
-/// Beside one for each READ.
+/// Capacity of the reply queue, in addition to one reply per READ.
 const REPLIES: usize = 16;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Responder {
     msn: u32,
     inbound: Inbound,
     after_gap: bool,
-    /// Where the last READ began.
+    /// Position of the last READ request.
     last_read: Place,
     replies: VecDeque<Reply>,
 }
@@ -55,7 +55,7 @@ enum Reply {
     Read(ReadReply),
 }
 
-/// What is still to be sent of the answer to a READ.
+/// The part of a READ's response that is still to be sent.
 #[derive(Debug, Clone, Copy)]
 struct ReadReply {
     next: Place,
@@ -63,9 +63,9 @@ struct ReadReply {
     key: Key,
     address: u64,
     left: u32,
-    /// Whether the next response begins the answer.
+    /// Whether the next packet is the first one of the response.
     begins: bool,
-    /// Whether it was asked for more than once; such ones do not count as under way.
+    /// Whether the READ was requested again; such READs do not count as outstanding.
     is_again: bool,
     msn: u32,
 }
@@ -86,7 +86,7 @@ impl Responder {
         }
     }
 
-    /// Takes a SEND or WRITE packet, or a READ request. An error is why the queue pair fails.
+    /// Processes a SEND or WRITE packet, or a READ request. An error is the reason why the queue pair fails.
     pub fn handle_request<B: Buffer>(
         &mut self,
         packet: &Packet<'_>,
@@ -117,7 +117,7 @@ impl Responder {
                 Some(reth) if packet.header().opcode == Opcode::ReadRequest => {
                     self.read_again(place, &reth, around);
                 }
-                // An ACK of something behind a READ would tell the peer that its responses are lost.
+                // An ACK of a packet after a READ would tell the peer that its READ responses were lost.
                 _ if place < self.last_read => {
                     self.acknowledge(place, around.counters);
                 }
@@ -158,12 +158,12 @@ impl Responder {
         Ok(())
     }
 
-    /// NAKs. What is only for now is no error.
+    /// Sends a NAK. A temporary refusal is not an error.
     fn refuse(&mut self, refused: Refused, counters: &mut Counters) -> Result<(), Refused> {
         let code = match refused {
             Refused::NotReady => {
                 counters.send_rnr_err += 1;
-                // What follows is not to be answered until this one is here again.
+                // Later packets get no reply until this one has arrived again.
                 self.after_gap = true;
                 self.reply(
                     Syndrome::RnrNak(RnrTimer::new(self.attributes.rnr_timer)),
@@ -191,7 +191,7 @@ impl Responder {
         Err(refused)
     }
 
-    /// A READ that was not asked before.
+    /// Processes a new READ request.
     fn read<B: Buffer>(
         &mut self,
         reth: &Reth,
@@ -205,7 +205,7 @@ impl Responder {
         }
         let key = self.readable(reth, around)?;
         if !self.has_room() {
-            // As if it were lost.
+            // Drop the request, as if it were lost.
             around.counters.reply_overflows += 1;
             return Ok(());
         }
@@ -244,7 +244,7 @@ impl Responder {
         }
     }
 
-    /// A READ asked again, from the first response that the peer misses. It reads memory as it is now (IBA 9.7.5.1.4).
+    /// Processes a repeated READ request, from the first missing response on. It reads the current memory (IBA 9.7.5.1.4).
     fn read_again<B: Buffer>(
         &mut self,
         place: Place,
@@ -276,7 +276,7 @@ impl Responder {
             _ => None,
         });
         match pending {
-            // What it asks for again is still to be sent.
+            // The requested part is still to be sent.
             Some(read) if read.next <= place => {}
             Some(read) => {
                 let is_again = read.is_again;
@@ -296,7 +296,7 @@ impl Responder {
         self.reply(Syndrome::Nak(code), self.expected, counters);
     }
 
-    /// Answers. What is not sent yet, and says less, this one replaces.
+    /// Queues an ACK or NAK, which replaces an unsent reply that it supersedes.
     fn reply(&mut self, syndrome: Syndrome, place: Place, counters: &mut Counters) {
         let msn = self.msn & 0xFF_FFFF;
         let reply = Reply::Acknowledge(place, Aeth { syndrome, msn });
@@ -321,12 +321,12 @@ impl Responder {
         self.replies.len() < 2 * usize::from(self.attributes.max_reads) + REPLIES
     }
 
-    /// Whether the next reply carries data, which is paced and takes turns with requests.
+    /// Whether the next reply carries data, so that it is paced and alternates with requests.
     pub fn next_is_data(&self) -> bool {
         matches!(self.replies.front(), Some(Reply::Read(_)))
     }
 
-    /// The reply that would be sent now.
+    /// The reply to be sent next.
     pub fn plan(&self) -> Option<Planned> {
         let Terms {
             peer, pkey, mtu, ..
@@ -368,7 +368,7 @@ impl Responder {
         }
     }
 
-    /// The reply of [`plan`](Self::plan) is on its way.
+    /// Records that the reply of [`plan`](Self::plan) was sent.
     pub fn sent(&mut self) {
         let mtu = self.terms.mtu.bytes() as u32;
         if let Some(Reply::Read(read)) = self.replies.front_mut() {
@@ -384,7 +384,7 @@ impl Responder {
         self.replies.pop_front();
     }
 
-    /// The region of a READ is gone while it was answered: nothing more of it can be sent.
+    /// Aborts a READ whose region was deregistered while its response was sent.
     pub fn read_failed(&mut self, counters: &mut Counters) {
         let Some(Reply::Read(read)) = self.replies.front().copied() else {
             return;
@@ -393,7 +393,7 @@ impl Responder {
         self.reply(Syndrome::Nak(NakCode::RemoteOperation), read.next, counters);
     }
 
-    /// No more replies.
+    /// Discards all replies.
     pub fn clear(&mut self) {
         self.replies.clear();
         self.inbound.forget();

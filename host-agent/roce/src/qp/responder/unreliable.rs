@@ -1,4 +1,4 @@
-//! The responder of an unreliable connection (IBA 9.8.2): a message arrives whole or does not count.
+//! The responder of an unreliable connection (IBA 9.8.2): a message arrives completely or is discarded.
 //!
 //! ```text
 //!              PSN = expected: take, expected + 1
@@ -15,7 +15,7 @@ use crate::memory::Buffer;
 use crate::packet::{Opcode, Packet};
 use crate::qp::inbound::{Refused, Surroundings};
 
-/// UC: who comes so much too late is a copy. Who comes later still is taken as one after a long gap.
+/// UC: a packet at most this many positions late counts as a duplicate. A later one counts as the first after a long gap.
 const LATE_COPIES: u64 = 1 << 12;
 
 impl Responder {
@@ -38,12 +38,12 @@ impl Responder {
             around.counters.out_of_seq_request += 1;
         }
         if position.begins() || place != self.expected {
-            // A new message ends the one that has begun: its rest is lost.
+            // A new message ends the one that has begun, whose rest was lost.
             self.inbound.forget();
         }
         if !position.begins() && !self.inbound.is_begun() {
             around.counters.uc_dropped_pkts += 1;
-            // Behind a gap all parts are dropped until a message begins; copies of them are told by their place.
+            // After a gap all packets are dropped until a message begins; `expected` lets duplicates of them be recognized.
             self.expected = self.expected.max(place.plus(1));
             return;
         }
