@@ -336,7 +336,7 @@ impl Fleet {
         }
     }
 
-    /// An error if a refresh of a switch's lease failed and the switch is still alive after [`DYING`].
+    /// An error if a refresh of a switch's lease failed and the switch is still alive after 300 ms.
     pub fn check_leases(&mut self) -> Result<(), FleetError> {
         for device in &mut self.devices {
             if let Some(Err(error)) = device.lease.as_mut().map(LeaseKeeper::check) {
