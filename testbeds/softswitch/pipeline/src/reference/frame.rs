@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Shadow {
     slots: Marks,
-    /// Those of a deparser's output for the next parser, until the next output.
+    /// Undefined bits of a deparser's output for the next parser, until the next output.
     left: Marks,
 }
 

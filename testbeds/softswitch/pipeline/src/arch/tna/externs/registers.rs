@@ -65,7 +65,7 @@ impl<'p> Compiler<'p> {
         self.register_of(object).is_some()
     }
 
-    /// Executes the body of `apply` on a cell, at most once per packet and register.
+    /// Executes the body of `apply` on a cell, which a packet may do once per register.
     fn execute(
         &mut self,
         object: ExternId,

@@ -136,7 +136,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.cells.banks[plan.bank as usize].rows()
     }
 
-    /// Executes the body of `apply` on a cell, at most once per packet and register.
+    /// Executes the body of `apply` on a cell, which a packet may do once per register.
     fn execute(
         &mut self,
         id: ExternId,
