@@ -71,7 +71,7 @@ pub struct Related {
     pub column: usize,
     /// Byte range in the file.
     pub span: Span,
-    /// What is at this position, for the user.
+    /// Explanation of the position, for the user.
     pub message: String,
 }
 

@@ -96,7 +96,7 @@ pub mod fault {
 
     /// The action of the select table for packets that the unit examines.
     pub const PICK: &str = "pick";
-    /// The action for other packets, in the select table of a unit that stands before a sum.
+    /// The action for other packets, in the select table of a unit that is placed before a sum.
     pub const PASS: &str = "pass";
     /// The parser's value set of the ingress ports whose packets such a unit examines.
     pub const ARMED: &str = "IngressParserImpl.armed";

@@ -51,7 +51,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Refuses triggers on a summing switch: it consumes frames, so captures cannot show in which order it took them.
+/// Refuses triggers on a summing switch: its frames do not come out again, so captures cannot show what it counted.
 fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
     let summing = plan
         .switches

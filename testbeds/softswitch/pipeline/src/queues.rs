@@ -276,7 +276,7 @@ impl Port {
         let backlogged = || (0..CLASSES).filter(|class| !self.classes[*class].queue.is_empty());
         let class = match scheduler {
             Scheduler::StrictPriority => backlogged().next_back()?,
-            // Of equal tags, the lowest class.
+            // If tags are equal, the lowest class comes first.
             Scheduler::Weighted(_) => backlogged().min_by_key(|class| self.start_tag(*class))?,
         };
         let start = self.start_tag(class);

@@ -394,7 +394,7 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
                     Type::Struct(id) => program.types[id.index()].fields[i].name.clone(),
                     _ => i.to_string(),
                 };
-                // Of a union only the valid member.
+                // Only the valid member of a union.
                 let union = matches!(ty, Type::Struct(id) if program.types[id.index()].kind == StructKind::Union);
                 if !union || value.is_valid() {
                     all.extend(fields_of(program, ty_of_field, &under(&member), value));
@@ -406,7 +406,7 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
             let types = field_types(program, ty);
             let mut all = Vec::new();
             for (i, (element, ty)) in elements.iter().zip(&types).enumerate() {
-                // Of headers only the valid ones.
+                // Only valid headers.
                 let is_header = matches!(element, Value::Header { .. } | Value::Union(_));
                 if !is_header || element.is_valid() {
                     all.extend(fields_of(program, ty, &format!("{name}[{i}]"), element));

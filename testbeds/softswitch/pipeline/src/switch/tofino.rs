@@ -86,7 +86,7 @@ impl Switch {
         generator.set(now_ns, pipe, buffer, app, config)
     }
 
-    /// TNA: handles a port that has gone down: triggers the applications that wait for it.
+    /// TNA: handles a port that went down: triggers the applications that wait for it.
     pub fn port_down(&mut self, now_ns: u64, port: u32) {
         let core = &mut self.core;
         let generator = &mut core.tofino.generator;

@@ -111,14 +111,14 @@ impl Switch {
         result
     }
 
-    /// Remembers how to take a write back, if a batch is open; `undo` is not asked otherwise.
+    /// Records the inverse of a write, if a batch is open; `undo` is not called otherwise.
     pub(crate) fn record(&mut self, undo: impl FnOnce() -> Undo) {
         if let Some(batch) = &mut self.undo {
             batch.push(undo());
         }
     }
 
-    /// Whether a batch is open, so that what a write replaces has to be kept.
+    /// Whether a batch is open, so that replaced values must be kept.
     pub(crate) fn is_recording(&self) -> bool {
         self.undo.is_some()
     }
