@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::job::Job;
 use crate::model::Scenario;
 
-/// The number of values in frames that a switch sums or may have to sum: the number of its jobs, capped by the chip's
+/// The number of values in the frames that a switch sums or may have to sum: that of its jobs, capped by the chip's
 /// `most`. A job beyond `most` is refused if the file declares the number, or if `weir run` starts the programs that rely
 /// on it.
 pub(super) fn frame_values(

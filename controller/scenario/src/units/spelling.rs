@@ -50,8 +50,8 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// A number without a unit, for a quantity within a range: with each usual unit that is in the range, else with each
-/// other unit that is, else with each usual unit.
+/// A number without a unit, for a quantity within a range: with each usual unit that puts it in the range, else
+/// with each other unit that does, else with each usual unit.
 pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
     let with = |unit: &str| format!("{number}{unit}");
     let is_within = |text: &String| parse(text, dimension).is_ok_and(|one| range.contains(&one));

@@ -1,7 +1,7 @@
 //! A stateful ALU works once per packet: finds the registers that a path through the program may execute a second time.
 //!
 //! The analysis follows paths, not values: branches exclude each other, everything else may happen. Conflicts are counted
-//! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses certain ones.
+//! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.
 
 use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
