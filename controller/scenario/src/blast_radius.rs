@@ -1,4 +1,4 @@
-//! The blast radius: what a plan's faults may hit at most, and what the file allows of it.
+//! The blast radius: an upper bound on what a plan's faults may hit, and the limits that the file sets on it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,34 +12,34 @@ use crate::model::{Fault, Flow, Scenario};
 use crate::plan::Injection;
 use crate::selection::{Counted, Selection};
 
-/// What a file allows its faults to reach; what it does not name has no bound.
+/// The limits that a file sets on the reach of its faults; a limit that is `None` does not bound anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BlastRadius {
-    /// The hosts that may send or receive what is hit.
+    /// The hosts that may send or receive packets that a fault hits.
     pub hosts: Option<Vec<Spanned<String>>>,
-    /// How many flows may be hit, each pair of hosts its own.
+    /// Maximum number of flows that faults may hit; each pair of hosts counts as one flow.
     pub flows: Option<Spanned<u64>>,
-    /// The share of a flow's packets that one fault may hit.
+    /// Maximum share of a flow's packets that one fault may hit.
     pub share: Option<Spanned<f64>>,
-    /// Where the section stands.
+    /// Position of the section in the file.
     pub span: Span,
 }
 
-/// What a fault may hit.
+/// The flows, hosts and links that one fault may hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reach {
-    /// Its name.
+    /// The fault's name.
     pub fault: String,
-    /// The flows that it acts on.
+    /// Names of the flows that the fault acts on.
     pub flows: Vec<String>,
-    /// Who sends or receives them.
+    /// Hosts that send or receive these flows.
     pub hosts: Vec<String>,
-    /// Each link that they take, as `a-sw`.
+    /// Each link on the flows' paths, as `a-sw`.
     pub links: Vec<String>,
-    /// How much of each flow.
+    /// How much of each flow the fault may hit.
     #[serde(flatten)]
     pub extent: Extent,
-    /// Where so many packets are hit of each key of a flow, what a key is.
+    /// If `extent` counts packets for each key of a flow: a description of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
 }
@@ -48,13 +48,13 @@ pub struct Reach {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// So many packets, and then no more.
+    /// A fixed number of packets, then no more.
     Packets(u64),
-    /// This part of them, for as long as they come; of keys or of packets by chance, on average.
+    /// A share of the packets, for as long as they come; an average if keys or packets are selected at random.
     Share(f64),
-    /// No packets: a program of the workload.
+    /// The named command of the workload; the fault hits no packets.
     Command(String),
-    /// No packets: all that a switch does.
+    /// The named switch as a whole; the fault hits no packets.
     Switch(String),
 }
 
@@ -92,7 +92,7 @@ impl Extent {
     }
 }
 
-/// What each fault that a plan injects may hit, in declared order.
+/// The reach of each fault that a plan injects, in declared order.
 pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reach> {
     let faults = scenario.faults.iter();
     let reach = |fault: &Fault| {
@@ -120,7 +120,7 @@ pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
     faults.filter_map(reach).chain(disrupted).collect()
 }
 
-/// Of a program the host that it runs on; of a switch all whose packets may cross it.
+/// A fault on a command reaches the command's host; a fault on a switch reaches every flow that may cross the switch.
 fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
     let mut reach = Reach {
         fault: disruption.id.clone(),
@@ -187,7 +187,7 @@ fn add(
         hosts.extend([path.from.clone(), path.to.clone()]);
         let nodes: Vec<&str> = path.nodes().collect();
         for link in nodes.windows(2) {
-            // Either direction is the same link.
+            // A link counts once for both directions.
             let mut ends = [link[0], link[1]];
             ends.sort_unstable();
             links.insert(ends.join("-"));
@@ -195,7 +195,7 @@ fn add(
     }
 }
 
-/// Refuses a plan that reaches further than the file allows.
+/// Refuses a plan whose faults reach further than the file allows.
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach]) {
     let Some(allowed) = &scenario.blast_radius else {
         return;

@@ -1,13 +1,15 @@
-//! What a resolved file may still get wrong: faults that exclude each other, protected flows, effects out of place.
+//! Checks on a resolved file: contradictory faults, protected flows, effects at positions that cannot carry them out.
 //!
-//! Two faults contradict each other when the file asks for both on the same packets and one of them drops: a packet
-//! that is gone is not delayed, doubled or dropped again. Judged by what the file says, i.e. by ordinals of the flow:
+//! Two faults contradict each other when the file asks for both on the same packets and one of them drops: a dropped
+//! packet cannot be delayed, duplicated or dropped again. The check compares ordinals within the flow, as the file
+//! declares them:
 //!
-//! - A fault that always drops leaves nothing to any other fault on the same packets while both act.
-//! - Of two counting selections (`nth`, `every`, `burst` …), where every packet that one selects is selected by the other,
-//!   and one of the two drops, the packets are asked for twice.
+//! - A fault that always drops leaves no packets to any other fault on the same packets while both are active.
+//! - Two counting selections (`nth`, `every`, `burst` …) conflict if every packet that one selects is also selected by
+//!   the other and one of the two faults drops.
 //!
-//! Selections that only meet now and then (`every: 5` and `every: 3`, or random ones) compose: a drop stands over all.
+//! Selections that coincide only occasionally (`every: 5` and `every: 3`, or random ones) compose: a drop overrides the
+//! rest.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -33,7 +35,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// A step that waits for hits of faults that act in no step before it, or for a trigger that counts such hits.
+/// Refuses a step that waits for hits of faults that act in no earlier step, or for a trigger that counts such hits.
 fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
     for (epoch, condition) in waiting.zip(&scenario.awaited) {
@@ -77,7 +79,7 @@ fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Warns of a changed field of RoCE packets that leaves their ICRC wrong, where checksums were to follow.
+/// Warns if a fault sets a field of RoCE packets and leaves their ICRC wrong although checksums were to be updated.
 fn spoiled_icrc(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let Effect::Set(set) = &fault.effect else {
         return;
@@ -135,7 +137,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// What is selected by sequence number is data of RDMA: at least some of a flow's packets have to be.
+/// A selection by sequence number needs RDMA data: at least some packets of each selected flow have to carry it.
 fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let library = sink.protocols();
     let Ok(data) = Filter::parse(&library, psn::DATA) else {
@@ -157,7 +159,7 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
                 name: name.to_owned(),
                 filter: filter.clone(),
             });
-        // A filter that alone has too many classes has been refused.
+        // A filter that has too many classes on its own has already been refused.
         let Ok(classes) = Classes::new(&library, &both) else {
             continue;
         };
@@ -177,7 +179,8 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     }
 }
 
-/// A unit draws once for a packet, and knows keys as they come in.
+/// Refuses `share` with effects that a unit cannot combine with it: a unit draws once per packet, and sees keys only in
+/// ingress.
 fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     if fault.effect.draws() {
         let message = format!(
@@ -274,7 +277,7 @@ fn excludes(
 ) -> Option<String> {
     let drops = |fault: &Fault| fault.effect.ends_packet();
     let always_drops = |fault: &Fault| drops(fault) && fault.selection.is_always();
-    // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
+    // `nothing_left(by, of)`: every packet of one flow also belongs to the other, whenever the fault is active.
     let nothing_left = |by: (&Fault, usize), of: (&Fault, usize)| {
         let is_there = by.0.when.is_none() || by.0.when == of.0.when;
         is_there && within(&of.0.epochs, &by.0.epochs) && scenario.classes.implies(of.1, by.1)
@@ -301,7 +304,7 @@ fn excludes(
         .then(|| "both select the same packets, and one drops them".to_owned())
 }
 
-/// Whether every packet that `inner` counts out is counted out by `outer`.
+/// Whether the counting selection `outer` selects every packet that `inner` selects.
 fn selects_within(inner: &Selection, outer: &Selection) -> bool {
     match (inner, outer) {
         (Selection::Counted(inner), Selection::Counted(outer)) => inner.is_within(outer),

@@ -1,4 +1,4 @@
-//! The fault engine's decision function: the same bits here, in PSA, in v1model and in TNA.
+//! The fault engine's decision function. It computes the same bits here, in PSA, in v1model and in TNA.
 //!
 //! A decision is a function of (seed, fault, flow, ordinal) and of nothing else, so a run can be replayed whatever the
 //! interleaving of flows. It is mixed tabulation (Dahlgaard, Knudsen, Rotenberg, Thorup: Hashing for Statistics over
@@ -7,40 +7,40 @@
 
 /// Tables that are indexed by the bytes of the word to be hashed, least significant first.
 pub const INPUT_TABLES: usize = 4;
-/// Tables that are indexed by what the first ones derive.
+/// Tables that are indexed by the derived characters.
 pub const DERIVED_TABLES: usize = 2;
-/// All of them.
+/// Number of all tables.
 pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
-/// Rows of each.
+/// Rows of each table.
 pub const ROWS: usize = 256;
 
 /// SplitMix64's increment.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What one packet of one (fault, flow) is decided by: three words, independent and uniform.
+/// The three independent, uniform random words that decide about one packet of a (fault, flow) pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Words {
-    /// Decides of a selection by chance, and of a channel's state.
+    /// Decides a random selection, and the state of a channel.
     pub u: u32,
-    /// Decides what a channel does in its state.
+    /// Decides what a channel does to the packet in its current state.
     pub v: u32,
-    /// Decides how an effect acts: which bits, how long.
+    /// Parameterizes the effect: which bits change, for how long a packet is held.
     pub w: u32,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Row {
-    /// Its part of the three words.
+    /// The row's contribution to the three words.
     pub words: Words,
-    /// Its part of the two derived bytes. Unused in the tables that those index.
+    /// The row's contribution to the two derived bytes. Unused in the derived tables themselves.
     pub derived: u16,
 }
 
-/// The tables of a seed. Every unit of every switch has the same.
+/// The hash tables of a seed. All units of all switches use the same ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
-    /// Rows as one number each, so that a packet's are added up by one operation each: u, v, w, 16 bits unused, derived.
+    /// Each row packed into one number, so that one operation per row combines them: u, v, w, 16 unused bits, derived.
     tables: Box<[[u128; ROWS]; TABLES]>,
 }
 
@@ -59,13 +59,13 @@ impl Draws {
         Draws { tables }
     }
 
-    /// A row of a table, below [`TABLES`].
+    /// The row of a table for an index byte. `table` is less than [`TABLES`].
     #[must_use]
     pub fn row(&self, table: usize, byte: u8) -> Row {
         Row::of(self.tables[table][usize::from(byte)])
     }
 
-    /// The words of the packet with this index (its ordinal less one) in the (fault, flow) of this key.
+    /// The words for the packet with this index (its ordinal less one) in the (fault, flow) pair with this key.
     #[must_use]
     #[inline]
     pub fn words(&self, key: u32, index: u32) -> Words {
@@ -97,34 +97,34 @@ pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
     mix(seed ^ mix(fnv1a(fault_id)))
 }
 
-/// The key of a flow. It does not depend on the seed: the fault's key does.
+/// The key of a flow. It does not depend on the seed; the fault's key does.
 #[must_use]
 pub fn flow_key(name: &str) -> u64 {
     mix(fnv1a(name))
 }
 
-/// The key of a flow's packets at a fault.
+/// The decision key of a (fault, flow) pair.
 #[must_use]
 pub fn key(fault_key: u64, flow_key: u64) -> u32 {
     (mix(fault_key ^ flow_key) >> 32) as u32
 }
 
-/// The greatest draw that fires, for a probability; `None` where it rounds to never (p < 2⁻³³).
+/// The greatest draw that fires for a probability; `None` if the probability rounds to zero (p < 2⁻³³).
 #[must_use]
 pub fn limit(probability: f64) -> Option<u32> {
-    // f64 carries 53 bits, so the product is exact and the cast cannot lose what matters.
+    // f64 carries 53 bits, so the product is exact and the cast loses nothing that matters.
     let scaled = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
     scaled.checked_sub(1).map(|limit| limit as u32)
 }
 
-/// The probability that a draw is at most this.
+/// The probability that a draw is at most `limit`.
 #[must_use]
 pub fn probability(limit: u32) -> f64 {
     (f64::from(limit) + 1.0) / 4_294_967_296.0
 }
 
-/// A limit where draws have only their upper `bits`: the nearest that such a switch can hold, `None` where that is never.
-/// A word is at most this exactly if its upper bits are at most the limit's.
+/// The nearest limit for a switch that draws only the upper `bits` of a word; `None` if it never fires. A word is at most
+/// this limit exactly if its upper bits are at most the limit's upper bits.
 #[must_use]
 pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
     let step = 1_u64 << (32 - bits.clamp(1, 32));

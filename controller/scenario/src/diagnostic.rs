@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to write instead.
+//! Diagnostics: the error in a file, its position, and a hint on how to correct it.
 
 mod code;
 mod names;
@@ -31,17 +31,17 @@ pub struct Span {
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands in the file.
+    /// Position of the value in the file.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// Pairs a value with its place.
+    /// Pairs a value with its position.
     pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 
-    /// The same place, another value.
+    /// Converts the value and keeps its position.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned {
             value: f(self.value),
@@ -54,58 +54,58 @@ impl<T> Spanned<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// It does.
+    /// Stops the run.
     Error,
-    /// It does not.
+    /// Does not stop the run.
     Warning,
 }
 
-/// Another place that a diagnostic speaks of, perhaps in another file.
+/// A further position that a diagnostic refers to, possibly in another file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
     /// File name as given to [`Source`].
     pub file: String,
-    /// From 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column, counted from 1, in characters.
     pub column: usize,
-    /// Bytes.
+    /// Byte range in the file.
     pub span: Span,
-    /// What stands there.
+    /// Explanation of the position, for the user.
     pub message: String,
 }
 
-/// One thing that is wrong.
+/// One error or warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// What kind.
+    /// Kind of the diagnostic.
     pub code: Code,
-    /// How bad.
+    /// Whether the diagnostic stops the run.
     pub severity: Severity,
     /// File name as given to [`Source`].
     pub file: String,
-    /// From 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column, counted from 1, in characters.
     pub column: usize,
-    /// Bytes.
+    /// Byte range in the file.
     pub span: Span,
-    /// What is wrong.
+    /// The error, for the user.
     pub message: String,
-    /// What to do about it.
+    /// How to correct the error.
     pub hint: Option<String>,
-    /// Other places.
+    /// Further positions that the diagnostic refers to.
     pub related: Vec<Related>,
-    /// What stands there, if that is in another file than the one that was read: one that it names.
+    /// The excerpt to show, if the error is in another file that the file under check names.
     #[serde(skip)]
     elsewhere: Option<Excerpt>,
 }
 
-/// The line that a diagnostic speaks of.
+/// The line of a file that a diagnostic shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     line: String,
-    /// Characters.
+    /// Length of the marked part, in characters.
     width: usize,
 }
 
@@ -120,13 +120,13 @@ impl Excerpt {
 }
 
 impl Diagnostic {
-    /// Adds what to do about it.
+    /// Adds a hint on how to correct the error.
     pub fn hint(&mut self, hint: impl Into<String>) -> &mut Self {
         self.hint = Some(shown(&hint.into(), MESSAGE));
         self
     }
 
-    /// Adds a place in the same or another file.
+    /// Adds a further position in this file or another one.
     pub fn related(
         &mut self,
         source: &Source<'_>,
@@ -145,8 +145,8 @@ impl Diagnostic {
         self
     }
 
-    /// The message with the line it speaks of, for a terminal without colours. `source`: the file that was read; what stands in
-    /// one that it names is known already.
+    /// The message with the line that it refers to, for a terminal without colors. `source` is the file that was read; a
+    /// diagnostic for a file that it names carries its own excerpt.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
         let here = || Excerpt::of(source, self.line, self.span);
@@ -194,7 +194,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything found wrong with a set of files, in file order.
+/// All diagnostics of a set of files, in file order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -215,7 +215,7 @@ impl std::error::Error for Diagnostics {}
 /// A file's name and text.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// As the user wrote it on the command line.
+    /// File name as the user wrote it on the command line.
     pub file: &'a str,
     /// The whole text.
     pub text: &'a str,
@@ -242,22 +242,22 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Collects what is wrong with one file, so that one run reports it all.
+/// Collects the diagnostics of one file, so that one run reports them all.
 #[derive(Debug)]
 pub struct Sink<'a> {
     source: Source<'a>,
     protocols: Arc<Protocols>,
     found: Vec<Diagnostic>,
     errors: usize,
-    /// The last of those that are not shown.
+    /// The last diagnostic that was not shown because the limit was reached.
     beyond: Option<Diagnostic>,
 }
 
-/// Errors, and warnings, of a file that are shown: a reader mends no more at once.
+/// Maximum number of errors, and of warnings, that are shown for a file; a user does not correct more at once.
 const MOST: usize = 100;
 
 impl<'a> Sink<'a> {
-    /// Nothing found yet.
+    /// A sink without diagnostics.
     #[must_use]
     pub fn new(source: Source<'a>) -> Self {
         Self {
@@ -269,7 +269,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The file that is spoken of.
+    /// The file that the diagnostics refer to.
     #[must_use]
     pub fn source(&self) -> Source<'a> {
         self.source
@@ -281,17 +281,17 @@ impl<'a> Sink<'a> {
         Arc::clone(&self.protocols)
     }
 
-    /// From here on it may name these.
+    /// Sets the protocols that the file may name from here on.
     pub fn set_protocols(&mut self, protocols: Arc<Protocols>) {
         self.protocols = protocols;
     }
 
-    /// Reports an error; hint and related places may be added to what comes back.
+    /// Reports an error; the caller may add a hint and related positions to the returned diagnostic.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
         self.push(Severity::Error, code, span, message.into())
     }
 
-    /// Reports something that does not stop the run.
+    /// Reports a problem that does not stop the run.
     pub fn warning(
         &mut self,
         code: Code,
@@ -317,7 +317,7 @@ impl<'a> Sink<'a> {
         };
         let is_beyond = count > MOST;
         let (line, column) = match is_beyond {
-            // Looking for it takes time, and nobody will see it.
+            // Computing the position takes time, and this diagnostic is not shown.
             true => (1, 1),
             false => self.source.position(span.start),
         };
@@ -342,7 +342,7 @@ impl<'a> Sink<'a> {
         &mut self.found[at]
     }
 
-    /// Takes over what was found in a file that this one names.
+    /// Adds the diagnostics of a file that this file names.
     pub fn adopt(&mut self, other: Sink<'_>) {
         let source = other.source;
         for mut diagnostic in other.into_diagnostics().0 {
@@ -353,7 +353,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// How many errors were reported.
+    /// Number of errors reported so far.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.errors
@@ -371,12 +371,12 @@ impl<'a> Sink<'a> {
         self.errors > 0
     }
 
-    /// What was found, in file order; what was found in files that it names comes last.
+    /// The diagnostics in file order; diagnostics of files that this file names come last.
     #[must_use]
     pub fn into_diagnostics(mut self) -> Diagnostics {
         self.found
             .sort_by_key(|d| (d.elsewhere.is_some(), d.span.start, d.code));
-        // An aliased value is read, and refused, wherever it is used.
+        // An aliased value is read, and refused, at each place where it is used.
         self.found.dedup();
         if let Some(mut beyond) = self.beyond {
             beyond.message = format!("there are more errors than the first {MOST} shown here");

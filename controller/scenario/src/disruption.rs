@@ -1,7 +1,7 @@
-//! Faults that hit no packet: the controller itself pauses or ends a program of a host, or restarts a switch.
+//! Faults that hit no packet: the controller itself pauses or ends a program on a host, or restarts a switch.
 //!
-//! A disruption is in force in stretches of the timeline. At the beginning of each the controller does something, at its end
-//! it undoes that, and both are read back from the system. No switch knows of it.
+//! A disruption is in force during ranges of epochs. At the start of each range the controller acts, at its end it undoes
+//! the action, and it reads both back from the system. No switch is involved in the decision.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,71 +15,71 @@ use crate::units::show_duration;
 use crate::workload::commands::{Command, Ready, When};
 use crate::workload::{Training, Workload};
 
-/// For so long after its step is in force the controller may not yet have acted, on a machine that has time: a turn of the
-/// loop that follows the timeline, and what it takes to find all processes of a command.
+/// Maximum delay, in nanoseconds, from a step taking force to the controller acting, on a machine that is not overloaded:
+/// one iteration of the timeline loop, plus the search for all processes of a command.
 pub const ACTS_WITHIN_NS: u64 = 10_000_000;
 
-/// A fault of a program or of a switch.
+/// A fault on a program or on a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disruption {
-    /// Its name.
+    /// The fault's name.
     pub id: String,
-    /// What is done, and to whom.
+    /// The action, and the command or switch that it is applied to.
     pub does: Does,
-    /// When: epochs in ascending, disjoint ranges. Each is one time that it is carried out.
+    /// Epochs in ascending, disjoint ranges. The action is carried out once for each range.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
-    /// Where it names whom it is done to.
+    /// Position where the file names the command or switch.
     pub on_span: Span,
 }
 
-/// What the controller does.
+/// The action that the controller carries out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
-    /// All processes of a command are stopped, and go on at the end.
+    /// Stops all processes of a command, and continues them at the end of the step.
     Pause {
-        /// Which command.
+        /// The command's name.
         command: String,
     },
-    /// All processes of a command are killed.
+    /// Kills all processes of a command.
     Kill {
-        /// Which command.
+        /// The command's name.
         command: String,
-        /// Whether it is started again at the end.
+        /// Whether the controller starts the command again at the end of the step.
         restart: bool,
     },
-    /// A command is asked to end, by its own signal, and killed if it does not.
+    /// Sends a command its own stop signal, and kills the command if it does not exit.
     Stop {
-        /// Which command.
+        /// The command's name.
         command: String,
-        /// Whether it is started again at the end.
+        /// Whether the controller starts the command again at the end of the step.
         restart: bool,
     },
-    /// A switch's process is killed, and started again with all that it was told.
+    /// Kills a switch's process, then starts it again with all its configuration.
     Restart {
-        /// Which switch.
+        /// The switch's name.
         switch: String,
-        /// So long after it was killed; at the end of the step without.
+        /// Time from the kill to the restart; `None`: the restart happens at the end of the step.
         after_ns: Option<u64>,
     },
 }
 
-/// What a disruption is done to.
+/// The target of a disruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// A command of the workload.
+    /// The named command of the workload.
     Command(&'a str),
-    /// A switch.
+    /// The named switch.
     Switch(&'a str),
 }
 
 impl Does {
-    /// The words of all, in the order in which messages list them.
+    /// The words of all actions, in the order in which messages list them.
     pub const WORDS: [&'static str; 4] = ["pause", "kill", "stop", "restart"];
 
-    /// Its word in files and reports.
+    /// The action's word in files and reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Does {
         }
     }
 
-    /// What it is done to.
+    /// The command or switch that the action is applied to.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {
         match self {
@@ -101,7 +101,7 @@ impl Does {
         }
     }
 
-    /// What becomes of it then, behind its name.
+    /// Description of how the action ends, to append to the subject's name.
     fn undone(&self) -> String {
         match self {
             Does::Kill { restart: true, .. } | Does::Stop { restart: true, .. } => {
@@ -115,7 +115,7 @@ impl Does {
         }
     }
 
-    /// Whether the end of its step is when it is undone.
+    /// Whether the action is undone at the end of its step.
     fn ends_with_step(&self) -> bool {
         let by_itself = matches!(
             self,
@@ -127,7 +127,7 @@ impl Does {
         !by_itself && !self.is_for_good()
     }
 
-    /// Whether nothing is left to be done at the end of its step.
+    /// Whether the action needs nothing further at the end of its step.
     #[must_use]
     pub fn is_for_good(&self) -> bool {
         matches!(
@@ -151,7 +151,7 @@ impl fmt::Display for Does {
 }
 
 impl<'a> Subject<'a> {
-    /// Its name.
+    /// Name of the command or switch.
     #[must_use]
     pub fn name(self) -> &'a str {
         match self {
@@ -171,13 +171,13 @@ impl fmt::Display for Subject<'_> {
 }
 
 impl Disruption {
-    /// Whether it is in force in an epoch.
+    /// Whether the disruption is in force in an epoch.
     #[must_use]
     pub fn is_in_force(&self, epoch: u16) -> bool {
         self.epochs.iter().any(|range| range.contains(&epoch))
     }
 
-    /// The host that it is felt on first; none of a switch.
+    /// The host that runs the disrupted command; `None` for a switch.
     #[must_use]
     pub fn host<'s>(&self, scenario: &'s Scenario) -> Option<&'s str> {
         let Subject::Command(name) = self.does.subject() else {
@@ -278,7 +278,7 @@ fn under_training(
     }
 }
 
-/// Two that are done to the same: at the same time, or one when there is nobody left.
+/// Refuses two disruptions of the same subject that overlap in time, or where the second finds no process left.
 fn contradiction(sink: &mut Sink<'_>, a: &Disruption, b: &Disruption) {
     if a.does.subject() != b.does.subject() {
         return;
@@ -313,34 +313,34 @@ fn contradiction(sink: &mut Sink<'_>, a: &Disruption, b: &Disruption) {
         .hint("give them different steps in `during`");
 }
 
-/// A disruption as a plan has it.
+/// A disruption as the plan shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Planned {
     /// The fault's name.
     pub fault: String,
-    /// What is done.
+    /// The action.
     pub effect: Does,
-    /// On which host, if it is done to a command.
+    /// The host of the command; `None` for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// When it begins and ends, since the start of the workload.
+    /// Start and end of each range, relative to the start of the workload.
     pub times: Vec<Time>,
-    /// How long the controller may take to act.
+    /// Maximum time, in nanoseconds, that the controller may take to act.
     pub within_ns: u64,
 }
 
-/// A stretch of the timeline.
+/// A range of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Time {
-    /// The epoch that it begins with.
+    /// The first epoch of the range.
     pub epoch: u16,
-    /// When; none if that depends on what happens.
+    /// Start, in nanoseconds; `None` if it depends on events of the run.
     pub from_ns: Option<u64>,
-    /// When it is over; none if that depends on what happens, or if it lasts until the end.
+    /// End, in nanoseconds; `None` if it depends on events of the run, or if the range lasts until the run ends.
     pub to_ns: Option<u64>,
 }
 
-/// What the controller of these switches will do.
+/// The disruptions that the controller of these switches will carry out.
 pub(crate) fn plan(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) -> Vec<Planned> {
     let disruptions = scenario.disruptions.iter();
     let planned = disruptions.map(|disruption| {
@@ -386,7 +386,7 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
         .hint(hint);
 }
 
-/// Refuses faults of packets on a switch that is restarted: its ordinals and counters end with its process.
+/// Refuses packet faults on a switch that is restarted: its ordinals and counters are lost with its process.
 pub(crate) fn check_provable<'s>(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -429,7 +429,7 @@ impl fmt::Display for Planned {
             write!(f, " on {host}")?;
         }
         f.write_str(&self.effect.undone())?;
-        /// More are not told one by one.
+        /// Maximum number of times that are listed one by one.
         const TOLD: usize = 4;
         for time in self.times.iter().take(TOLD) {
             match time.from_ns {

@@ -1,34 +1,34 @@
-//! A scenario on switches that somebody else has started, in a network that somebody else has made: what of the file has no
-//! effect there. Nothing of ours runs on the hosts, asks them, or captures at their links.
+//! Scenarios on switches and in a network that already run: which parts of the file have no effect there. On the hosts of
+//! such a network we run no program, send no probe and capture on no link.
 //!
-//! A file that `weir run` takes as well may say all that; it is told, section by section. What would wait for an answer that
-//! never comes is refused.
+//! A file for `weir run` may contain all these parts; each ignored section is reported. A condition that would wait for a
+//! value that never comes is refused.
 
 use crate::diagnostic::{Code, Diagnostics, Sink, Span};
 use crate::expect::{Expectation, Metric};
 use crate::model::Scenario;
 use crate::workload::{Training, Workload};
 
-/// A part of a file that has no effect.
+/// A part of the file that has no effect.
 struct Idle {
-    /// Its name: a section, or a key of one.
+    /// Name of the part: a section, or a key of one.
     name: &'static str,
     span: Span,
     why: &'static str,
     hint: &'static str,
 }
 
-/// The parts of a file that have no effect there, by name, in the order of the file.
+/// Names of the parts of a file that have no effect in such a network, in the order of the file.
 #[must_use]
 pub fn ignored(scenario: &Scenario) -> Vec<&'static str> {
     idle(scenario).iter().map(|part| part.name).collect()
 }
 
-/// Tells what has no effect there.
+/// Reports the parts that have no effect in such a network.
 ///
 /// # Errors
 ///
-/// Conditions on probes and on what captures show, which would never hold.
+/// Returns an error for conditions on probes and on capture results, which would never hold.
 pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
     let mut sink = Sink::new(scenario.source());
     refuse_unknown(
@@ -69,7 +69,7 @@ fn refuse_unknown(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, h
     }
 }
 
-/// Sections that are for what runs, asks and judges in a network of ours: name, why they have no effect, and what to do.
+/// Sections that need a network of our own: name, reason why they have no effect, and what to do instead.
 const SECTIONS: [(&str, &str, &str); 3] = [
     (
         WORKLOAD,
@@ -89,9 +89,9 @@ const SECTIONS: [(&str, &str, &str); 3] = [
 ];
 const WORKLOAD: &str = "workload";
 
-/// In the order of the file.
+/// The parts without effect, in the order of the file.
 fn idle(scenario: &Scenario) -> Vec<Idle> {
-    // A training that a switch sums for is told to the switch.
+    // A training whose gradients a switch sums is configured on the switch.
     let sections = SECTIONS
         .iter()
         .filter(|(name, ..)| *name != WORKLOAD || !sums(scenario));

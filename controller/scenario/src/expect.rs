@@ -20,7 +20,7 @@ pub(crate) use parse::{read, read_while_running};
 
 use metric::FlowMetric;
 
-/// What a value measures.
+/// The quantity that a value measures, with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -35,7 +35,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The dimension of its values' unit; a number has none.
+    /// The dimension of the measure's unit; `None` for a number.
     fn dimension(self) -> Option<Dimension> {
         Some(match self {
             Self::Number => return None,
@@ -57,16 +57,16 @@ impl fmt::Display for Measure {
     }
 }
 
-/// The hint for a series that has no numbers.
+/// The hint for a series whose group or pointer finds no numbers.
 const TEXT_GROUP: &str = "a metric's group or pointer has to find numbers; to count lines, let the command print how many \
      there are (`grep -c`)";
 
 /// One line of `expect`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// As written.
+    /// Text as written in the file.
     pub text: String,
-    /// Where.
+    /// Position in the file.
     pub span: Span,
     left: Term,
     comparison: Comparison,
@@ -88,7 +88,7 @@ enum Term {
     Constant {
         value: f64,
         measure: Measure,
-        /// Whether it is written as a share: `1%`.
+        /// Whether the file writes the value as a share: `1%`.
         is_share: bool,
     },
     Metric {
@@ -122,18 +122,18 @@ impl fmt::Display for Operator {
     }
 }
 
-/// How an expectation ended.
+/// The result of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// As written.
+    /// Text as written in the file.
     pub text: String,
-    /// Whether it held.
+    /// Whether the expectation held.
     pub passed: bool,
-    /// Both sides with their values.
+    /// Both sides with their values, for the user.
     pub message: String,
-    /// The values alone, `24 >= 20`; none if a metric is missing.
+    /// The values alone, `24 >= 20`; `None` if a metric is missing.
     pub values: Option<String>,
-    /// Where and why it failed.
+    /// Position and reason of the failure.
     pub diagnostic: Option<Diagnostic>,
 }
 
@@ -148,7 +148,7 @@ pub fn evaluate(scenario: &Scenario, metrics: &Metrics) -> Vec<Outcome> {
 }
 
 impl Expectation {
-    /// The two metrics that it wants to be equal, if that is all it says.
+    /// The two metrics of an expectation that only states their equality.
     #[must_use]
     pub fn equates(&self) -> Option<[&Metric; 2]> {
         match (&self.left, self.comparison, &self.right) {
@@ -161,13 +161,13 @@ impl Expectation {
         }
     }
 
-    /// Whether it says anything of a metric.
+    /// Whether the expectation names a metric.
     #[must_use]
     pub fn names(&self, metric: &Metric) -> bool {
         self.left.names(metric) || self.right.names(metric)
     }
 
-    /// Whether it is `METRIC == 0`, either way round.
+    /// Whether the expectation is `METRIC == 0`, in either order.
     pub(crate) fn is_zero(&self, metric: &Metric) -> bool {
         let is_metric =
             |term: &Term| matches!(term, Term::Metric { metric: other, .. } if other == metric);
@@ -177,9 +177,9 @@ impl Expectation {
                 || is_zero(&self.left) && is_metric(&self.right))
     }
 
-    /// Whether it holds, or does not, whatever is measured; `None` if that depends on the run.
+    /// The result, if it is the same for every run; `None` if it depends on the run.
     ///
-    /// A line that names a metric which may be missing, or whose naming means something itself, says something in any case.
+    /// `None` also if the expectation names a metric that may be missing, or one whose naming has an effect of its own.
     pub(crate) fn foregone(&self) -> Option<bool> {
         let is_plain = self.metrics().all(|(metric, _)| metric.is_a_given_count());
         let (left, right) = (self.left.bounds()?, self.right.bounds()?);
@@ -202,7 +202,7 @@ impl Expectation {
         (is_plain && (holds || fails)).then_some(holds)
     }
 
-    /// The metrics that it names, and where.
+    /// The metrics that the expectation names, with their positions.
     pub fn metrics(&self) -> impl Iterator<Item = (&Metric, Span)> {
         let mut all = Vec::new();
         self.left.collect(&mut all);
@@ -210,7 +210,7 @@ impl Expectation {
         all.into_iter()
     }
 
-    /// Holds it against what was measured.
+    /// Compares the expectation with the measured metrics.
     #[must_use]
     pub fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
@@ -266,7 +266,7 @@ impl Expectation {
 impl Comparison {
     fn holds(self, left: f64, right: f64) -> bool {
         match self {
-            // Metrics are counts or come from clocks as integers; only an exact match is equal.
+            // Metrics are counts, or integers from clocks, so equality is exact.
             Self::Equal => left == right,
             Self::NotEqual => left != right,
             Self::Less => left < right,
@@ -298,7 +298,7 @@ impl Term {
         }
     }
 
-    /// Whether it is a share alone: `1%`, `0.01`.
+    /// Whether the term is only a share: `1%`, `0.01`.
     fn is_share(&self) -> bool {
         match self {
             Self::Constant {
@@ -310,7 +310,7 @@ impl Term {
         }
     }
 
-    /// Whether it counts something: a share of it is no number of it.
+    /// Whether the term is a count. A share cannot be compared with a count.
     fn is_count(&self) -> bool {
         match self {
             Self::Constant { .. } => false,
@@ -337,11 +337,11 @@ impl Term {
         }
     }
 
-    /// Between what its value lies; `None` where it may be no number.
+    /// Bounds of the term's value; `None` if the value may be undefined.
     fn bounds(&self) -> Option<(f64, f64)> {
         match self {
             Self::Constant { value, .. } => Some((*value, *value)),
-            // Nothing is measured that is less than none of it.
+            // No metric is negative.
             Self::Metric { .. } => Some((0.0, f64::INFINITY)),
             Self::Binary {
                 operator,
@@ -410,7 +410,8 @@ impl Term {
     }
 }
 
-/// A metric, or of a declared flow what those say that it was expanded to: their sum, and the longest of all.
+/// The value of a metric. A declared flow that was expanded has the sum of its flows' values, or the maximum for
+/// `longest`.
 fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64> {
     metrics.get(metric).copied().or_else(|| {
         let Metric::Flow { name, what } = metric else {

@@ -1,4 +1,4 @@
-//! Jobs whose values a switch sums.
+//! Jobs whose values switches sum.
 
 use parser_gen::FrameValues;
 
@@ -9,60 +9,60 @@ use crate::schema::{Raw, RawDeadline, RawJob};
 use crate::topology::{Link, Topology};
 use crate::workload::{Training, Workload};
 
-/// Pairs of cells that a switch has for all its jobs (`NUM_SLOTS` in p4src).
+/// Pairs of cells of a switch, shared by all its jobs (`NUM_SLOTS` in p4src).
 pub const SLOTS: u32 = 1024;
-/// Ranks of a job, on a tree of switches.
+/// Maximum number of ranks of a job, on a tree of switches.
 pub const MAX_RANKS: usize = 1024;
-/// A slot's bitmap of contributors has so many bits.
+/// Maximum number of children of a summing switch: the number of bits in a slot's bitmap of contributors.
 pub const MAX_CHILDREN: usize = 64;
-/// Jobs of one switch (`jobs` in p4src/common/aggregate.p4).
+/// Maximum number of jobs on one switch (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
-/// What of an IP packet stands before a frame's values: headers of IPv4, UDP and aggregation (docs/protocol.md).
+/// Bytes of an IP packet in front of the values: headers of IPv4, UDP and aggregation (docs/protocol.md).
 pub const HEADERS: u32 = 20 + 8 + 24;
-/// What RoCEv2 leaves for what stands around them, whichever packet it is: a link takes the RoCE MTU that is less than its own by
-/// this, as with the kernel's rxe (docs/rdma.md, "Sums by the switch").
+/// Bytes that RoCEv2 reserves for headers, whatever the packet: a link uses the largest RoCE MTU that is smaller than its
+/// own by this amount, as the kernel's rxe does (docs/rdma.md, "Sums by the switch").
 pub const ROCE_HEADERS: u32 = 80;
-/// Queue pairs that a switch knows of all its jobs (`NUM_CONTACTS` in p4src).
+/// Queue pairs that a switch knows, over all its jobs (`NUM_CONTACTS` in p4src).
 pub const CONTACTS: u32 = 1024;
 
-/// The least rate that a job can be held to, in bits a second.
+/// The lowest rate limit of a job, in bits per second.
 pub const MIN_RATE_BPS: u64 = 1000;
-/// Of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
+/// Bytes of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
 const FRAME_BYTES: u64 = 1090;
 
-/// The bytes that a job held to a rate may send at once, where so many children of a switch have such a window: two windows of
-/// each, so that nothing is lost of what ranks have under way when they begin.
+/// Burst size, in bytes, of a rate-limited job whose `children` at a switch each have such a window: two windows per
+/// child, so that the initial burst of the ranks is not dropped.
 #[must_use]
 pub fn burst_bytes(window: u32, children: usize) -> u64 {
     2 * u64::from(window) * children as u64 * FRAME_BYTES
 }
 
-/// No sum waits longer for its deadline.
+/// The longest deadline of a sum, in nanoseconds.
 pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// What becomes of values that come after their sum was made.
+/// The treatment of late contributions: values that come after their sum was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// They are dropped.
+    /// Late contributions are dropped.
     Drop,
-    /// They join the next sum of the same values.
+    /// Late contributions join the next sum of the same values.
     Next,
 }
 
-/// When a sum is made of fewer than all.
+/// When a switch completes a partial sum, without all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
-    /// So long after a rank gave its values.
+    /// Time after the first contribution, in nanoseconds.
     pub after_ns: u64,
-    /// If so many have.
+    /// Minimum number of ranks that must have contributed.
     pub quorum: u16,
-    /// What becomes of the rest.
+    /// The treatment of late contributions.
     pub late: Late,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
 }
 
-/// What carries the values of a job between ranks and the switch that sums them.
+/// The transport of a job's values between the ranks and the switch that sums them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
     /// UDP (docs/protocol.md).
@@ -73,7 +73,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As scenarios and programs say it.
+    /// The transport's word in scenarios and programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,68 +83,68 @@ impl Transport {
     }
 }
 
-/// A job: ranks that give values, and the switches that sum them and send all of them the sums.
+/// A job: ranks that contribute values, and the switches that sum the values and send the sums to all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its name.
+    /// The job's name.
     pub name: String,
-    /// Its number on the wire, from 1 in declared order.
+    /// Number of the job on the wire, counted from 1 in declared order.
     pub number: u16,
-    /// Hosts, by rank.
+    /// Hosts of the ranks, in rank order.
     pub ranks: Vec<String>,
-    /// The switches that sum, the topmost first.
+    /// The switches that sum, the root first.
     pub tree: Vec<Summing>,
-    /// Chunks that a rank may have under way: a power of two.
+    /// Maximum number of chunks that a rank has in flight: a power of two.
     pub window: u32,
-    /// The first of its slots among each switch's.
+    /// Index of the job's first slot on each switch.
     pub base: u32,
-    /// When a sum is made of fewer than all; `None`: never.
+    /// When a switch completes a partial sum; `None`: never.
     pub deadline: Option<Deadline>,
-    /// What the frames that come to a switch of its tree may be together, in bits a second.
+    /// Rate limit of all frames that come to one switch of the tree, in bits per second.
     pub rate: Option<Spanned<u64>>,
-    /// Values of a frame.
+    /// Number of values in a frame.
     pub values: FrameValues,
-    /// Where their number is declared. `None` if it follows from the links.
+    /// Position where the file declares the number of values; `None` if it follows from the links.
     pub values_span: Option<Span>,
-    /// What carries them.
+    /// The transport of the values.
     pub transport: Spanned<Transport>,
-    /// Of RDMA: the number by which a switch knows rank 0's queue pair; the others' follow.
+    /// For RDMA: index of rank 0's queue pair on a switch; the other ranks follow in order.
     pub contact: u32,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
 }
 
 /// A switch that sums values of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summing {
-    /// Its name.
+    /// The switch's name.
     pub switch: String,
-    /// Those whose values it sums, by the number that it knows each by: hosts, and switches below.
+    /// Hosts and lower switches whose values this switch sums, in the order of their numbers at this switch.
     pub children: Vec<String>,
-    /// The switch above, and the number that it knows this one by. `None` of the topmost.
+    /// The parent switch, and this switch's number there. `None` for the root.
     pub parent: Option<(String, u16)>,
 }
 
 impl Job {
-    /// The part of a switch, if it sums.
+    /// A switch's node in the tree; `None` if the switch does not sum for this job.
     #[must_use]
     pub fn on(&self, switch: &str) -> Option<&Summing> {
         self.tree.iter().find(|summing| summing.switch == switch)
     }
 
-    /// The switch whose sum is that of all.
+    /// The root of the tree, whose sum covers all ranks.
     #[must_use]
     pub fn top(&self) -> &str {
         self.tree.first().map_or("", |top| &top.switch)
     }
 
-    /// Whether its values are carried by RoCEv2.
+    /// Whether RoCEv2 carries the job's values.
     #[must_use]
     pub fn is_rdma(&self) -> bool {
         self.transport.value == Transport::Rdma
     }
 
-    /// What tells a program on a host which rank of the job it is to be; empty if the host is none.
+    /// Environment variables that tell a program on a host its rank in the job; empty if the host is not a rank.
     #[must_use]
     pub fn environment(&self, host: &str) -> Vec<(&'static str, String)> {
         let rank = self.ranks.iter().position(|rank| rank == host);
@@ -186,7 +186,7 @@ impl Job {
     }
 }
 
-/// The jobs of a file whose names are known and whose slots fit.
+/// Resolves the jobs of a file: checks their names, and that their slots fit.
 pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut base = 0;
@@ -228,8 +228,8 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     jobs
 }
 
-/// Numbers the queue pairs of jobs whose values RoCEv2 carries. A host is a rank of one job, and a topology has fewer hosts than a
-/// switch knows queue pairs ([`CONTACTS`]).
+/// Assigns queue pair indices to jobs over RoCEv2. They always suffice: a host is a rank of one job, and a topology has
+/// fewer hosts than a switch has queue pairs ([`CONTACTS`]).
 fn contacts(jobs: &mut [Job]) {
     let mut next = 0;
     for job in jobs.iter_mut().filter(|job| job.is_rdma()) {
@@ -239,8 +239,8 @@ fn contacts(jobs: &mut [Job]) {
     debug_assert!(next <= CONTACTS);
 }
 
-/// Says how many values the frames of each job have: as many as declared, or, of all jobs that declare nothing, as many as
-/// the narrowest of their links has room for. A switch's program sums frames of one size.
+/// Sets the number of values in the frames of each job: the declared number, or, for all jobs without a declaration, the
+/// largest that fits the narrowest of their links. A switch's program sums frames of one size.
 fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     let narrowest: Vec<Option<&Link>> = jobs
         .iter()
@@ -255,7 +255,7 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     for (job, narrowest) in jobs.iter_mut().zip(narrowest) {
         let span = match job.values_span {
             Some(span) => span,
-            // One packet is one message, of one size.
+            // With RDMA, a packet is a message, and all messages have one size.
             None if job.is_rdma() => job.transport.span,
             None => {
                 job.values = most;
@@ -310,12 +310,12 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     }
 }
 
-/// Bytes of an IP packet of so many values.
+/// Length in bytes of an IP packet with this many values.
 fn packet_bytes(values: FrameValues) -> u32 {
     HEADERS + 4 * u32::from(values.count())
 }
 
-/// The most values that a packet of so many bytes has room for.
+/// The largest number of values that fits into an IP packet of `mtu` bytes.
 fn largest_within(mtu: u32) -> FrameValues {
     let mut all = FrameValues::ALL.into_iter().rev();
     // A link's MTU is at least 576.
@@ -323,7 +323,7 @@ fn largest_within(mtu: u32) -> FrameValues {
         .unwrap_or(FrameValues::V32)
 }
 
-/// The link with the smallest MTU between a job's ranks and its topmost switch.
+/// The link with the smallest MTU between a job's ranks and its root switch.
 fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
     let links = job.ranks.iter().flat_map(|rank| {
         let way = topology.way_up(rank, job.top()).unwrap_or_default();
@@ -337,7 +337,7 @@ fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
     links.min_by_key(|link| link.mtu)
 }
 
-/// Refuses a switch that is to sum what never comes to it.
+/// Refuses a summing switch that the gradients do not pass.
 fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span: Span) {
     let Some(on) = &training.aggregate_on else {
         return;
@@ -356,7 +356,7 @@ fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span
     }
 }
 
-/// That of a training whose values a switch sums for its server.
+/// The job of a training whose values a switch sums for its server.
 fn of_training(training: &Training, span: Span) -> Option<Job> {
     Some(Job {
         name: "training".to_owned(),
@@ -371,7 +371,7 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         base: 0,
         deadline: None,
         rate: None,
-        // As many as `weir-agent` sends.
+        // The number of values that `weir-agent` sends.
         values: FrameValues::default(),
         values_span: None,
         transport: Spanned::new(Transport::Udp, span),
@@ -445,7 +445,7 @@ fn job(
     })
 }
 
-/// Refuses what RDMA does not carry.
+/// Refuses job settings that RDMA does not support.
 fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bool {
     if declared.transport.value == Transport::Udp {
         return true;
@@ -479,7 +479,7 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
     true
 }
 
-/// A deadline that a switch can keep.
+/// Reads a deadline, and refuses one that a switch cannot keep.
 fn deadline(
     sink: &mut Sink<'_>,
     declared: &RawJob,
@@ -493,7 +493,7 @@ fn deadline(
             .hint("name one switch in `on`, or leave `deadline` out");
         return None;
     }
-    // More than half, but of two ranks one.
+    // More than half of the ranks; for two ranks, one.
     let usual = (ranks / 2 + 1).min(ranks.saturating_sub(1));
     let (quorum, span) = match raw.value.quorum {
         Some(quorum) => (usize::from(quorum.value), quorum.span),
@@ -524,7 +524,7 @@ fn deadline(
     })
 }
 
-/// The switches that sum, the topmost first: the only one, if none is named.
+/// The switches that sum, the root first. If the file names none, the only switch of the topology.
 fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Vec<Spanned<String>>> {
     let switches = &raw.topology.switches;
     for (index, on) in declared.on.iter().enumerate() {
@@ -562,7 +562,7 @@ fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Vec<Spanned<S
     }
 }
 
-/// Who sums whom: the first of the switches that sum on the way from a rank, or from such a switch, to the topmost.
+/// Builds the tree: the parent of a rank or summing switch is the first summing switch on its path to the root.
 fn tree(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -618,12 +618,12 @@ fn tree(
     same_ways(sink, raw, declared, &top.value).then_some(tree)
 }
 
-/// Sums come down to each rank by the switches by which its values went up.
+/// Checks that sums reach each rank through the same switches that its values pass on the way up.
 fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bool {
     for rank in &declared.ranks {
         let up = raw.topology.way_up(&rank.value, top).unwrap_or_default();
         let down = raw.topology.routes_to(&rank.value);
-        // Each of them, from the topmost on, leads to the one before it, and the last to the rank.
+        // From the root down, each switch must lead to the one before it, and the last to the rank.
         let below = std::iter::once(rank.value.as_str()).chain(up.iter().copied());
         let leads = |(switch, below): (&&str, &str)| {
             down.next_hop(switch).is_some_and(|port| port.peer == below)

@@ -1,19 +1,20 @@
-//! The lease: for how long faults hold on a switch that hears no more of its controller.
+//! The lease: for how long faults stay armed on a switch that no longer receives anything from its controller.
 
 use serde::Serialize;
 
 use crate::diagnostic::Span;
 use crate::units::show_duration;
 
-/// What a controller that lives can be relied on to do in time: look after its switches, and write to each.
+/// The shortest refresh period, in nanoseconds, that a live controller keeps reliably: it checks and writes to each
+/// switch.
 pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
 
 /// The lease that a file asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// None: faults hold until somebody disarms them.
+    /// The lease; `None`: faults stay armed until somebody disarms them.
     pub lease: Option<Lease>,
-    /// Where the file says so, if it does.
+    /// Position in the file, if the file declares it.
     pub span: Option<Span>,
 }
 
@@ -26,12 +27,12 @@ impl Default for Asked {
     }
 }
 
-/// Faults end so long after the last refresh.
+/// A lease: faults end when it is not refreshed in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lease {
-    /// How long one refresh holds.
+    /// Duration of the lease after a refresh, in nanoseconds.
     pub for_ns: u64,
-    /// From one refresh to the next.
+    /// Period of refreshes, in nanoseconds.
     pub refresh_ns: u64,
 }
 
@@ -42,7 +43,7 @@ impl Default for Lease {
 }
 
 impl Lease {
-    /// Refreshed four times as often as it has to be.
+    /// A lease that is refreshed four times per duration.
     #[must_use]
     pub fn of(for_ns: u64) -> Lease {
         Lease {
@@ -52,15 +53,15 @@ impl Lease {
     }
 }
 
-/// Whether faults end by themselves.
+/// Whether faults end without the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leased {
-    /// They do, so long after the controller's last word.
+    /// Faults end when this lease runs out after the last refresh.
     For(Lease),
-    /// The file says that they do not.
+    /// The file turns the lease off.
     Off,
-    /// The target has no means for it.
+    /// The target does not support a lease; the text says why.
     Cannot(&'static str),
 }
 

@@ -1,8 +1,8 @@
 //! Fault scenarios: the YAML schema, topologies, resolution and planning. Pure.
 //!
-//! A file becomes a tree with places ([`yaml`]), a checked [`Scenario`] ([`load`]) and a [`Plan`] ([`plan()`]): which
-//! switch injects which fault, and the table entries that make it do so. After the run, [`expect::evaluate`] judges it.
-//! docs/scenarios.md describes the file for users.
+//! A file becomes a tree with positions ([`yaml`]), then a checked [`Scenario`] ([`load`]), then a [`Plan`] ([`plan()`])
+//! that says which switch injects which fault, with the table entries for it. After the run, [`expect::evaluate`] judges
+//! the expectations. docs/scenarios.md describes the file for users.
 
 pub mod blast_radius;
 mod check;

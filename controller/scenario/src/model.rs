@@ -1,4 +1,4 @@
-//! A scenario with every name looked up: what the planner and the runner work on.
+//! A scenario with all names resolved: the input of the planner and the runner.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,11 +28,11 @@ use crate::topology::{Topology, TopologySource};
 use crate::trigger::Trigger;
 use crate::workload::{Workload, WorkloadSource};
 
-/// The most flows that one scenario may declare.
+/// Maximum number of flows in a scenario.
 pub const MAX_FLOWS: usize = parser_gen::MAX_FLOWS;
-/// The most flows of one fault: a unit's state cells.
+/// Maximum number of flows of one fault: the state cells of a unit.
 pub const MAX_FLOWS_PER_FAULT: usize = 4096;
-/// The most entries of one unit's `select` table.
+/// Maximum number of entries in a unit's `select` table.
 pub const MAX_SELECT_ENTRIES: usize = 4096;
 
 /// A checked scenario.
@@ -44,62 +44,62 @@ pub struct Scenario {
     pub text: String,
     /// Short name.
     pub name: String,
-    /// For people.
+    /// Description for users.
     pub description: String,
-    /// Everything random derives from it.
+    /// Seed of every random decision in the run.
     pub seed: u64,
     /// The network.
     pub topology: Topology,
-    /// The file that it is from, where it has one of its own.
+    /// The file of the topology, if it has its own.
     pub topology_file: Option<TopologySource>,
     /// The protocols that filters and fields name.
     pub protocols: Arc<Protocols>,
-    /// What runs.
+    /// The programs that run on the hosts.
     pub workload: Option<Workload>,
-    /// The file that it is from, where it has one of its own.
+    /// The file of the workload, if it has its own.
     pub workload_file: Option<WorkloadSource>,
-    /// What asks services while it runs, in declared order.
+    /// Probes of services during the run, in declared order.
     pub probes: Vec<Probe>,
-    /// Jobs whose values a switch sums, in declared order; the one of a training that a switch sums for among them.
+    /// Jobs whose values switches sum, in declared order, including that of a training with a summing switch.
     pub jobs: Vec<Job>,
-    /// Where a plan has gradients summed, if the file asks for one; what its switches sum is among the jobs.
+    /// Where the file's plan sums gradients; the sums of switches also appear in `jobs`.
     pub gradients: Option<Gradients>,
-    /// The ways between hosts, if `routing` asks for several.
+    /// The paths between hosts, if `routing` asks for several.
     pub ways: Option<Ways>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
-    /// Which sets of the flows a packet can be in.
+    /// The sets of flows that a packet can belong to.
     pub classes: Classes,
-    /// In declared order.
+    /// Faults on packets, in declared order.
     pub faults: Vec<Fault>,
-    /// Faults of programs and switches, in declared order.
+    /// Faults on programs and switches, in declared order.
     pub disruptions: Vec<Disruption>,
-    /// What faults wait for, in declared order.
+    /// Triggers that faults wait for, in declared order.
     pub triggers: Vec<Trigger>,
     /// The timeline as epochs, from time 0 on, without gaps.
     pub epochs: Vec<Epoch>,
-    /// What its steps wait for, one after the other.
+    /// Conditions that the timeline's steps wait for, in order.
     pub awaited: Vec<Expectation>,
-    /// What must hold in the end.
+    /// Conditions that must hold after the run.
     pub expectations: Vec<Expectation>,
     /// Bounds of the run.
     pub limits: Limits,
-    /// Which frames the run keeps.
+    /// The frames that the run keeps.
     pub captures: Captures,
-    /// Where `captures` is written; `None` if the file does not have it, or the command line overrides it.
+    /// Position of `captures` in the file; `None` if the file does not have it, or the command line overrides it.
     pub captures_span: Option<Span>,
-    /// While it runs, any of these ends it.
+    /// Conditions of which any one aborts the run.
     pub abort_if: Vec<Expectation>,
-    /// What may be hit at most, where the file says it.
+    /// Limits on what faults may hit, if the file sets them.
     pub blast_radius: Option<BlastRadius>,
-    /// For how long faults hold without a word from the controller.
+    /// The lease: for how long faults stay armed without a refresh by the controller.
     pub lease: Asked,
-    /// What is legal and suspicious.
+    /// Warnings about legal but suspicious parts of the file.
     pub warnings: Diagnostics,
 }
 
 impl Scenario {
-    /// Whether a switch sums.
+    /// Whether a switch sums for any job.
     #[must_use]
     pub fn sums(&self, switch: &str) -> bool {
         self.jobs.iter().any(|job| job.on(switch).is_some())
@@ -114,14 +114,14 @@ impl Scenario {
         }
     }
 
-    /// For what is found later.
+    /// A sink for diagnostics after loading.
     pub(crate) fn sink(&self) -> Sink<'_> {
         let mut sink = Sink::new(self.source());
         sink.set_protocols(Arc::clone(&self.protocols));
         sink
     }
 
-    /// The same under another seed: other packets are hit.
+    /// The scenario with another seed, which selects other packets.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Scenario {
         self.seed = seed;
@@ -131,7 +131,7 @@ impl Scenario {
         self
     }
 
-    /// Replaces the choice of frames, if `captures` is given: `--captures` of a command overrides the file.
+    /// Replaces the choice of frames if `captures` is given: `--captures` on the command line overrides the file.
     #[must_use]
     pub fn with_captures(mut self, captures: Option<Captures>) -> Scenario {
         if let Some(captures) = captures {
@@ -140,7 +140,7 @@ impl Scenario {
         self
     }
 
-    /// Whether the file expects that a fault hits nothing.
+    /// Whether the file expects that a fault hits no packet.
     #[must_use]
     pub fn expects_nothing_of(&self, fault: &str) -> bool {
         let mut expectations = self.expectations.iter();
@@ -148,7 +148,7 @@ impl Scenario {
         expectations.any(|expectation| expectation.is_zero(&fired))
     }
 
-    /// Whether the file says anything of what a fault did, or of what became of a flow.
+    /// Whether the file names a metric of the given fault; with `None`, a metric of any fault, flow or trigger.
     #[must_use]
     pub fn asks_of_frames(&self, fault: Option<&str>) -> bool {
         let lines = self.expectations.iter().chain(&self.abort_if);
@@ -160,13 +160,13 @@ impl Scenario {
         })
     }
 
-    /// Whether the file says anything of a metric.
+    /// Whether the file's expectations name a metric.
     #[must_use]
     pub fn expects_of(&self, metric: &Metric) -> bool {
         self.expectations.iter().any(|line| line.names(metric))
     }
 
-    /// Whether the file says anything of how often a trigger comes on.
+    /// Whether the file names the metric of how often a trigger comes on.
     #[must_use]
     pub fn speaks_of(&self, trigger: &Trigger) -> bool {
         let lines = self.expectations.iter();
@@ -176,7 +176,7 @@ impl Scenario {
         metrics.any(|(metric, _)| is_of(metric))
     }
 
-    /// Whether the file says what a command's exit code is to be, or how often it may fail.
+    /// Whether the file states a command's exit code, or how often the command may fail.
     #[must_use]
     pub fn expects_exit_of(&self, command: &str) -> bool {
         let whats = [CommandMetric::Exit, CommandMetric::Failures];
@@ -185,7 +185,7 @@ impl Scenario {
         expectations.any(|line| metrics.iter().any(|metric| line.names(metric)))
     }
 
-    /// When an epoch begins, since the start of the workload; `None` if that depends on what happens.
+    /// Start of an epoch, in nanoseconds since the start of the workload; `None` if it depends on events of the run.
     #[must_use]
     pub fn begins_ns(&self, epoch: u16) -> Option<u64> {
         let mut known = self.epochs.iter().take_while(|epoch| epoch.on.is_none());
@@ -194,13 +194,13 @@ impl Scenario {
             .map(|epoch| epoch.at_ns)
     }
 
-    /// Whether a packet can belong to both flows, by index.
+    /// Whether a packet can belong to both flows, given by index.
     #[must_use]
     pub fn may_meet(&self, a: usize, b: usize) -> bool {
         self.classes.meet(a, b)
     }
 
-    /// The flows that some packet of this one belongs to as well, itself included.
+    /// All flows that share a packet with this one, including itself.
     #[must_use]
     pub fn meeting(&self, flow: usize) -> BTreeSet<usize> {
         let classes = self.classes.containing(flow).iter();
@@ -208,7 +208,7 @@ impl Scenario {
         sets.flatten().copied().collect()
     }
 
-    /// The flows that no fault may touch.
+    /// The flows that no fault may hit.
     pub fn protected(&self) -> impl Iterator<Item = (usize, &Flow)> {
         self.flows
             .iter()
@@ -217,40 +217,40 @@ impl Scenario {
     }
 }
 
-/// A set of packets with one ordinal sequence.
+/// A set of packets with one sequence of ordinals.
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// `name`, or `name.from`, `name.from.to` where a declaration with several hosts was expanded.
     pub name: String,
     /// The declared name.
     pub declared: String,
-    /// What the packets have in common, hosts' addresses included.
+    /// The condition on its packets, including the hosts' addresses.
     pub filter: Filter,
     /// Sender, receiver and the switches between them, for each pair of hosts that the filter allows.
     pub paths: Vec<Path>,
-    /// The one switch at which its packets are told apart: elsewhere its filter would match others, too.
+    /// The one switch at which the filter identifies the flow's packets: elsewhere it would match others too.
     pub on: Option<String>,
-    /// Faults must not touch it.
+    /// Whether the flow is protected: no fault may hit it.
     pub protected: bool,
-    /// Its part of the key in decisions.
+    /// The flow's contribution to the decision key.
     pub key: u64,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
 }
 
-/// A way that packets of a flow take.
+/// A path that packets of a flow take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Path {
-    /// Host.
+    /// Sending host.
     pub from: String,
-    /// Host.
+    /// Receiving host.
     pub to: String,
-    /// In order.
+    /// Switches on the path, in order.
     pub switches: Vec<String>,
 }
 
 impl Path {
-    /// Sender, switches, receiver.
+    /// All nodes on the path: sender, switches, receiver.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let switches = self.switches.iter();
         let ends = [&self.from].into_iter().chain(switches).chain([&self.to]);
@@ -258,60 +258,60 @@ impl Path {
     }
 }
 
-/// Which half of a switch.
+/// The pipeline of a switch: ingress or egress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Before forwarding and aggregation.
     Ingress,
-    /// After, for each copy of a multicast.
+    /// After forwarding and aggregation, for each copy of a multicast.
     Egress,
 }
 
-/// A place that the file names.
+/// An injection point that the file names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// Switch.
+    /// The switch's name.
     pub switch: String,
-    /// Half.
+    /// The pipeline.
     pub direction: Direction,
 }
 
 /// A declared fault.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Its name.
+    /// The fault's name.
     pub id: String,
     /// Indexes of flows; the position in this list is the fault's state cell.
     pub flows: Vec<usize>,
-    /// What it does.
+    /// The effect on a hit packet.
     pub effect: Effect,
-    /// To which packets.
+    /// The selection of packets within a flow.
     pub selection: Selection,
-    /// What its packets are numbered and drawn by within a flow; by the flow alone without.
+    /// The key by which packets are numbered and drawn within a flow; `None`: by the flow alone.
     pub keys: Option<Keys>,
-    /// Where; `None` = the plan chooses a switch, in ingress.
+    /// The injection point; `None`: the plan chooses a switch, in ingress.
     pub place: Option<Place>,
-    /// The trigger that it waits for, an index: it acts while that is on.
+    /// Index of the trigger that enables the fault; the fault acts while the trigger is on.
     pub when: Option<usize>,
-    /// When: epochs in ascending, disjoint ranges.
+    /// Epochs in which the fault acts, in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// Its part of the key in decisions.
+    /// The fault's contribution to the decision key.
     pub key: u64,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
-    /// Where its place is named, else the whole.
+    /// Position where the file names the injection point; otherwise the position of the whole declaration.
     pub place_span: Span,
 }
 
 impl Fault {
-    /// Whether it takes packets from RDMA connections that these miss, and ask for again.
+    /// Whether the fault takes packets of RDMA connections, which the connection then retransmits.
     #[must_use]
     pub fn takes_rdma_data(&self) -> bool {
         matches!(self.selection, Selection::Psn(_)) && self.effect.takes()
     }
 
-    /// Which packets it selects, for people: `every 3rd`, `every 3rd per connection`.
+    /// The selection, for users: `every 3rd`, `every 3rd per connection`.
     #[must_use]
     pub fn selected(&self) -> String {
         match &self.keys {
@@ -324,77 +324,78 @@ impl Fault {
 /// Keys within a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// What packets of one key have in common.
+    /// The key of a packet.
     pub key: PacketKey,
-    /// The keys, for people: `connections`.
+    /// Plural noun for users: `connections`.
     pub of: String,
-    /// One of them: `connection`.
+    /// Singular noun for users: `connection`.
     pub one: String,
-    /// Whether a TCP connection that begins anew is numbered anew.
+    /// Whether numbering restarts when a TCP connection is opened again.
     pub restarts: bool,
-    /// What all packets of a key have in common in any case.
+    /// The property that all packets of a key share.
     pub shared: Shared,
-    /// How many there may be.
+    /// Maximum number of keys.
     pub most: u32,
-    /// Where that is written.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// What packets of one key have in common: packets that differ in it have no key in common.
+/// A property that all packets of one key share: packets that differ in it never have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shared {
     /// Sender and receiver.
     Direction,
     /// The sender.
     Sender,
-    /// Nothing that a flow says.
+    /// No property of the flow.
     Nothing,
 }
 
 impl Keys {
-    /// Each way has 2 to the power of this cells: as many as there may be keys, so that hardly one in a hundred runs has a key
-    /// without a cell.
+    /// Each hash table has 2 to the power of this many cells: as many as there may be keys, so that in hardly one of a
+    /// hundred runs a key finds no cell.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.most.next_power_of_two().ilog2().clamp(8, 16)
     }
 }
 
-/// A stretch of the timeline.
+/// An interval of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Epoch {
-    /// From 1; 0 is "disarmed".
+    /// Number of the epoch, from 1; 0 means "disarmed".
     pub epoch: u16,
-    /// Since the start of the workload, or since the last epoch before it that waits for something.
+    /// Start in nanoseconds, since the start of the workload or since the last epoch before it that waits for a
+    /// condition.
     pub at_ns: u64,
-    /// What it waits for, as written; [`Scenario::awaited`] has it for the programs.
+    /// The condition that it waits for, as written; [`Scenario::awaited`] has the parsed form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// The step's name; none between steps.
+    /// The step's name; `None` between steps.
     pub step: Option<String>,
 }
 
 /// Bounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// The run fails when it takes longer.
+    /// Maximum duration in nanoseconds; the run fails when it takes longer.
     pub time_ns: u64,
-    /// Where that is written, if it is.
+    /// Position in the file, if the file sets it.
     #[serde(skip)]
     pub time_span: Option<Span>,
-    /// Bytes of frames that the run may write, those included that wait on disk for the judge. At least
-    /// [`Limits::LEAST_DISK_BYTES`]. Once they are written, the run goes on and keeps no more frames.
+    /// Maximum size of the frames that the run writes, in bytes, including frames that wait on disk for the judge. At
+    /// least [`Limits::LEAST_DISK_BYTES`]. After that, the run continues without keeping frames.
     pub disk_bytes: u64,
-    /// Where `limits.disk` is written; `None` if the file does not have it.
+    /// Position of `limits.disk` in the file; `None` if the file does not have it.
     #[serde(skip)]
     pub disk_span: Option<Span>,
-    /// Packets that all faults together may hit; beyond, the run is aborted.
+    /// Maximum number of packets that all faults together may hit; beyond it, the run is aborted.
     #[serde(skip)]
     pub hits: Option<Spanned<u64>>,
 }
 
 impl Limits {
-    /// The smallest `limits.disk`: the largest frame fits, with all that is written beside it.
+    /// The smallest `limits.disk`, in bytes: the largest frame fits, with its metadata.
     pub const LEAST_DISK_BYTES: u64 = 1 << 20;
 }
 
@@ -410,7 +411,7 @@ impl Default for Limits {
     }
 }
 
-/// Which frames a run keeps. The verdict does not depend on it, as a run is judged while it goes on.
+/// The frames that a run keeps. The verdict does not depend on it, because the judge works during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Captures {

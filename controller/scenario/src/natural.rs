@@ -1,9 +1,9 @@
-//! The order in which people expect names: `h2` before `h10`.
+//! Natural order of names: `h2` before `h10`.
 
 use std::cmp::Ordering;
 
-/// Compares two texts; digits that stand together count as a number. Texts that differ in leading zeroes alone are told
-/// apart by their bytes, so the order is total.
+/// Compares two texts; consecutive digits count as a number. Texts that differ only in leading zeroes are ordered by
+/// their bytes, so the order is total.
 #[must_use]
 pub fn compare(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
@@ -27,7 +27,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The digits at the beginning without leading zeroes, and what follows them.
+/// The leading digits without leading zeroes, and the rest of the text.
 fn number(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit())

@@ -1,8 +1,8 @@
-//! Whether a filter can match a packet of which some fields are known: those that go from one host to another.
+//! Whether a filter can match a packet with some known fields, such as a packet from one host to another.
 //!
-//! A filter is brought into disjunctive normal form; each conjunction is, per field, the set of values it lets pass. The
-//! answer errs to one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated texts).
-//! What two filters have in common is asked of [`parser_gen::Classes`].
+//! A filter is brought into disjunctive normal form; each conjunction holds, per field, the set of permitted values. The
+//! answer errs on one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated
+//! texts). [`parser_gen::Classes`] computes the intersection of two filters.
 
 mod values;
 
@@ -15,33 +15,33 @@ use values::Values;
 use crate::protocols::Protocols;
 use crate::topology::Topology;
 
-/// The field that holds the port by which a packet came to a switch.
+/// The field with a packet's ingress port at a switch.
 pub(crate) const PORT: &str = "switch.port";
 
-/// Beyond this many conjunctions a filter counts as one that anything may pass.
+/// A filter with more conjunctions counts as one that every packet may match.
 const MAX_CONJUNCTIONS: usize = 4096;
 
-/// Whether some packet may match.
+/// Whether any packet may match.
 #[must_use]
 pub fn possible(protocols: &Protocols, filter: &Filter) -> bool {
     let conjunctions = normal_form(protocols, &filter.root().expr, true);
     conjunctions.is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
-/// Whether a packet with these numbers in these fields may match.
+/// Whether a packet with these values of these fields may match.
 #[must_use]
 pub fn allows(protocols: &Protocols, filter: &Filter, fields: &[(&str, u128)]) -> bool {
     Allowed::of(protocols, filter).allows(fields, &[])
 }
 
-/// A filter that is asked about many packets.
+/// A filter prepared for queries about many packets.
 pub struct Allowed<'p> {
     library: &'p Library,
     conjunctions: Option<Vec<Conjunction>>,
 }
 
 impl<'p> Allowed<'p> {
-    /// The packets of a filter.
+    /// Prepares a filter.
     #[must_use]
     pub fn of(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
         Allowed {
@@ -50,14 +50,14 @@ impl<'p> Allowed<'p> {
         }
     }
 
-    /// Whether a packet with these numbers in these fields, and without some protocols, may match.
+    /// Whether a packet with these values of these fields, and without the protocols in `absent`, may match.
     #[must_use]
     pub fn allows(&self, fields: &[(&str, u128)], absent: &[&str]) -> bool {
         let Some(conjunctions) = &self.conjunctions else {
             return true;
         };
         conjunctions.iter().any(|conjunction| {
-            // Most are ruled out by one number.
+            // One field's value rules out most conjunctions.
             let excluded = |(field, value): &(&str, u128)| {
                 let constraint = conjunction.fields.get(*field);
                 constraint.is_some_and(|constraint| !constraint.values.may_be(*value))
@@ -83,13 +83,14 @@ impl<'p> Allowed<'p> {
 }
 
 impl Allowed<'_> {
-    /// Whether a packet that comes to a switch from a neighbor may match, by the ports between the two.
+    /// Whether a packet from a neighbor may match when it enters a switch, given the ports between the two.
     pub(crate) fn enters(&self, topology: &Topology, switch: &str, neighbor: &str) -> bool {
         let mut ports = topology.ports(switch).filter(|port| port.peer == neighbor);
         ports.any(|port| self.allows(&[(PORT, u128::from(port.number))], &[]))
     }
 
-    /// The one number that a field has in every packet with these numbers in others; `None` if it may have several.
+    /// The only value of a field in all matching packets with these values of other fields; `None` if several are
+    /// possible.
     #[must_use]
     pub fn only(&self, fields: &[(&str, u128)], field: &str) -> Option<u128> {
         let of = |conjunction: &Conjunction| {
@@ -103,14 +104,14 @@ impl Allowed<'_> {
             .then_some(first)
     }
 
-    /// Whether every packet with these numbers in these fields has a protocol.
+    /// Whether every matching packet with these values of these fields has a protocol.
     #[must_use]
     pub fn all_have(&self, fields: &[(&str, u128)], protocol: &str) -> bool {
         let left = self.with(fields);
         left.is_some_and(|left| left.iter().all(|one| one.present.contains(protocol)))
     }
 
-    /// What is left of the filter with these numbers in these fields; `None` if that is not known.
+    /// The conjunctions that remain for packets with these values of these fields; `None` if the filter has too many.
     fn with(&self, fields: &[(&str, u128)]) -> Option<Vec<Conjunction>> {
         let fixed = |conjunction: &Conjunction| {
             let mut fields = fields.iter();
@@ -127,7 +128,7 @@ impl Allowed<'_> {
     }
 }
 
-/// What must hold at once.
+/// Constraints that must hold together.
 #[derive(Debug, Clone, Default)]
 struct Conjunction {
     fields: BTreeMap<String, Constraint>,
@@ -142,7 +143,7 @@ struct Constraint {
     values: Values,
 }
 
-/// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
+/// The satisfiable conjunctions of an expression; `None`: too many.
 fn normal_form(library: &Library, expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
     let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
         let mut all = Vec::new();
@@ -206,7 +207,7 @@ fn product(
 }
 
 impl Conjunction {
-    /// Both; `None` when no packet can.
+    /// The conjunction of both; `None` if no packet can satisfy it.
     fn and(self, library: &Library, other: &Conjunction) -> Option<Conjunction> {
         let mut both = self;
         for protocol in &other.present {
@@ -265,8 +266,7 @@ mod tests {
         Filter::parse(&Library::builtin(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// The classes of two filters.
-    /// `None` for filters that unfold too far.
+    /// The classes of two filters; `None` if the filters unfold into too many conjunctions.
     fn classes(a: &Filter, b: &Filter) -> Option<parser_gen::Classes> {
         let flows = [("a", a), ("b", b)].map(|(name, filter)| parser_gen::Flow {
             name: name.to_owned(),
@@ -422,10 +422,10 @@ mod tests {
             })
         }
 
-        /// The port by which a parser knows Redis.
+        /// The port by which the parser recognizes Redis.
         const REDIS: u16 = 6379;
 
-        /// A packet as the parser can see it: TCP or UDP, Redis only over TCP, to its port.
+        /// A packet as the parser can see it: TCP or UDP; Redis only over TCP to its port.
         fn packet() -> impl Strategy<Value = FieldValues> {
             (0..3_u8, 1..4_u16, 1..4_u16, "[aA]{1,3}", "[aA]{1,3}").prop_map(
                 |(kind, sport, dport, command, key)| {
@@ -452,7 +452,7 @@ mod tests {
                 packets in prop::collection::vec(packet(), 40),
             ) {
                 let (a, b) = (filter(&a), filter(&b));
-                // What takes too many entries is refused by name: no scenario has it.
+                // A filter that needs too many entries is refused with an error, so no scenario contains it.
                 let flows = [("a", &a), ("b", &b)].map(|(name, filter)| parser_gen::Flow {
                     name: name.to_owned(),
                     filter: filter.clone(),

@@ -1,4 +1,4 @@
-//! Probes: questions at a steady rate whose answers are timed: of weir's own to a service, or those that a program asks.
+//! Probes: periodic requests whose response times are measured, sent by weir to a service or by a program of the user.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 use crate::topology::Topology;
 use crate::workload::commands::Run;
 
-/// A question that is asked again and again, whether or not the last was answered.
+/// A request that is sent periodically, whether or not the previous one was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
-    /// Its name in metrics.
+    /// The probe's name in metrics.
     pub name: String,
-    /// The host that asks.
+    /// The host that sends the requests.
     pub from: String,
-    /// The workload file that it stands in; none: the scenario.
+    /// The workload file that declares the probe; `None`: the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What.
+    /// The request.
     pub ask: Ask,
-    /// From one question to the next.
+    /// Period of requests, in nanoseconds.
     pub every_ns: u64,
-    /// What takes longer has failed.
+    /// Timeout in nanoseconds; a slower request has failed.
     pub timeout_ns: u64,
 }
 
@@ -30,42 +30,42 @@ pub struct Probe {
 pub struct Endpoint {
     /// A host of the topology, or an IPv4 address.
     pub host: String,
-    /// TCP or UDP.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
-/// What a probe asks for.
+/// A probe's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// A connection.
+    /// Opens a TCP connection.
     Tcp {
-        /// To whom.
+        /// The service.
         to: Endpoint,
     },
-    /// Any answer to a datagram.
+    /// Sends a datagram and waits for any answer.
     Udp {
-        /// From whom.
+        /// The service.
         to: Endpoint,
-        /// Its payload.
+        /// Payload of the datagram.
         send: Vec<u8>,
     },
-    /// A whole answer to a GET whose status is below 400, over a connection of its own.
+    /// Sends a GET on a connection of its own and waits for a complete response with a status below 400.
     Http {
-        /// From whom.
+        /// The service.
         to: Endpoint,
-        /// Of the request's first line: from the slash on.
+        /// Path in the request line, from the slash on.
         path: String,
     },
-    /// That a program of the user's ends with exit code 0.
+    /// Runs a program of the user and expects exit code 0.
     Run(Run),
 }
 
-/// So many programs of a probe may run at once: each is a process and three threads.
+/// Maximum number of concurrent programs of a probe: each is a process and three threads.
 pub const MAX_PROGRAMS: u64 = 16;
 
 impl Ask {
-    /// Whom it asks; what a program asks is not known.
+    /// The service that the probe asks; `None` for a program, whose target is unknown.
     #[must_use]
     pub fn to(&self) -> Option<&Endpoint> {
         match self {
@@ -76,7 +76,7 @@ impl Ask {
 }
 
 impl Probe {
-    /// The same on other hosts: those that the names stand for.
+    /// The same probe with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Probe {
         let of = |to: Endpoint| match to.host.parse::<Ipv4Addr>() {
@@ -98,7 +98,7 @@ impl Probe {
 }
 
 impl Endpoint {
-    /// Where it is; `None` if the topology has no such host.
+    /// The endpoint's address; `None` if the topology has no such host.
     #[must_use]
     pub fn address(&self, topology: &Topology) -> Option<SocketAddrV4> {
         let ip = match topology.host(&self.host) {

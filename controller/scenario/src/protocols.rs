@@ -1,4 +1,4 @@
-//! The protocols that a scenario's filters and fields name: those that come with weir, and files of the user's.
+//! The protocols that a scenario's filters and fields may name: those built into weir, and files of the user.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,10 +13,10 @@ use crate::topology::TopologySource;
 use crate::workload::WorkloadSource;
 use crate::yaml::{self, Kind, Node, locate};
 
-/// Files of the user's in one scenario: each may take states of a parser.
+/// Maximum number of protocol files in a scenario: each may use states of the parser.
 const MAX_FILES: usize = 64;
 
-/// A protocol library, and what of it is the user's.
+/// A protocol library, and the user's additions to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocols {
     library: Library,
@@ -25,7 +25,7 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// Those that come with weir.
+    /// The built-in protocols.
     #[must_use]
     pub fn builtin() -> Arc<Protocols> {
         static BUILTIN: LazyLock<Arc<Protocols>> =
@@ -33,11 +33,11 @@ impl Protocols {
         Arc::clone(&BUILTIN)
     }
 
-    /// Those, these files, and slices of payloads that filters name.
+    /// The built-in protocols, these files, and the slices of payloads that filters name.
     ///
     /// # Errors
     ///
-    /// As [`Library::with_payload`].
+    /// The same errors as [`Library::with_payload`].
     pub fn with(
         own: Vec<ProtocolSource>,
         slices: Vec<PayloadSlice>,
@@ -49,15 +49,15 @@ impl Protocols {
         Ok(Arc::new(Protocols::of(library, own, slices)))
     }
 
-    /// What two scenarios know together.
+    /// The protocols of two scenarios together.
     ///
     /// # Errors
     ///
-    /// Where their files contradict each other.
+    /// Returns an error if their files contradict each other.
     pub fn union(&self, other: &Protocols) -> Result<Arc<Protocols>, LibraryError> {
         let mut own = self.own.clone();
         for source in &other.own {
-            // The same file, perhaps under another path.
+            // The same text may come under another path.
             if own.iter().all(|before| before.text != source.text) {
                 own.push(source.clone());
             }
@@ -74,7 +74,7 @@ impl Protocols {
         }
     }
 
-    /// The user's files.
+    /// The user's protocol files.
     #[must_use]
     pub fn own(&self) -> &[ProtocolSource] {
         &self.own
@@ -89,21 +89,21 @@ impl Deref for Protocols {
     }
 }
 
-/// What a scenario needs and does not hold itself. The caller reads it: this crate reads no files.
+/// Files that a scenario needs. The caller reads them: this crate does no I/O.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    /// Protocol files that the command line gives.
+    /// Protocol files given on the command line.
     pub protocols: Vec<ProtocolSource>,
-    /// What the files are that [`named_files`] lists, or why one cannot be read.
+    /// The files that [`named_files`] lists, or the reason why one cannot be read.
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
-    /// The same of the file that [`named_workload`] names.
+    /// The file that [`named_workload`] names, or the reason why it cannot be read.
     pub workload: Option<Result<WorkloadSource, String>>,
-    /// The same of the file that [`named_topology`] names.
+    /// The file that [`named_topology`] names, or the reason why it cannot be read.
     pub topology: Option<Result<TopologySource, String>>,
 }
 
 impl Given {
-    /// All files that a scenario names, as `read` gives them: path and text, or why it cannot.
+    /// All files that a scenario names; `read` returns a file's path and text, or the reason why it cannot be read.
     pub fn named(
         file: &str,
         text: &str,
@@ -124,14 +124,14 @@ impl Given {
     }
 }
 
-/// The workload file that a scenario names, as it writes it: relative to itself.
+/// The workload file that a scenario names, as written: relative to the scenario.
 #[must_use]
 pub fn named_workload(file: &str, text: &str) -> Option<String> {
     let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
     schema::named_workload(root.get("workload")?).map(str::to_owned)
 }
 
-/// The topology file that a scenario, or a file of a topology alone, names, as it writes it: relative to itself.
+/// The topology file that a scenario or topology file names, as written: relative to the naming file.
 #[must_use]
 pub fn named_topology(file: &str, text: &str) -> Option<String> {
     let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
@@ -142,10 +142,10 @@ pub fn named_topology(file: &str, text: &str) -> Option<String> {
     }
 }
 
-/// The protocol files that a scenario names, as it writes them: relative to itself.
+/// The protocol files that a scenario names, as written: relative to the scenario.
 #[must_use]
 pub fn named_files(file: &str, text: &str) -> Vec<String> {
-    // What is wrong is said when the scenario is read.
+    // Errors are reported later, when the scenario is read.
     let root = yaml::parse(&mut Sink::new(Source { file, text }));
     let section = root.as_ref().and_then(|root| root.get("protocols"));
     let Some(Kind::List(items)) = section.map(|section| &section.kind) else {
@@ -158,7 +158,7 @@ pub fn named_files(file: &str, text: &str) -> Vec<String> {
     names.take(MAX_FILES).collect()
 }
 
-/// Reads `protocols`, and lets the rest of the file know them, and the slices of payloads that `flows` name.
+/// Reads `protocols`, and makes them and the payload slices of `flows` available to the rest of the file.
 pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, flows: Option<&Node>, given: &Given) {
     let items = node.and_then(|node| reader::list(sink, node, "`protocols`"));
     let items = items.unwrap_or_default();
@@ -216,13 +216,13 @@ pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, flows: Option<&Node
     }
 }
 
-/// Warns, in the file itself, of protocols that no packet has: another file that carries them may be missing.
+/// Warns, in the protocol file, of protocols that no packet can carry: the file of a lower protocol may be missing.
 fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
     for lost in protocols.uncarried() {
         for ProtocolSource { file, text } in protocols.own() {
             let source = Source { file, text };
             let mut own = Sink::new(source);
-            // What else it may be told has been told by who read it.
+            // The reader of the file has already reported its errors.
             let root = yaml::parse(&mut Sink::new(source));
             let named = root.as_ref().and_then(|root| root.get("filter"));
             let Some(named) = named
@@ -238,7 +238,7 @@ fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
     }
 }
 
-/// The slices that filters name; `None` if they cannot be read, which is reported.
+/// The payload slices that filters name; `None` if they cannot be read, which is reported.
 fn slices(sink: &mut Sink<'_>, flows: &Node) -> Option<Vec<PayloadSlice>> {
     let mut filters = Vec::new();
     texts(flows, &mut filters);
@@ -266,7 +266,7 @@ fn texts<'n>(node: &'n Node, into: &mut Vec<(&'n Node, &'n str)>) {
     }
 }
 
-/// At the place that names the file; the place inside the file stands beside it.
+/// Reports an error at the position that names the file, with the position inside the file beside it.
 fn report(sink: &mut Sink<'_>, places: &[(String, Span)], error: LibraryError) {
     let span = places.iter().find(|(file, _)| *file == error.file);
     let span = span.map_or(Span::default(), |(_, span)| *span);

@@ -1,4 +1,4 @@
-//! Names to what they name: a file as written becomes a [`Scenario`].
+//! Resolves names: turns a file as written into a [`Scenario`].
 
 mod disruptions;
 mod epochs;
@@ -21,14 +21,14 @@ use crate::yaml::Node;
 use crate::{check, decision, gradient, job, vacuous};
 use routes::PlannedWays;
 
-/// Reads and checks a file. Everything that is wrong with it comes back at once.
+/// Reads and checks a file. Returns all its diagnostics at once.
 ///
 /// A file that names protocol files needs [`load_with`].
 pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
     load_with(file, text, &Given::default())
 }
 
-/// The same with the files that it names, and with those that the command line gives.
+/// As [`load`], with the files that the scenario names and those given on the command line.
 pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
     let scenario = schema::read(&mut sink, given).and_then(|raw| resolve(&mut sink, raw));
@@ -42,7 +42,7 @@ pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diag
 }
 
 fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
-    // A broken topology makes every host unknown: say only what is wrong with it.
+    // A broken topology makes every host unknown, so only its own errors are reported.
     if sink.has_errors() && raw.topology.links.is_empty() {
         return None;
     }
@@ -80,7 +80,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let ids = raw.faults.iter().map(|fault| &fault.id);
     let others = raw.disruptions.iter().map(|disruption| &disruption.id);
     check_duplicate_ids(sink, &ids.chain(others).collect::<Vec<_>>());
-    // Triggers name faults by their position.
+    // Triggers refer to faults by position.
     let is_whole = faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len();
     if is_whole {
         trigger::check(sink, &triggers, &faults, &flows);
@@ -140,7 +140,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let awaited: Vec<Node> = steps.iter().filter_map(|step| step.on.clone()).collect();
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
-    // A line that was refused may have named one.
+    // A refused line may have named one.
     let read = [
         &scenario.expectations,
         &scenario.awaited,
@@ -158,7 +158,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// All ways where there are several; of a network that was refused no more is said.
+/// All paths, if there are several between two hosts. A refused network gets no further diagnostics.
 fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
     if sink.has_errors() {
         return None;
@@ -172,7 +172,7 @@ fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
     }
 }
 
-/// Reports a name that is not declared, with the nearest one that is.
+/// Reports an undeclared name, with the nearest declared one.
 pub(crate) fn unknown<'s, 'a>(
     sink: &'s mut Sink<'_>,
     what: &str,

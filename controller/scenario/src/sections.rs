@@ -1,11 +1,12 @@
-//! Where a scenario says something, for what is found out long after it was read.
+//! Positions of keys in the file, for diagnostics long after it was read.
 
 use crate::diagnostic::Span;
 use crate::model::Scenario;
 use crate::yaml::{self, Kind};
 
 impl Scenario {
-    /// Where a key stands, by the keys that lead to it; the last of these that the file has, `None` if not even the first.
+    /// Position of a key, given the path of keys to it; the last key of the path that the file has, `None` if it has not
+    /// even the first.
     #[must_use]
     pub fn span_of(&self, keys: &[&str]) -> Option<Span> {
         let root = yaml::parse(&mut self.sink())?;

@@ -1,6 +1,6 @@
-//! What a switch is told of RDMA connections by those who open them: with which sequence numbers they begin.
+//! Announcements of RDMA connections: an endpoint announces the first sequence number to a switch.
 //!
-//! Without that, the first packet that the switch sees counts as the first.
+//! Without an announcement, the first packet that the switch sees counts as the first of the connection.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,22 +14,23 @@ use crate::model::Direction;
 use crate::names::fault::{self, key};
 use crate::plan::{SwitchPlan, call};
 
-/// Data of a connection that go one way. Responses of a READ have the numbers of who asks, so they are a stream of their own.
+/// The data of a connection in one direction. Responses of a READ carry the requester's sequence numbers, so they are a
+/// separate stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// Who sends.
+    /// Address of the sender.
     pub source: Ipv4Addr,
-    /// Who receives.
+    /// Address of the receiver.
     pub destination: Ipv4Addr,
     /// The receiver's queue pair.
     pub qp: u32,
-    /// Whether they answer READs.
+    /// Whether the stream consists of responses to READs.
     pub responds: bool,
 }
 
 impl Stream {
-    /// Of a packet, if it carries data.
+    /// The stream of a packet, if the packet carries data.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Stream> {
         Some(Stream {
@@ -41,33 +42,33 @@ impl Stream {
     }
 }
 
-/// A switch was told of a stream. Times are in nanoseconds since 1970, as those of captures.
+/// An announcement of a stream to a switch. Times are in nanoseconds since 1970, as in captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telling {
-    /// Which switch.
+    /// The switch's name.
     pub switch: String,
-    /// Of which stream.
+    /// The announced stream.
     pub stream: Stream,
-    /// The number of its first packet.
+    /// Sequence number of the stream's first packet.
     pub first_psn: u32,
-    /// Which of the connections that have had the queue pair, from 1.
+    /// Generation of the queue pair, from 1.
     pub life: u8,
-    /// Read before it was sent.
+    /// Time before the announcement was sent.
     pub sent_ns: u64,
-    /// Read after the switch had confirmed it.
+    /// Time after the switch had confirmed the announcement.
     pub confirmed_ns: u64,
 }
 
-/// What one switch was told, in the order of time.
+/// The announcements to one switch, in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Told(BTreeMap<Stream, Vec<Telling>>);
 
-/// A frame waits for its switch so long at most, as a rule.
+/// Usual maximum time, in nanoseconds, that a frame waits for its switch.
 const WAITING_NS: u64 = 5_000_000;
 
 impl Told {
-    /// Of all tellings those of a switch.
+    /// Selects the announcements to a switch.
     #[must_use]
     pub fn at(switch: &str, tellings: &[Telling]) -> Told {
         let mut told = Told::default();
@@ -77,20 +78,20 @@ impl Told {
         told
     }
 
-    /// One more.
+    /// Adds an announcement.
     pub fn add(&mut self, telling: &Telling) {
         let of_stream = self.0.entry(telling.stream).or_default();
         let behind = of_stream.partition_point(|other| other.confirmed_ns <= telling.confirmed_ns);
         of_stream.insert(behind, telling.clone());
     }
 
-    /// Whether it was told of nothing.
+    /// Whether there are no announcements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the switch knew of a packet's stream when it came.
+    /// The announcement of a packet's stream that the switch had received when the packet came.
     #[must_use]
     pub fn begun(&self, packet: &Packet, at_ns: u64) -> Option<Begun> {
         let of_stream = self.0.get(&Stream::of(packet)?)?;
@@ -102,8 +103,8 @@ impl Told {
         })
     }
 
-    /// Whether a packet came while the switch was being told of its stream: it may have met either. Who tells before it connects
-    /// sends none.
+    /// Whether a packet came while its stream was being announced, so that the switch may or may not have known it. An
+    /// endpoint that announces before it connects sends no such packet.
     #[must_use]
     pub fn is_in_doubt(&self, packet: &Packet, at_ns: u64) -> bool {
         let of_stream = Stream::of(packet).and_then(|stream| self.0.get(&stream));
@@ -116,7 +117,7 @@ impl Told {
 }
 
 impl SwitchPlan {
-    /// The entries that tell this switch of a stream, one for each fault that selects by sequence numbers.
+    /// The entries that announce a stream to this switch: one for each fault that selects by sequence number.
     #[must_use]
     pub fn tell(&self, stream: Stream, begun: Begun) -> Vec<TableEntry> {
         let of_psn = self.units.iter().filter(|unit| {

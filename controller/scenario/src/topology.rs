@@ -16,85 +16,85 @@ use crate::diagnostic::Span;
 use crate::model::Path;
 use crate::routing::Routing;
 
-/// Speed of a link where the file says none.
+/// Default rate of a link, in bits per second.
 pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
-/// One-way latency of a link where the file says none.
+/// Default one-way latency of a link, in nanoseconds.
 pub const DEFAULT_LATENCY_NS: u64 = 0;
-/// The longest latency that a link may have, one way.
+/// Maximum one-way latency of a link, in nanoseconds.
 pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
-/// What may leave at once at a link's rate in a testbed: enough that the kernel's timer does not limit it.
+/// Burst size of a link in a testbed, in bytes: large enough that the kernel's timer does not limit the rate.
 pub const BURST_BYTES: u32 = 256 << 10;
-/// What may wait for a link in a testbed: the windows of a whole job.
+/// Queue size of a link in a testbed, in bytes: it holds the windows of a whole job.
 pub const QUEUE_BYTES: u32 = 4 << 20;
-/// Frames that wait for a link, from which on a switch's port may mark, at most: the embedded switch's rings see no more.
+/// Maximum marking threshold of a switch port, in waiting frames: the embedded switch's rings see no more.
 pub const MOST_MARK_AT: u32 = 127;
-/// MTU of a link where the file says none.
+/// Default MTU of a link, in bytes.
 pub const DEFAULT_MTU: u32 = 1500;
 
-/// A network. In one that runs, every host hangs on one switch.
+/// A network. In a testbed, every host is attached to one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Topology {
     /// Switches in declared order.
     pub switches: Vec<String>,
-    /// What switches can take, of those that say it.
+    /// Capacities of switches, where the file gives them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, Capacity>,
     /// Hosts in declared order.
     pub hosts: Vec<Host>,
     /// Links in declared order.
     pub links: Vec<Link>,
-    /// Switches that have died: their links are there, and lead nowhere.
+    /// Switches that have died: their links remain but carry nothing.
     #[serde(skip)]
     pub gone: BTreeSet<String>,
-    /// Which ways packets take where there are several.
+    /// Which paths packets take if there are several.
     #[serde(skip_serializing_if = "Routing::is_single")]
     pub routing: Routing,
-    /// Where that is written, if it is.
+    /// Position of `routing` in the file, if it has it.
     #[serde(skip)]
     pub routing_span: Span,
-    /// A wire: one switch between two sides that exist. They have no addresses that we know, and what comes in by one port
-    /// leaves by the other.
+    /// Whether the topology is a wire: one switch between two existing sides, whose addresses are unknown. A packet from
+    /// one port leaves by the other.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
-    /// What the sides of a wire are, in their order, where the file says it; the command line says it else.
+    /// The sides of a wire, in order, if the file describes them; otherwise the command line does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sides: Vec<Side>,
 }
 
-/// A side of a wire: what there is already.
+/// A side of a wire: an existing interface, host or network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// An interface of this machine.
     Interface(String),
-    /// A host in a network namespace of its own: the wire comes between it and what it is connected to.
+    /// A host in its own network namespace: the wire is inserted between it and its peer.
     Host(HostAt),
-    /// What the host at the other side is connected to.
+    /// The peer that the host at the other side is connected to.
     Network,
 }
 
-/// Where a host is.
+/// Location of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostAt {
-    /// Its network namespace.
+    /// The host's network namespace.
     #[serde(flatten)]
     pub namespace: NamespaceOf,
-    /// Its interface; the only one that it has, besides loopback, if the file does not say.
+    /// The host's interface; `None`: the only one besides loopback.
     pub link: Option<String>,
 }
 
-/// How a network namespace is called.
+/// A reference to a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamespaceOf {
-    /// By name, as `ip netns` has it, or by path.
+    /// By name, as in `ip netns`, or by path.
     Netns(String),
-    /// By a process in it.
+    /// By the ID of a process in it.
     Pid(u32),
 }
 
 impl NamespaceOf {
-    /// The file that stands for it.
+    /// Path of the file that represents the namespace.
     #[must_use]
     pub fn path(&self) -> String {
         match self {
@@ -105,25 +105,25 @@ impl NamespaceOf {
     }
 }
 
-/// A file that holds a topology, read by the caller.
+/// A topology file, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologySource {
-    /// Its path, for messages; how it ends says what it holds.
+    /// Path, for messages; its suffix determines the format.
     pub file: String,
-    /// All of it.
+    /// Content of the file.
     pub text: String,
 }
 
 /// A host and its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Its name.
+    /// The host's name.
     pub name: String,
-    /// Its address; all hosts share one /16.
+    /// IPv4 address; all hosts share one /16.
     pub ip: Ipv4Addr,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: Mac,
-    /// What it is made of.
+    /// Hardware of the host.
     #[serde(skip_serializing_if = "Machine::is_unsaid")]
     pub machine: Machine,
 }
@@ -133,22 +133,22 @@ pub struct Host {
 pub struct Link {
     /// Names of hosts or switches.
     pub ends: [String; 2],
-    /// In each direction.
+    /// Rate in each direction, in bits per second.
     pub rate_bps: u64,
-    /// One way.
+    /// One-way latency, in nanoseconds.
     pub latency_ns: u64,
-    /// Where the latency is written, if it is.
+    /// Position of the latency in the file, if it has it.
     #[serde(skip)]
     pub latency_span: Span,
-    /// From how many waiting frames on a switch's port for it marks (ECN); `None`: it does not.
+    /// Number of waiting frames on a switch's port from which the port marks (ECN); `None`: it does not mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_at: Option<u32>,
-    /// Where that is written, if it is.
+    /// Position of the marking threshold in the file, if it has it.
     #[serde(skip)]
     pub mark_span: Span,
     /// Largest IP packet in bytes.
     pub mtu: u32,
-    /// What it carries already, from the first end to the second, and back; for planners.
+    /// Existing load in bits per second, from the first end to the second, and back; for planners.
     #[serde(skip_serializing_if = "is_unloaded")]
     pub load_bps: [u64; 2],
 }
@@ -173,7 +173,7 @@ impl Link {
         }
     }
 
-    /// The other end.
+    /// The other end of the link; `None` if `node` is not an end.
     #[must_use]
     pub fn peer(&self, node: &str) -> Option<&str> {
         let [a, b] = &self.ends;
@@ -187,19 +187,19 @@ impl Link {
     }
 }
 
-/// A switch's port, from 1 in the order of the links.
+/// A port of a switch. Ports are numbered from 1 in the order of the links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port<'a> {
-    /// Its number.
+    /// Port number.
     pub number: u32,
-    /// What is at the other end.
+    /// Name of the node at the other end.
     pub peer: &'a str,
-    /// What leads there.
+    /// The link at the port.
     pub link: &'a Link,
 }
 
 impl Topology {
-    /// Hosts around one switch.
+    /// A topology of hosts around one switch.
     #[must_use]
     pub fn star(switch: &str, hosts: &[&str]) -> Topology {
         let mut topology = Topology {
@@ -215,7 +215,7 @@ impl Topology {
     /// The name of the switch in a [`Topology::wire_between`].
     pub const WIRE: &'static str = "wire";
 
-    /// One switch between two sides.
+    /// A wire: one switch between two sides.
     #[must_use]
     pub fn wire_between(sides: [&str; 2]) -> Topology {
         Topology {
@@ -224,7 +224,7 @@ impl Topology {
         }
     }
 
-    /// The other side of a wire.
+    /// The side of a wire opposite to `from`.
     #[must_use]
     pub fn across(&self, from: &str) -> Option<&str> {
         let mut others = self.hosts.iter().filter(|host| host.name != from);
@@ -234,8 +234,8 @@ impl Topology {
             .map(|host| host.name.as_str())
     }
 
-    /// Eight workers and a server for training: `core` aggregates and carries the server and six workers; the other two
-    /// sit behind `edge`.
+    /// A topology for training: `core` aggregates and is attached to the server and `workers_on_core` workers; the other
+    /// workers are behind `edge`.
     #[must_use]
     pub fn training(workers_on_core: usize, workers_on_edge: usize) -> Topology {
         let switches = vec!["core".to_owned(), "edge".to_owned()];
@@ -268,25 +268,25 @@ impl Topology {
         self.links.push(Link::new(name, switch));
     }
 
-    /// What a switch can take.
+    /// The capacity of a switch.
     #[must_use]
     pub fn capacity(&self, switch: &str) -> Capacity {
         self.capacities.get(switch).copied().unwrap_or_default()
     }
 
-    /// A host by name.
+    /// The host with this name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Whether there is such a switch.
+    /// Whether the topology has a switch with this name.
     #[must_use]
     pub fn has_switch(&self, name: &str) -> bool {
         self.switches.iter().any(|switch| switch == name)
     }
 
-    /// A switch's ports, by number.
+    /// The ports of a switch, in the order of their numbers.
     pub fn ports<'a>(&'a self, switch: &'a str) -> impl Iterator<Item = Port<'a>> {
         let attached = self
             .links
@@ -303,13 +303,13 @@ impl Topology {
         self.links.iter().find(|link| link.peer(a) == Some(b))
     }
 
-    /// The port of a switch that a packet for a host leaves through: on a shortest path, the lowest number first.
+    /// The egress port of a switch for packets to a host: on a shortest path, the lowest port first.
     #[must_use]
     pub fn next_hop(&self, switch: &str, host: &str) -> Option<Port<'_>> {
         self.routes_to(host).next_hop(switch)
     }
 
-    /// The ways to a host from everywhere.
+    /// The shortest paths to a host from all nodes.
     #[must_use]
     pub fn routes_to(&self, host: &str) -> Routes<'_> {
         let hops = self.nodes().map(str::to_owned).zip(self.distances(host));
@@ -323,13 +323,13 @@ impl Topology {
         }
     }
 
-    /// The switches that a packet passes between two hosts, in order. `None` when nothing leads there.
+    /// The switches between two hosts, in order. `None` if the receiver is unreachable.
     #[must_use]
     pub fn path(&self, from: &str, to: &str) -> Option<Vec<&str>> {
         self.routes_to(to).path_from(from)
     }
 
-    /// The switches from a host, or from another switch, up to a switch: that one is the last. `None` when nothing leads there.
+    /// The switches on the path from a host or switch up to `top`, which is the last one. `None` if `top` is unreachable.
     #[must_use]
     pub fn way_up<'a>(&'a self, from: &str, top: &'a str) -> Option<Vec<&'a str>> {
         let up = self.routes_to(top);
@@ -345,7 +345,8 @@ impl Topology {
         (at == top).then_some(way)
     }
 
-    /// The slowest link of a way between two hosts; of parallel ones the fastest that its packets may take.
+    /// The rate of the slowest link on a path between two hosts, in bits per second; parallel links that its packets may
+    /// take count with their fastest.
     #[must_use]
     pub fn path_rate_bps(&self, path: &Path) -> Option<u64> {
         let nodes: Vec<&str> = path.nodes().collect();
@@ -369,7 +370,7 @@ impl Topology {
             .chain(self.hosts.iter().map(|host| host.name.as_str()))
     }
 
-    /// Hops of each node to a host. Hosts do not forward.
+    /// Distance of each node to a host, in hops. Hosts do not forward.
     fn distances(&self, host: &str) -> Vec<Option<usize>> {
         let nodes: Vec<&str> = self.nodes().collect();
         let mut distance = vec![None; nodes.len()];
@@ -404,7 +405,7 @@ pub struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    /// The port of a switch that leads to the host.
+    /// The egress port of a switch for packets to the host.
     #[must_use]
     pub fn next_hop(&self, switch: &str) -> Option<Port<'a>> {
         let here = self.hops.get(switch)?;
@@ -440,7 +441,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// The address of the n-th host where the file gives none.
+/// The default address of the n-th host.
 #[must_use]
 pub fn default_ip(index: usize) -> Ipv4Addr {
     let [high, low] = (index as u16).to_be_bytes();

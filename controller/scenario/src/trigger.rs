@@ -1,7 +1,8 @@
-//! What faults wait for (`when`): events in the network, counted stage by stage in a register of a switch.
+//! Triggers, which faults wait for (`when`): events in the network, counted in stages by a register of a switch.
 //!
-//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch, shared by
-//! all packets, or one for each key. docs/scenarios.md tells it to users, docs/fault-engine.md has the tables.
+//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch,
+//! shared by all packets, or one per key. docs/scenarios.md describes it for users, docs/fault-engine.md describes the
+//! tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,50 +16,50 @@ use crate::units::show_duration;
 /// A declared trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// Its name.
+    /// The trigger's name.
     pub name: String,
-    /// What it waits for, one after the other; never empty.
+    /// The stages, in order; never empty.
     pub stages: Vec<Stage>,
-    /// For how long it is then on, and starts again; until it is reset without.
+    /// Time in nanoseconds for which the trigger is on before it restarts; `None`: until it is reset.
     pub on_for_ns: Option<u64>,
-    /// What puts it back to the start.
+    /// The event that resets the trigger.
     pub reset: Option<Event>,
-    /// Keys that each follow a trigger of their own; all packets share it without.
+    /// The key, for separate progress per key; `None`: all packets share one progress.
     pub keys: Option<Keys>,
-    /// Where it is declared.
+    /// Position of the declaration in the file.
     pub span: Span,
 }
 
 /// A stage of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// What is counted.
+    /// The counted event.
     pub event: Event,
-    /// So many complete the stage.
+    /// Number of events that complete the stage.
     pub count: u32,
-    /// How long after the stage before it may be complete at the latest: else it all starts again.
+    /// Time limit in nanoseconds, from the end of the previous stage; when it expires, the trigger restarts.
     pub within_ns: Option<u64>,
 }
 
-/// What a trigger can see.
+/// An event that a trigger can count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A packet of a flow comes.
+    /// A packet of a flow arrives.
     Flow {
-        /// As declared.
+        /// Declared name of the flow.
         name: String,
-        /// Indexes of what the name stands for.
+        /// Indexes of the flows that the name expands to.
         flows: Vec<usize>,
-        /// Where it is named.
+        /// Position of the name in the file.
         span: Span,
     },
     /// A fault hits a packet.
     Fault {
         /// The fault's name.
         name: String,
-        /// Its index.
+        /// Index of the fault.
         fault: usize,
-        /// Where it is named.
+        /// Position of the name in the file.
         span: Span,
     },
 }
@@ -72,7 +73,7 @@ impl Event {
         }
     }
 
-    /// Where it is named.
+    /// Position of the event's name in the file.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
@@ -82,13 +83,13 @@ impl Event {
 }
 
 impl Trigger {
-    /// Stages and reset.
+    /// The events of all stages, and the reset event.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         let stages = self.stages.iter().map(|stage| &stage.event);
         stages.chain(&self.reset)
     }
 
-    /// The flows whose packets it counts.
+    /// The flows whose packets the trigger counts.
     pub fn flows(&self) -> impl Iterator<Item = usize> + '_ {
         self.events()
             .flat_map(|event| match event {
@@ -98,7 +99,7 @@ impl Trigger {
             .copied()
     }
 
-    /// The faults whose hits it counts.
+    /// The faults whose hits the trigger counts.
     pub fn faults(&self) -> impl Iterator<Item = usize> + '_ {
         self.events().filter_map(|event| match event {
             Event::Fault { fault, .. } => Some(*fault),
@@ -106,7 +107,7 @@ impl Trigger {
         })
     }
 
-    /// Whether time changes it.
+    /// Whether the trigger has a time limit.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.on_for_ns.is_some() || self.stages.iter().any(|stage| stage.within_ns.is_some())
@@ -142,7 +143,7 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// Looks up what triggers name.
+/// Resolves the names in triggers.
 pub(crate) fn resolve(
     sink: &mut Sink<'_>,
     triggers: &[RawTrigger],
@@ -206,7 +207,7 @@ pub(crate) fn resolve(
     triggers.collect()
 }
 
-/// The trigger that a fault waits for.
+/// Resolves the trigger that a fault waits for.
 pub(crate) fn awaited(
     sink: &mut Sink<'_>,
     when: &Spanned<String>,
@@ -222,7 +223,7 @@ pub(crate) fn awaited(
     found
 }
 
-/// Refuses triggers that nobody waits for, and that the file says nothing of.
+/// Refuses triggers that no fault waits for and no expectation names.
 pub(crate) fn unused(sink: &mut Sink<'_>, scenario: &Scenario) {
     for (number, trigger) in scenario.triggers.iter().enumerate() {
         let mut faults = scenario.faults.iter();
@@ -242,7 +243,7 @@ pub(crate) fn unused(sink: &mut Sink<'_>, scenario: &Scenario) {
 pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault], flows: &[Flow]) {
     for (number, trigger) in triggers.iter().enumerate() {
         keys_meet(sink, (number, trigger), faults, flows);
-        // What starts it again is counted first, and nowhere else.
+        // A packet that resets the trigger is counted in the first stage only.
         let mut later = trigger.stages.iter().skip(1).map(|stage| &stage.event);
         if let Some(reset) = trigger.reset.as_ref()
             && later.any(|event| event.is_same(reset))
@@ -264,7 +265,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
     cycle(sink, triggers, faults);
 }
 
-/// Packets of one key that have sender or receiver in common: a trigger counts none, or no fault meets it, where flows have not.
+/// Checks flows of triggers with keys that fix sender or receiver: flows without a common one can never share a key.
 fn keys_meet(
     sink: &mut Sink<'_>,
     (number, trigger): (usize, &Trigger),
@@ -295,7 +296,7 @@ fn keys_meet(
     let Some(first) = trigger.stages.first() else {
         return;
     };
-    // What was refused has no ends, and is no news.
+    // A refused flow has no endpoints and has been reported.
     let apart = |one: &BTreeSet<_>, other: &BTreeSet<_>| {
         !one.is_empty() && !other.is_empty() && one.is_disjoint(other)
     };
@@ -344,7 +345,7 @@ fn counts_what_never_fires(
     let Event::Fault { fault, span, .. } = event else {
         return;
     };
-    // What a fault is may have been refused, and then there is no such index.
+    // The fault may have been refused, so that its index does not exist.
     let Some(fault) = faults.get(*fault) else {
         return;
     };
@@ -362,7 +363,7 @@ fn counts_what_never_fires(
     sink.error(Code::Contradiction, *span, message);
 }
 
-/// A fault whose last step is over before the first of a fault that its trigger counts will never act.
+/// Refuses a fault whose last step ends before the first step of a fault that its trigger counts: it would never act.
 fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], faults: &[Fault]) {
     let Some(trigger) = fault.when.and_then(|when| triggers.get(when)) else {
         return;
@@ -388,7 +389,7 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
     }
 }
 
-/// What a unit that waits for a trigger cannot do as well.
+/// Refuses combinations that a unit waiting for a trigger does not support.
 fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     if fault.when.is_some() && is_in_egress(fault) {
         let message = format!(
@@ -413,9 +414,9 @@ fn is_in_egress(fault: &Fault) -> bool {
     place.is_some_and(|place| place.direction == Direction::Egress)
 }
 
-/// Faults that wait for each other: none of them ever acts.
+/// Refuses faults that wait for each other, so that none of them ever acts.
 fn cycle(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
-    // What a fault waits for: all faults that the stages of its trigger count.
+    // The faults that the stages of a fault's trigger count.
     let awaits = |index: usize| -> Vec<usize> {
         let when = faults.get(index).and_then(|fault| fault.when);
         let stages = when.and_then(|when| triggers.get(when));
@@ -429,7 +430,7 @@ fn cycle(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
     };
     let mut is_told = vec![false; faults.len()];
     for first in 0..faults.len() {
-        // Depth first; the way that leads back to where it began is the cycle.
+        // Depth-first search; a path back to its start is the cycle.
         let mut way = vec![first];
         let mut open = vec![awaits(first)];
         let mut seen = vec![false; faults.len()];

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 pub(crate) use spelling::of_rate;
 
-/// A kind of quantity, with its units in ascending order.
+/// The dimension of a quantity, with its units in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// Nanoseconds.
@@ -25,7 +25,7 @@ pub enum Dimension {
 const DIMENSIONS: [Dimension; 3] = [Dimension::Duration, Dimension::Rate, Dimension::Size];
 
 impl Dimension {
-    /// Unit and factor.
+    /// Units with their factors.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Duration => &[
@@ -56,7 +56,7 @@ impl Dimension {
         }
     }
 
-    /// One, as it is written.
+    /// An example quantity.
     pub(crate) fn example(self) -> &'static str {
         match self {
             Self::Duration => "20ms",
@@ -74,7 +74,7 @@ impl Dimension {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// The units that a bare number may lack; of a size every tool means bytes.
+    /// The units that a bare number may lack; sizes in all tools default to bytes.
     fn bare_units(self) -> &'static [&'static str] {
         match self {
             Self::Duration => &["s", "ms"],
@@ -94,47 +94,47 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnitError {
-    /// Nothing that looks like a number at the start.
+    /// The text does not start with a number.
     #[error("`{text}` is not a {dimension}")]
     NotANumber {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// The dimension that the key takes.
         dimension: Dimension,
     },
-    /// A number alone.
+    /// The text is a number without a unit.
     #[error("`{text}` has no unit")]
     NoUnit {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// The dimension that the key takes.
         dimension: Dimension,
     },
-    /// A unit that the dimension does not have.
+    /// The dimension does not have the unit.
     #[error("`{unit}` is not a unit of {dimension}")]
     UnknownUnit {
         /// The number.
         number: String,
-        /// What was written behind the number.
+        /// The text after the number.
         unit: String,
         /// The dimension that the key takes.
         dimension: Dimension,
     },
-    /// Finer than 1 ns, 1 bit/s or 1 byte.
+    /// The quantity is finer than 1 ns, 1 bit/s or 1 byte.
     #[error("`{text}` is not a whole number of {}", .dimension.units()[0].0)]
     TooFine {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// The dimension that the key takes.
         dimension: Dimension,
     },
-    /// Beyond 2⁶⁴.
+    /// The quantity is 2⁶⁴ or more.
     #[error("`{text}` is 2^64 {} or more", .dimension.units()[0].0)]
     TooLarge {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// The dimension that the key takes.
         dimension: Dimension,
@@ -142,13 +142,13 @@ pub enum UnitError {
 }
 
 impl UnitError {
-    /// What to write instead.
+    /// The hint on what to write instead.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         self.hint_within(&(0..=u64::MAX))
     }
 
-    /// Says what to write instead where the quantity must lie within a range, in the dimension's smallest unit.
+    /// The hint on what to write instead for a quantity within a range, given in the dimension's smallest unit.
     pub(crate) fn hint_within(&self, range: &RangeInclusive<u64>) -> Option<String> {
         match self {
             Self::NotANumber { text, dimension } => {
@@ -177,15 +177,15 @@ impl UnitError {
     }
 }
 
-/// A quantity as it is written here, first as it is most likely meant, and what to ask if it may mean another one; `None` for
-/// anything that is none.
+/// The most likely meaning of a quantity in our notation, with a question if it is ambiguous; `None` if the text is not a
+/// quantity.
 pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<(String, Option<String>)> {
     let meaning = match parse(text, dimension) {
         Ok(_) => return Some((text.trim().to_owned(), None)),
         Err(UnitError::UnknownUnit { number, unit, .. }) => {
             spelling::meaning(&number, &unit, dimension)?
         }
-        // A rate below one that an effect takes is not meant.
+        // A rate below the minimum of any effect cannot be meant.
         Err(UnitError::NoUnit { text, .. }) if dimension == Dimension::Rate => {
             spelling::bare(&text, dimension, &(1_000..=u64::MAX))
         }
@@ -214,7 +214,7 @@ pub(crate) fn ends(text: &str, dimension: Dimension) -> Option<[String; 2]> {
     Some([low, high])
 }
 
-/// The hint for a quantity with another tool's unit, where no dimension says what is wanted.
+/// The hint for a quantity with another tool's unit, if no dimension is expected.
 pub(crate) fn hint_for(text: &str) -> Option<String> {
     let all = [Dimension::Duration, Dimension::Size, Dimension::Rate];
     all.into_iter()
@@ -226,7 +226,7 @@ pub(crate) fn hint_for(text: &str) -> Option<String> {
         })
 }
 
-/// What a unit is a unit of, and how many of the smallest one it is.
+/// The dimension of a unit, and its factor to the smallest unit.
 #[must_use]
 pub fn unit(name: &str) -> Option<(Dimension, u64)> {
     DIMENSIONS.into_iter().find_map(|dimension| {
@@ -272,7 +272,7 @@ pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     scale(&number, *factor, text, dimension)
 }
 
-/// Exact decimal arithmetic: `0.1s` is 100,000,000 ns and nothing else.
+/// Exact decimal arithmetic: `0.1s` is exactly 100,000,000 ns.
 fn scale(number: &str, factor: u64, text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     let too_large = || UnitError::TooLarge {
         text: text.to_owned(),
@@ -306,7 +306,7 @@ fn scale(number: &str, factor: u64, text: &str, dimension: Dimension) -> Result<
     u64::try_from(value).map_err(|_| too_large())
 }
 
-/// A duration for people: the largest unit in which it is short.
+/// A duration for users: in the largest unit in which it is short.
 #[must_use]
 pub fn show_duration(ns: u64) -> String {
     let (factor, unit) = match ns {
@@ -319,7 +319,7 @@ pub fn show_duration(ns: u64) -> String {
     show(ns, factor, unit)
 }
 
-/// A rate for people.
+/// A rate for users.
 #[must_use]
 pub fn show_rate(bps: u64) -> String {
     let (factor, unit) = match bps {
@@ -331,7 +331,7 @@ pub fn show_rate(bps: u64) -> String {
     show(bps, factor, unit)
 }
 
-/// A size for people.
+/// A size for users.
 #[must_use]
 pub fn show_size(bytes: u64) -> String {
     let (factor, unit) = match bytes {

@@ -1,7 +1,7 @@
-//! Faults that hit nothing, and why: a run in which nothing happened proves nothing.
+//! Faults without hits, and the reasons: a run in which nothing happened proves nothing.
 //!
-//! What the workload says it will send is known before the run, so `check` warns of flows that no packet of it belongs to.
-//! After the run, [`reason`] says what kept a fault from hitting.
+//! The traffic of a workload is known before the run, so `check` warns of flows that no packet of it belongs to. After
+//! the run, [`reason`] gives the reason why a fault did not hit.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ use crate::units::show_duration;
 use crate::workload::{Redis, Workload};
 use crate::yaml::{Kind, Node};
 
-/// Warns of faults that will hit nothing, as far as the file tells.
+/// Warns of faults that cannot hit anything, according to the file.
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     check_disruptions(sink, scenario);
     check_expectations(sink, scenario);
@@ -37,7 +37,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Expectations whose outcome is known before the run.
+/// Warns of expectations whose outcome is known before the run.
 fn check_expectations(sink: &mut Sink<'_>, scenario: &Scenario) {
     for line in &scenario.expectations {
         let told = match line.foregone() {
@@ -51,7 +51,7 @@ fn check_expectations(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Sections that are there and say nothing.
+/// Warns of empty sections.
 pub(crate) fn check_sections<'n>(
     sink: &mut Sink<'_>,
     sections: impl Iterator<Item = (&'static str, &'n Node)>,
@@ -70,7 +70,7 @@ pub(crate) fn check_sections<'n>(
     }
 }
 
-/// The same of what the controller does to programs and switches.
+/// Warns of disruptions that cannot take place.
 fn check_disruptions(sink: &mut Sink<'_>, scenario: &Scenario) {
     for disruption in &scenario.disruptions {
         if scenario.expects_nothing_of(&disruption.id) {
@@ -83,7 +83,7 @@ fn check_disruptions(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Why a fault hit none of the packets that it met. `armed` tells the epochs that were in force.
+/// The reason why a fault hit none of the packets that it met. `armed` says whether an epoch was in force.
 #[must_use]
 pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
     if fault.selection == Selection::Never {
@@ -139,7 +139,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
-/// Why what is to happen in these epochs did not: none of them was in force.
+/// The reason why a fault of these epochs did not act: none of them was in force.
 #[must_use]
 pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     if let Some(condition) = awaited(scenario, epochs) {
@@ -151,7 +151,7 @@ pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     format!("the run was over before its step began{first}")
 }
 
-/// What the first step of a fault waits for, or the last that does before it.
+/// The condition that a fault's first step waits for, or the last condition before it.
 fn awaited<'s>(scenario: &'s Scenario, epochs: &[RangeInclusive<u16>]) -> Option<&'s str> {
     let first = *epochs.first()?.start();
     let mut before = scenario.epochs.iter().rev();
@@ -167,7 +167,7 @@ fn start_after_end(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> Optio
     let at_ns = start_ns(scenario, epochs)?;
     let (end_ns, what) = match scenario.workload {
         Some(Workload::Idle { for_ns }) => (for_ns, "the workload ends after"),
-        // How long machines are left connected is not the file's to say.
+        // The file does not determine how long the machines of a wire stay connected.
         _ if scenario.topology.wire && scenario.limits.time_span.is_none() => return None,
         _ => (scenario.limits.time_ns, "the run may take"),
     };
@@ -180,7 +180,7 @@ fn start_after_end(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> Optio
     })
 }
 
-/// Why the workload sends no packet of a fault's flows; `None` if it may.
+/// The reason why the workload sends no packet of a fault's flows; `None` if it may send some.
 fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
     let mut flows = fault.flows.iter().map(|index| &scenario.flows[*index]);
     let first = flows.next()?;
@@ -192,7 +192,7 @@ fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
 
 fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
     if !scenario.probes.is_empty() || !scenario.protocols.own().is_empty() {
-        // Probes send packets of their own, and what a protocol of the user's reads at a service's port is not known here.
+        // Probes send packets of their own, and a user's protocol may parse a service's port in an unknown way.
         return None;
     }
     let streams = match scenario.workload.as_ref()? {
@@ -207,7 +207,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
                 .flatten()
                 .collect()
         }
-        // Who knows what they send?
+        // The traffic of these workloads is unknown.
         Workload::Commands(_) | Workload::Idle { .. } => return None,
     };
     let passes = |stream: &&Stream| stream.may_pass(&scenario.protocols, &flow.filter);
@@ -243,17 +243,17 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
     ))
 }
 
-/// Packets that a workload sends from one host to another.
+/// Packets of a workload from one host to another.
 struct Stream {
     host: String,
     crosses_a_switch: bool,
     fields: Vec<(&'static str, u128)>,
-    /// Protocols that they do not have.
+    /// Protocols that the packets do not have.
     absent: Vec<String>,
 }
 
 impl Stream {
-    /// `carries`: the innermost protocol of its packets.
+    /// Creates a stream; `carries` is the innermost protocol of its packets.
     fn new(
         scenario: &Scenario,
         from: &str,
@@ -287,7 +287,7 @@ impl Stream {
     }
 }
 
-/// The protocols that IPv4 packets with this innermost one do not have. Tags below IP may be there or not.
+/// The protocols that IPv4 packets with this innermost protocol do not have. Tags below IP may be present or not.
 fn absent(library: &Protocols, innermost: &str) -> Vec<String> {
     let mut present = library.implied_by(innermost);
     present.insert("ip");
@@ -325,7 +325,7 @@ fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
     both.flatten().collect()
 }
 
-/// Whether the protocol library takes what goes to a TCP port for Redis: asked with a frame.
+/// Whether the protocol library parses a TCP port as Redis; tested with a frame.
 fn is_read_as_redis(library: &Protocols, port: u16) -> bool {
     let payload = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0x00];
@@ -353,7 +353,7 @@ mod tests {
             ("agg", &["eth", "ip", "udp", "agg"]),
         ] {
             let absent = absent(&library, innermost);
-            // Tags may be there or not; of all else it is known.
+            // Tags may be present or not; the rest is certain.
             for protocol in library.protocols() {
                 let name = protocol.filter.as_str();
                 let open = ["switch", "vlan", "inner_vlan"].contains(&name);

@@ -1,4 +1,4 @@
-//! Loss and return of carrier at the interfaces behind ports, as the kernel tells it (rtnetlink(7)).
+//! Carrier changes of the interfaces behind ports, as the kernel reports them (rtnetlink(7)).
 
 use crate::driver::{Handle, Stopped};
 use rtnetlink::MulticastGroup;
@@ -12,17 +12,17 @@ use tokio_stream::{Stream, StreamExt};
 
 type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
 
-/// Listens to the kernel.
+/// Listens to the kernel's carrier notifications.
 pub(crate) struct Carrier {
-    /// By index, as the packet loop knows them; it takes all for up at first.
+    /// Last known carrier by interface index; the packet loop initially assumes that all are up.
     interfaces: BTreeMap<u32, bool>,
     messages: Messages,
     kernel: rtnetlink::Handle,
 }
 
 impl Carrier {
-    /// Begins to listen, for interfaces of this network namespace, on the runtime that is entered. None: there are no
-    /// interfaces, or the kernel does not tell, of which the log has a warning.
+    /// Starts to listen for interfaces of this network namespace, on the current runtime. `None`: there are no
+    /// interfaces, or the kernel does not report, of which the log has a warning.
     pub(crate) fn watch(interfaces: Vec<u32>) -> Option<Carrier> {
         if interfaces.is_empty() {
             return None;
@@ -47,9 +47,9 @@ impl Carrier {
         })
     }
 
-    /// Tells the packet loop what changes, until one of them ends.
+    /// Reports carrier changes to the packet loop, until one of them stops.
     pub(crate) async fn tell(mut self, driver: Handle) {
-        // Stopped: nobody is left to be told.
+        // On `Stopped`, no receiver of the reports is left.
         while let Ok(true) = self.tell_all(&driver).await {
             if let Ok(Next::End) | Err(Stopped) = self.tell_changes(&driver).await {
                 return;
@@ -57,8 +57,8 @@ impl Carrier {
         }
     }
 
-    /// How it is now: messages are told apart from it only afterwards, so that none is missed between. False: the kernel does
-    /// not answer.
+    /// Reports the current state. It is read after the subscription, so that no change is missed in between. False: the
+    /// kernel does not answer.
     async fn tell_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
         let mut gone: Vec<u32> = self.interfaces.keys().copied().collect();
         let mut links = self.kernel.link().get().execute();
@@ -86,7 +86,7 @@ impl Carrier {
         while let Some(message) = self.messages.next().await {
             match message.payload {
                 NetlinkPayload::InnerMessage(NewLink(link)) => self.link(driver, &link).await?,
-                // A bridge says this of an interface that leaves it.
+                // A bridge sends this for an interface that leaves it.
                 NetlinkPayload::InnerMessage(DelLink(link))
                     if link.header.interface_family == AddressFamily::Unspec =>
                 {
@@ -115,10 +115,10 @@ impl Carrier {
     }
 }
 
-/// Why there are no more changes.
+/// The reason why no more changes come.
 enum Next {
-    /// More were to be told than there was room for.
+    /// Notifications were lost because the buffer was full.
     Missed,
-    /// The kernel's side is closed.
+    /// The kernel closed the socket.
     End,
 }

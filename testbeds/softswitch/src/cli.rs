@@ -20,9 +20,9 @@ use values::{latency_ns, mark_at, port_latency, rate_bps, time_ns, weights};
 
 pub use values::{Interface, PortMark, PortRate};
 
-/// Frames of a port's ring at most: 105 MB of the kernel's memory.
+/// Maximum number of frames in a port's ring: 105 MB of the kernel's memory.
 const MAX_RECEIVE_QUEUE: u64 = 65_536;
-/// Could not run.
+/// Exit code of a switch that could not run.
 const FAILURE: u8 = 2;
 
 /// Flags of `weir switch`.
@@ -128,7 +128,7 @@ fn egress_queues(args: &Args) -> EgressQueues {
     EgressQueues {
         depth: args.queue_depth,
         scheduler: args.queue_weights.unwrap_or_default(),
-        // The last one counts, as with other flags.
+        // The last flag applies, as with other flags.
         rate_bps: args
             .port_rate
             .iter()
@@ -149,7 +149,7 @@ fn define(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs a switch until SIGINT, SIGTERM, or a client's `Shutdown`. What goes wrong is printed once.
+/// Runs a switch until SIGINT, SIGTERM, or a client's `Shutdown`. An error is printed once.
 #[must_use]
 pub fn run(args: Args) -> ExitCode {
     match start(args).and_then(serve) {
@@ -161,7 +161,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// What flags say that none of them can say alone.
+/// Checks combinations of flags.
 fn check(args: &Args) -> Result<(), String> {
     let (mut ports, mut names) = (BTreeSet::new(), BTreeSet::new());
     for Interface { port, name } in &args.interfaces {
@@ -293,7 +293,7 @@ fn serve(instance: instance::Instance) -> Result<(), String> {
         .enable_all()
         .build();
     let signals = signals.map_err(|error| format!("error: signals: {error}"))?;
-    // Ends with the process; nobody waits for it.
+    // Ends with the process; no thread waits for it.
     std::thread::spawn(move || {
         signals.block_on(async {
             use tokio::signal::unix::{SignalKind, signal};
@@ -364,7 +364,7 @@ mod tests {
         );
     }
 
-    /// A flag whose value may be missing must not take the program's name for it.
+    /// A flag with an optional value must not take the program's name as its value.
     #[test]
     fn optional_values_stand_behind_an_equals_sign() {
         for (line, pcap, file) in [

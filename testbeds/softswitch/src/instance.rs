@@ -11,23 +11,23 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
-/// What a switch is made of.
+/// The parts of a switch.
 pub struct Config {
-    /// P4Runtime's name for it.
+    /// Device id in P4Runtime.
     pub device_id: u64,
-    /// The port behind which the control plane is.
+    /// The port of the control plane.
     pub cpu_port: u32,
-    /// Numbers and back ends.
+    /// Ports, with their numbers and back ends.
     pub ports: Vec<(u32, Box<dyn PortIo>)>,
-    /// Compiles what P4Runtime clients send.
+    /// Compiles the programs that P4Runtime clients send.
     pub loader: Arc<dyn Loader>,
     /// A program that runs from the start, with its device config.
     pub program: Option<(Program, Vec<u8>)>,
-    /// Where to serve P4Runtime; port 0 takes a free one.
+    /// Address of the P4Runtime server; port 0 selects a free one.
     pub grpc: SocketAddr,
 }
 
-/// A switch that runs until it is stopped, dropped, or asked to end by a client.
+/// A switch that runs until it is stopped, dropped, or shut down by a client.
 pub struct Instance {
     handle: driver::Handle,
     address: SocketAddr,
@@ -36,7 +36,7 @@ pub struct Instance {
     server: Option<JoinHandle<Result<(), server::ServeError>>>,
 }
 
-/// Starts a switch. It serves as soon as this returns.
+/// Starts a switch. It accepts calls as soon as this returns.
 pub fn start(config: Config) -> io::Result<Instance> {
     let listener = std::net::TcpListener::bind(config.grpc)?;
     listener.set_nonblocking(true)?;
@@ -69,7 +69,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
     let server = std::thread::Builder::new()
         .name("p4runtime".to_owned())
         .spawn(move || {
-            // Whoever started this may have had more; compiling a program can wait.
+            // The parent may have had a higher priority; compiling a program can wait.
             driver::lower_priority();
             let served = runtime.block_on(async {
                 if let Some(carrier) = carrier {
@@ -79,7 +79,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
                     .map_err(|error| server::ServeError::Listener(error.to_string()))?;
                 server::serve(listener, server_config, driver, packet_in, stop).await
             });
-            // Compilations in progress are not waited for.
+            // Does not wait for compilations in progress.
             runtime.shutdown_background();
             served
         })?;
@@ -94,13 +94,13 @@ pub fn start(config: Config) -> io::Result<Instance> {
 }
 
 impl Instance {
-    /// Where P4Runtime is served.
+    /// Address of the P4Runtime server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// For commands between two frames.
+    /// The handle for commands between two frames.
     #[must_use]
     pub fn handle(&self) -> &driver::Handle {
         &self.handle
@@ -111,23 +111,23 @@ impl Instance {
         self.handle.run_blocking(|core| core.port_counters())
     }
 
-    /// What became of the packets.
+    /// Packet statistics.
     pub fn statistics(&self) -> Result<driver::Statistics, driver::Stopped> {
         self.handle.run_blocking(|core| core.statistics())
     }
 
-    /// Asks the switch to end, from any thread.
+    /// A sender that stops the switch from any thread.
     #[must_use]
     pub fn stopper(&self) -> watch::Sender<bool> {
         self.shutdown.clone()
     }
 
-    /// Waits until the switch ends, because it was asked to or because its server failed.
+    /// Waits until the switch stops, by request or because its server failed.
     pub fn wait(mut self) -> Result<(), server::ServeError> {
         self.join()
     }
 
-    /// Ends the switch.
+    /// Stops the switch.
     pub fn stop(mut self) -> Result<(), server::ServeError> {
         self.shutdown.send_replace(true);
         self.join()
@@ -142,7 +142,7 @@ impl Instance {
             None => Ok(()),
         };
         if let Some(packets) = self.packets.take() {
-            // Gone already is as good.
+            // An error means that the packet loop has stopped already.
             let _ = self.handle.run_blocking(|core| core.stop());
             let _ = packets.join();
         }

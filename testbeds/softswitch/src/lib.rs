@@ -1,10 +1,10 @@
 //! The embedded software switch: ports, packet loop, P4Runtime server.
 //!
-//! It runs P4 text and knows nothing of what the text is for. [`p4`] compiles a program into a [`dataplane::Dataplane`];
-//! one thread ([`driver`]) owns it and moves frames between it and the [`ports`]; the [`server`] speaks P4Runtime and
-//! hands the driver short commands that run between two frames.
-//! [`instance::start`] puts the three together, in this process; [`cli`] does so for `weir switch`.
-//! [`p4_run`] is `weir p4 run`: packets through a program, without any of these.
+//! It runs P4 text, and knows nothing of the text's purpose. [`p4`] compiles a program into a [`dataplane::Dataplane`]; one
+//! thread ([`driver`]) owns it and moves frames between it and the [`ports`]; the [`server`] speaks P4Runtime and passes
+//! short commands to the driver, which run between two frames. [`instance::start`] connects the three in this process;
+//! [`cli`] does so for `weir switch`. [`p4_run`] is `weir p4 run`, which sends packets through a program without any of
+//! these.
 
 mod carrier;
 pub mod cli;

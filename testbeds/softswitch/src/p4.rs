@@ -1,4 +1,4 @@
-//! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
+//! P4 text as a data plane: p4lang compiles it, [`pipeline`] executes it.
 
 use crate::dataplane::{Dataplane, LoadError, Loader, Program};
 use crate::trace::Form;
@@ -10,14 +10,14 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes P4 text as device config: a single file, as [`Compiled::preprocessed`] is.
+/// Loads P4 text as device config: a single file, like [`Compiled::preprocessed`].
 #[derive(Debug, Clone, Default)]
 pub struct P4Loader {
-    /// How programs are run.
+    /// Configuration of the programs' switches.
     pub config: pipeline::Config,
-    /// Whether, and how, each packet's steps are printed.
+    /// The format in which each packet's steps are printed; `None`: no trace.
     pub trace: Option<Form>,
-    /// Whether what programs log is printed.
+    /// Whether log messages of programs are printed.
     pub logs: bool,
 }
 
@@ -34,7 +34,8 @@ impl Loader for P4Loader {
 }
 
 impl P4Loader {
-    /// Compiles a file and what it includes, and prints the compiler's warnings; also gives the device config that stands for it.
+    /// Compiles a file with its includes, and prints the compiler's warnings; also returns the corresponding device
+    /// config.
     pub fn load_file(
         &self,
         path: &Path,
@@ -45,7 +46,7 @@ impl P4Loader {
         let compiled = p4lang::compile(&Disk, name, options)
             .map_err(|errors| LoadError(errors.to_string()))?;
         let output = std::io::stderr();
-        // Nobody may be reading.
+        // A failure to print is ignored.
         let _ = write!(
             &output,
             "{}",
@@ -55,7 +56,7 @@ impl P4Loader {
         Ok((self.program(compiled)?, device_config))
     }
 
-    /// Makes a compiled program ready to run.
+    /// Turns a compiled program into one that is ready to run.
     pub fn program(&self, compiled: Compiled) -> Result<Program, LoadError> {
         let program = Arc::new(compiled.program);
         let refused = |error| LoadError(refusal(&program, &error));
@@ -79,7 +80,7 @@ impl P4Loader {
     }
 }
 
-/// Why a program cannot be loaded, with the place in its source where one can be named.
+/// The reason why a program cannot be loaded, with the position in its source if there is one.
 pub(crate) fn refusal(program: &p4lang::ir::Program, error: &pipeline::LoadError) -> String {
     let Some(span) = error.span() else {
         return error.to_string();

@@ -1,4 +1,4 @@
-//! `weir p4 run`: packets through a program in this process, without ports or a server.
+//! `weir p4 run`: sends packets through a program in this process, without ports or a server.
 
 use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, given_up, render};
@@ -10,33 +10,33 @@ use std::sync::Arc;
 
 mod control_state;
 
-/// Rounds through the recirculation link before packets are given up.
+/// Maximum number of rounds through the recirculation link before a packet is given up.
 const ROUNDS: u32 = 10_000;
-/// The same of a trace, which nobody reads so far, and of the reference executor, which is slower.
+/// The limit for a trace, which nobody reads that far, and for the reference executor, which is slower.
 const ROUNDS_TOLD: u32 = 64;
-/// Between packets.
+/// Time between packets, in nanoseconds.
 const STEP_NS: u64 = 1_000_000;
 
-/// What to do.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Packets, one after the other, a millisecond of the program's time apart.
+    /// Packets, sent one millisecond of the program's time apart.
     pub packets: Vec<Vec<u8>>,
-    /// Where they come in.
+    /// Ingress port of the packets.
     pub port: u32,
-    /// Entries, multicast groups and clone sessions; they are written before the first packet.
+    /// Entries, multicast groups and clone sessions, which are written before the first packet.
     pub written: ControlState,
-    /// Whether, and how, steps are told.
+    /// Format of the trace; `None`: no trace.
     pub trace: Option<Form>,
-    /// Seed of the pattern in undefined bits; what reads them is told.
+    /// Seed of the pattern in undefined bits; reads of them are reported.
     pub poison: Option<u64>,
-    /// What runs the program; traces and poison always take the reference.
+    /// The executor; traces and poison always use the reference.
     pub executor: Executor,
-    /// Colours in text.
+    /// Whether the text contains colors.
     pub colour: bool,
 }
 
-/// Why packets cannot be sent.
+/// The reason why packets cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The program cannot be loaded.
@@ -47,23 +47,23 @@ pub enum Error {
     Entry(String),
 }
 
-/// What the packets became.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which nothing leaves, behind what
-    /// the program logs.
+    /// The trace; or the program's log messages, with a line `PORT: BYTES` for each packet that leaves, and `-` for each
+    /// input without an output.
     pub text: String,
-    /// The packet, counted from 1, that went on recirculating when it was given up after so many rounds. Those behind it were
+    /// The number of the packet, from 1, that was given up after this many rounds of recirculation. Later packets were
     /// not sent.
     pub given_up: Option<(usize, u32)>,
-    /// Where executors differ, with [`Executor::Both`].
+    /// Differences between the executors, with [`Executor::Both`].
     pub differences: Vec<String>,
 }
 
-/// Sends packets.
+/// Sends packets through a program.
 ///
 /// # Errors
-/// See [`Error`].
+/// Returns an [`Error`].
 pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outcome, Error> {
     let looks = options.trace.is_some() || options.poison.is_some();
     let config = Config {
@@ -158,10 +158,10 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
     Ok(outcome)
 }
 
-/// Bytes from hexadecimal digits; white space and colons between them do not count.
+/// Parses hexadecimal digits to bytes; white space and colons between them are ignored.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Returns a description of the error in the text.
 pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let digits: Option<Vec<u8>> = text
         .chars()
@@ -262,7 +262,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         }
     }
 
-    /// A loop over a `bit<16>` is no loop that runs for ever.
+    /// A loop over a `bit<16>` must not count as infinite.
     #[test]
     fn loops_run_to_their_end() {
         let looped = "apply { bit<32> n = 0; for (bit<32> i in 32w1..32w65535) { n = n + 1; }

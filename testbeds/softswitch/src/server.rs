@@ -1,4 +1,4 @@
-//! P4Runtime 1.4 for one device, and `weir.v1.Switch` beside it.
+//! The P4Runtime 1.4 server for one device, with the service `weir.v1.Switch`.
 
 mod arbitration;
 mod batch;
@@ -34,32 +34,32 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Programs may be larger than tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
-/// Bytes from which on a response, digest list or notification goes out, and the rest in another: a client that was told
-/// nothing takes 4 MiB, and ends the stream at more.
+/// Size in bytes from which a response, digest list or notification is sent, with the rest in another message: a client
+/// with default settings accepts 4 MiB, and ends the stream on a larger message.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// How long answers in flight may take once the switch ends.
+/// Maximum time for answers in flight after the switch stops.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// How often a quiet client is asked whether it is there, and how long it may take to answer.
+/// Period of keepalive probes to a quiet client, and the timeout of their answers.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub use extension::{connect as connect_extension, proto as weir};
 pub use local::Local;
 
-/// What the server needs to know.
+/// Configuration of the server.
 pub struct Config {
-    /// The only device.
+    /// Id of the only device.
     pub device_id: u64,
     /// Compiles device configs.
     pub loader: Arc<dyn Loader>,
     /// A program that runs from the start, with its device config.
     pub program: Option<(Program, Vec<u8>)>,
-    /// Ports by name, for programs whose control plane speaks of them so.
+    /// Ports by name, for programs whose control plane uses names.
     pub port_names: Vec<(String, u32)>,
 }
 
-/// Serves until `shutdown` is true, which a client may make it.
+/// Serves until `shutdown` is true, which a client may set.
 pub async fn serve(
     listener: tokio::net::TcpListener,
     config: Config,
@@ -73,7 +73,7 @@ pub async fn serve(
     let runtime = P4RuntimeServer::new(Endpoint(service))
         .max_decoding_message_size(MESSAGE_LIMIT)
         .max_encoding_message_size(MESSAGE_LIMIT);
-    // An error means that nobody is left who could ask for the end: the same.
+    // An error means that no sender is left that could stop the server: it stops.
     let (mut stop, mut grace) = (shutdown.subscribe(), shutdown.subscribe());
     let until = async move { drop(stop.wait_for(|stop| *stop).await) };
     let served = tonic::transport::Server::builder()
@@ -82,13 +82,13 @@ pub async fn serve(
         .add_service(runtime)
         .add_service(extension::service(driver, shutdown, lost))
         .serve_with_incoming_shutdown(
-            // Headers and trailers of an answer are two small writes: the second does not wait for an acknowledgement.
+            // Headers and trailers of an answer are two small writes: the second must not wait for an acknowledgement.
             TcpIncoming::from(listener).with_nodelay(Some(true)),
             until,
         );
     let served = tokio::select! {
         served = served => served,
-        // Clients that do not let go of their connection do not hold the switch up.
+        // A client that keeps its connection open does not delay the shutdown.
         () = async {
             drop(grace.wait_for(|stop| *stop).await);
             tokio::time::sleep(GRACE).await;
@@ -98,24 +98,24 @@ pub async fn serve(
     Ok(served?)
 }
 
-/// Why the server ended before its time.
+/// The reason why the server stopped early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The first program's P4Info contradicts itself.
+    /// The P4Info of the first program is inconsistent.
     #[error("the program's P4Info: {0}")]
     P4Info(p4rt::p4info::DecodeError),
-    /// The packet loop is gone.
+    /// The packet loop has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The socket, or the thread around it.
+    /// The socket failed, or its thread did.
     #[error("the P4Runtime server: {0}")]
     Listener(String),
-    /// The network.
+    /// The network failed.
     #[error("the P4Runtime server: {0}")]
     Transport(#[from] tonic::transport::Error),
 }
 
-/// The state behind all calls. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a takeover
+/// The state shared by all calls. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a takeover
 /// hold it exclusively, a Read holds it shared.
 struct Service {
     loader: Arc<dyn Loader>,
@@ -124,19 +124,19 @@ struct Service {
     clients: Mutex<BTreeMap<ClientId, outbox::Outbox>>,
     next_client: AtomicU64,
     pipelines: RwLock<Pipelines>,
-    /// One for each read that is not finished.
+    /// One permit per unfinished read.
     reads: Arc<Semaphore>,
-    /// Stream messages that a client was too slow for.
+    /// Number of stream messages that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
     sdn: Sdn,
     stop: watch::Receiver<bool>,
 }
 
-/// The service as tonic sees it; streams outlive the call that opened them, so they share the state.
+/// The service in tonic's form; streams outlive the call that opened them, so they share the state.
 struct Endpoint(Arc<Service>);
 
 impl Service {
-    /// Over a packet loop that has no program yet.
+    /// Creates the service for a packet loop that has no program yet.
     async fn new(
         config: Config,
         driver: &driver::Handle,
@@ -176,7 +176,7 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs between two frames, on the program that clients refer to; hands over the time as well.
+    /// Runs a command between two frames, on the program that clients refer to; passes the time as well.
     async fn control<R: Send + 'static>(
         &self,
         command: impl FnOnce(u64, &mut pipeline::Switch) -> R + Send + 'static,
@@ -214,8 +214,8 @@ fn check_no_role_number(role_id: u64) -> Result<(), Status> {
 
 type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Does to its end what a call has begun, even if the client goes meanwhile: what the server remembers of the program and
-/// what the program is change together.
+/// Completes the work of a call even if the client disconnects: the server's record of the program and the program itself
+/// must change together.
 async fn finish(
     work: impl Future<Output = Result<(), Status>> + Send + 'static,
 ) -> Result<(), Status> {

@@ -1,6 +1,6 @@
-//! In steady state the packet loop allocates nothing for a frame, whether it sleeps in between or not.
+//! In steady state the packet loop must not allocate anything for a frame, with or without sleeping in between.
 //!
-//! A program of its own: its allocator counts what all threads allocate.
+//! A separate program, because its allocator counts the allocations of all threads.
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4lang::Options;
@@ -41,7 +41,7 @@ control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.etherne
 V1Switch(P(), V(), I(), E(), U(), D()) main;
 ";
 
-/// Gives as many frames as it may, and counts those that are sent to it.
+/// A port that delivers as many frames as permitted, and counts the frames that are sent.
 struct Counter {
     wanted: Arc<AtomicU64>,
     given: u64,
@@ -120,10 +120,10 @@ fn a_frame_costs_no_allocation() {
             std::thread::yield_now();
         }
     };
-    // Buffers and queues grow to what they need.
+    // Buffers and queues grow to their final size.
     send(1000);
     let before = allocations::count();
-    // A great batch, then one by one, with sleep in between.
+    // One large batch, then single frames, with sleep in between.
     send(10_000);
     for _ in 0..200 {
         send(1);

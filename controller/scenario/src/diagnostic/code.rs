@@ -18,7 +18,7 @@ pub enum Code {
     Duplicate,
     /// A list where a mapping is wanted, and the like.
     WrongType,
-    /// No unit, an unknown unit, or one of another dimension.
+    /// A missing unit, an unknown unit, or a unit of another dimension.
     Unit,
     /// A number or size outside its range.
     OutOfRange,
@@ -36,21 +36,21 @@ pub enum Code {
     Filter,
     /// The topology is not one network, or its addresses collide.
     Topology,
-    /// No path of the network carries the flow.
+    /// The network has no path for the flow.
     Unreachable,
-    /// No single place sees every packet of a flow exactly once.
+    /// No injection point sees every packet of a flow exactly once.
     Placement,
-    /// An effect that the place cannot make.
+    /// An effect that the injection point cannot carry out.
     Effect,
-    /// Two faults that cannot both do what the file says.
+    /// Two faults that cannot both act as the file asks.
     Contradiction,
-    /// Two faults whose doings captures would take for each other's.
+    /// Two faults whose effects cannot be told apart in captures.
     Unprovable,
     /// A fault that may hit a protected flow.
     Protected,
     /// Faults that reach further than the file allows.
     BlastRadius,
-    /// More than the switch holds.
+    /// The plan needs more than the switch can hold.
     Capacity,
     /// An expectation that does not parse or does not type-check.
     Expectation,
@@ -58,7 +58,7 @@ pub enum Code {
     Unmet,
     /// A metric that the run did not deliver.
     MissingMetric,
-    /// Legal, and probably not meant.
+    /// Legal, but probably a mistake.
     Suspicious,
     /// A part of the file that does nothing where it is used.
     NoEffect,

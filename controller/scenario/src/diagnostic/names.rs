@@ -1,7 +1,7 @@
 //! Names in messages and hints.
 
-/// The candidate that a misspelt name most likely meant. Of a dotted name one component is misspelt, and the others are right:
-/// each says something of its own.
+/// The candidate that a misspelt name most likely meant. In a dotted name only one component may be misspelt, because
+/// each component carries its own meaning.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates = candidates.into_iter();
@@ -11,7 +11,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters are wrong; `None` where that is another name.
+/// Number of wrong letters; `None` if the two names differ too much for a typo.
 fn distance(name: &str, candidate: &str) -> Option<usize> {
     let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
     if name.split('.').count() != candidate.split('.').count() {
@@ -38,19 +38,19 @@ pub fn enumerate_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     all(&ticked(names))
 }
 
-/// More of a list than this is counted.
+/// Maximum number of list items that are written out; the rest is only counted.
 const FEW: usize = 5;
 
-/// `a`, `b`, `c`, `d`, `e` and 55 more: of names that a file may have any number of.
+/// `a`, `b`, `c`, `d`, `e` and 55 more. For lists of names that may be of any length.
 #[must_use]
 pub fn few_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     few(ticked(names))
 }
 
-/// Lists things as they are, at most five of them, and says how many more there are.
+/// Lists the items as they are, at most five of them, and the number of the rest.
 #[must_use]
 pub fn few(mut listed: Vec<String>) -> String {
-    // One more is as short as its count.
+    // A single further item is as short as its count.
     if listed.len() > FEW + 1 {
         let more = format!("{} more", listed.len() - FEW);
         listed.truncate(FEW);

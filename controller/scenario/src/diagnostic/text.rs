@@ -1,12 +1,12 @@
-//! What is shown of a file's text and of a message.
+//! Shortens and sanitizes the text of files and messages for display.
 
-/// Characters of a message or hint at most.
+/// Maximum length of a message or hint, in characters.
 pub(super) const MESSAGE: usize = 400;
-/// Characters of a line that are shown at most, and how many of them stand before the place.
+/// Maximum number of characters shown of a line, and how many of them come before the marked position.
 const LINE: (usize, usize) = (120, 60);
 
-/// Whether a terminal, or what lays a page out, obeys a character instead of showing it: controls other than the end of
-/// a line and the tab, and what turns the order of others.
+/// Whether a terminal or a renderer would obey a character instead of showing it: control characters other than newline
+/// and tab, and characters that change the text direction.
 pub(crate) fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -17,8 +17,8 @@ pub(crate) fn is_obeyed(c: char) -> bool {
     }
 }
 
-/// Text of a file or of a message, so that a terminal shows it and does not obey it: a control character becomes its
-/// picture, one that turns the order of others a question mark, and each remains one character.
+/// Makes a character of a file or message harmless for a terminal: a control character becomes its picture, a character
+/// that changes the text direction a question mark. One character stays one character.
 fn visible(c: char) -> char {
     match c {
         '\t' => ' ',
@@ -29,10 +29,10 @@ fn visible(c: char) -> char {
     }
 }
 
-/// A text from outside, so that a terminal shows it and does not obey it, and no more than so many characters of it.
+/// Makes a text from outside harmless for a terminal, and cuts it to `most` characters.
 #[must_use]
 pub fn shown(text: &str, most: usize) -> String {
-    // Messages of several lines are ours.
+    // Only our own messages have several lines.
     let mut shown: String = text
         .chars()
         .take(most)
@@ -44,7 +44,7 @@ pub fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// What is shown of a line, and at which column of that the place is.
+/// The part of a line that is shown, and the column of the marked position within that part.
 pub(super) fn excerpt(line: &str, column: usize) -> (String, usize) {
     let (most, before) = LINE;
     let skipped = if line.chars().count() > most {

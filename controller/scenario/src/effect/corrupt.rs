@@ -1,5 +1,5 @@
-//! `corrupt: {field: ip.ttl, xor: 0x01}`: bits of a field turn over, and checksums are left as they were unless they are to
-//! be `mended`: that is what corruption is. With `bits: 2` or `bytes: 1` the drawn word says which.
+//! `corrupt: {field: ip.ttl, xor: 0x01}`: flips bits of a field. Checksums stay as they were, as in real corruption,
+//! unless the file asks for `mended`. With `bits: 2` or `bytes: 1` the drawn word selects the bits.
 
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
@@ -15,20 +15,20 @@ use crate::schema::reader;
 use crate::schema::shape::{Object, Shape, may, needed};
 use crate::yaml::Node;
 
-/// Bits turn over.
+/// Flips bits of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// What changes.
+    /// The field and the change.
     pub rewrite: Rewrite,
-    /// As it is written: `ip.ttl by 0x1`.
+    /// Description as in the file: `ip.ttl by 0x1`.
     pub told: String,
-    /// Where a word is drawn: the bits that turn over, by its upper bits. Empty where they are always the same.
+    /// The bits to flip, indexed by the upper bits of the drawn word. Empty if the bits are fixed.
     masks: Box<[u128]>,
 }
 
 const EXAMPLE: &str = "{field: ip.id, bits: 1}";
 
-/// What is written beside the field: one of these.
+/// The keys beside `field`, of which the file gives exactly one.
 const WAYS: [&str; 3] = ["xor", "bits", "bytes"];
 
 static CORRUPT: Object = Object {
@@ -77,7 +77,7 @@ pub(super) const KIND: Kind = Kind {
         let rewrite = match Rewrite::new(&sink.protocols(), &change, mends) {
             Ok(rewrite) => rewrite,
             Err(error) => {
-                // What the mask does is the mask's fault.
+                // An error about the mask's value belongs to the mask.
                 let span = match &error {
                     RewriteError::TooLarge { .. } | RewriteError::Nothing(_) => by.span,
                     _ => field.span,
@@ -99,7 +99,7 @@ pub(super) const KIND: Kind = Kind {
     },
 };
 
-/// How it is told, and which bits each draw turns over.
+/// The description of the change, and the mask for each draw.
 fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
     let is_bytes = way == "bytes";
     if is_bytes && !width.is_multiple_of(8) {
@@ -119,8 +119,8 @@ fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(Str
     Some((told, masks(width, unit, count)))
 }
 
-/// For each draw, so many units of a field, no two the same. The first goes over the field in order, so that with one unit all
-/// are as likely, as far as they divide the draws.
+/// For each draw, a mask of `count` distinct units of a field. The first unit cycles through the field in order, so that
+/// with one unit all units are equally likely, as far as they divide the number of draws.
 fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
     let units = width / unit;
     let mask = |lot: usize| {
@@ -133,7 +133,7 @@ fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
         }
         let chosen = places[..count].iter().enumerate();
         chosen.fold(0_u128, |mask, (n, place)| {
-            // What a byte becomes is any other byte.
+            // A corrupted byte becomes any other byte.
             let bits = match unit {
                 8 => 1 + u128::from(number(0x100 + n) % 255),
                 _ => 1,
@@ -145,7 +145,7 @@ fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
 }
 
 impl Corrupt {
-    /// These bits of a field, always.
+    /// Always flips the same bits of a field.
     #[must_use]
     pub fn by(rewrite: Rewrite, told: String) -> Corrupt {
         Corrupt {
@@ -217,7 +217,7 @@ mod tests {
             let all = masks.iter().fold(0, |all, mask| all | mask);
             assert_eq!(all.count_ones() as usize, width, "{width} by {unit}");
         }
-        // One bit of eight: each as often as the others.
+        // One bit of eight: each is drawn equally often.
         let even = masks(8, 1, 1);
         assert!((0..8).all(|bit| even.iter().filter(|mask| **mask == 1 << bit).count() == 128));
     }

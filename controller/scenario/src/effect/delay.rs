@@ -1,5 +1,5 @@
-//! `{delay: 20ms}`: the packet goes round over the recirculation port until its deadline; several delays add up. How long may
-//! be drawn for each packet, and then whether the packets keep their order.
+//! `{delay: 20ms}`: the packet recirculates until its deadline; several delays add up. The time may be drawn for each
+//! packet; then the file says whether the packets keep their order.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ use crate::schema::shape::{DURATION, Object, Shape, may};
 use crate::units::{self, Dimension, mended, show_duration};
 use crate::yaml::{Kind as NodeKind, Node};
 
-/// The packet waits.
+/// Delays the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delay {
-    /// How long.
+    /// The delay.
     pub time: Time,
-    /// Whether none of its packets leaves before one that it held earlier, of the same flow.
+    /// Whether a packet waits for every packet of its flow that the fault held earlier.
     pub keeps_order: bool,
 }
 
-/// How long a packet waits.
+/// The delay of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Time {
-    /// All equally long.
+    /// The same delay for all packets, in nanoseconds.
     Fixed(u64),
-    /// Each as long as its word says.
+    /// A delay that the packet's drawn word selects.
     Drawn(Distribution),
 }
 
@@ -117,7 +117,7 @@ fn latency_and_jitter(node: &Node) -> Option<String> {
     ))
 }
 
-/// The hint for `10-20ms`, of which the ends are meant.
+/// The hint for `10-20ms`, a range whose two ends become a distribution.
 fn range(node: &Node) -> Option<String> {
     let NodeKind::Text { value, .. } = &node.kind else {
         return None;

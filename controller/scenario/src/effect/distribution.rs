@@ -1,7 +1,7 @@
-//! Distributions of time: what a drawn word makes of a delay.
+//! Distributions of delays: map a drawn word to a time.
 //!
-//! A switch cannot compute a quantile, so it looks one up: the upper ten bits of the word choose one of 1,024, each as likely
-//! as the others. The table is computed here, with arithmetic that gives the same bits on every machine.
+//! A switch cannot compute a quantile, so it looks one up: the upper ten bits of the word select one of 1,024 equally
+//! likely values. The table is computed here, with arithmetic that gives the same bits on every machine.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use crate::schema::shape::{DURATION, Object, Shape, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
-/// How many quantiles a table has.
+/// Number of quantiles in a table.
 pub const QUANTILES: usize = 1024;
-/// So many bits of the drawn word choose one.
+/// Number of upper bits of the drawn word that select a quantile.
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
-/// Which of the values of a table a drawn word stands for.
+/// The table index that a drawn word selects.
 pub(super) fn of_lot(w: u32) -> usize {
     (w >> (32 - QUANTILE_BITS)) as usize
 }
 
-/// A random length of time.
+/// A random duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
-    /// As it is written: `uniform 5ms to 15ms`.
+    /// Description as in the file: `uniform 5ms to 15ms`.
     told: String,
-    /// In ascending order: the middle of each 1,024th.
+    /// Nanoseconds in ascending order: the midpoint of each of the 1,024 quantile intervals.
     quantiles: Box<[u64]>,
 }
 
 // The numbers come from a file and are finite.
 impl Eq for Distribution {}
 
-/// Words for shapes, by themselves.
+/// The keys of the distributions' shapes.
 pub(super) const SHAPES: [&str; 4] = ["uniform", "normal", "pareto", "quantiles"];
-/// netem's words for what `jitter` is distributed like.
+/// netem's words for the distribution of `jitter`.
 pub(super) const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
 pub(super) static NORMAL: Object = Object {
     what: "`normal`",
@@ -57,13 +57,13 @@ pub(super) static PARETO: Object = Object {
     ],
 };
 
-/// Points of a distribution that a file lists.
+/// Maximum number of points of a distribution in a file.
 const MAX_POINTS: usize = QUANTILES;
-/// The longest delay, a day and a half: the hold header's deadline has 48 bits and is compared by the sign of a difference.
+/// Maximum delay in nanoseconds, a day and a half: the hold header's deadline has 48 bits and is compared by the sign of a difference.
 pub(super) const MAX_NS: u64 = (1 << 47) - 1;
 
 impl Distribution {
-    /// From its inverse distribution function. What would be negative is no time at all.
+    /// Builds the table from an inverse distribution function. Negative values become zero.
     fn of(told: String, inverse: impl Fn(f64) -> f64) -> Distribution {
         let middle = |step: usize| (step as f64 + 0.5) / QUANTILES as f64;
         let quantile = |step| inverse(middle(step)).round().clamp(0.0, u64::MAX as f64) as u64;
@@ -73,7 +73,7 @@ impl Distribution {
         }
     }
 
-    /// From the least to the most, all as likely.
+    /// All times from `least_ns` to `most_ns`, equally likely.
     #[must_use]
     pub fn uniform(least_ns: u64, most_ns: u64) -> Distribution {
         let (least, most) = (least_ns as f64, most_ns as f64);
@@ -85,7 +85,7 @@ impl Distribution {
         Distribution::of(told, |p| least + (most - least) * p)
     }
 
-    /// Gaussian.
+    /// A normal distribution.
     #[must_use]
     pub fn normal(mean_ns: u64, sd_ns: u64) -> Distribution {
         let told = format!(
@@ -103,7 +103,8 @@ impl Distribution {
         Distribution::of(told, |p| scale_ns as f64 * standard_pareto(p, shape))
     }
 
-    /// Through points that stand at equal steps of probability, the first at 0 and the last at 1; straight between them.
+    /// A distribution through points at equal steps of probability, the first at 0 and the last at 1, linear between
+    /// them.
     #[must_use]
     pub fn through(points: &[u64]) -> Distribution {
         let last = points.len().saturating_sub(1);
@@ -121,7 +122,7 @@ impl Distribution {
         })
     }
 
-    /// As netem has it: latency plus or minus jitter, in the shape of its tables (iproute2, `netem/`).
+    /// netem's distribution: latency plus or minus jitter, in the shape of its tables (iproute2, `netem/`).
     fn jittered(latency_ns: u64, jitter_ns: u64, shape: &str) -> Distribution {
         let (latency, jitter) = (latency_ns as f64, jitter_ns as f64);
         let told = format!(
@@ -129,7 +130,7 @@ impl Distribution {
             show_duration(latency_ns),
             show_duration(jitter_ns)
         );
-        // Its Pareto has the shape 3 and a mean of 1.5, which is taken off; 4/3 is its own scale.
+        // netem's Pareto table has shape 3; its mean of 1.5 is subtracted, and 4/3 is netem's own scale.
         let pareto = |p| (standard_pareto(p, 3.0) - 1.5) * 4.0 / 3.0;
         Distribution::of(told, |p| {
             latency
@@ -137,32 +138,32 @@ impl Distribution {
                     * match shape {
                         "normal" => standard_normal(p),
                         "pareto" => pareto(p),
-                        // Of two draws there; by one here, of which both grow with p.
+                        // netem adds two draws. One draw serves both here, since both grow with p.
                         "paretonormal" => 0.25 * standard_normal(p) + 0.75 * pareto(p),
                         _ => 2.0 * p - 1.0,
                     }
         })
     }
 
-    /// What the drawn word makes.
+    /// The time in nanoseconds that the drawn word selects.
     #[must_use]
     pub fn of_word(&self, w: u32) -> u64 {
         self.quantiles[of_lot(w)]
     }
 
-    /// By the upper bits of the word.
+    /// All quantiles in nanoseconds, indexed by the upper bits of the word.
     #[must_use]
     pub fn quantiles(&self) -> &[u64] {
         &self.quantiles
     }
 
-    /// The least that comes of any word.
+    /// The shortest time of all quantiles, in nanoseconds.
     #[must_use]
     pub fn least(&self) -> u64 {
         self.quantiles[0]
     }
 
-    /// The most.
+    /// The longest time of all quantiles, in nanoseconds.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.quantiles[QUANTILES - 1]
@@ -225,12 +226,12 @@ fn standard_normal(p: f64) -> f64 {
     horner(&A, r) * q / horner(&B, r)
 }
 
-/// The inverse of Pareto's distribution from 1 on.
+/// The inverse of the Pareto distribution with scale 1.
 fn standard_pareto(p: f64, shape: f64) -> f64 {
     libm::pow(1.0 - p, -1.0 / shape)
 }
 
-/// Reads what stands in `{delay: …}` beside `order`: one of the shapes, or netem's words.
+/// Reads the keys beside `order` in `{delay: …}`: one of the shapes, or netem's words.
 pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distribution> {
     let time = |sink: &mut Sink<'_>, node: &Node, what: &str| {
         let time = reader::quantity(sink, node, what, Dimension::Duration)?;

@@ -1,10 +1,10 @@
-//! `drop`: the packet ends here, whatever else fires on it.
+//! `drop`: the packet is dropped, regardless of other effects on it.
 
 use parser_gen::engine::Action;
 
 use super::{Behaviour, Effect, Fate, Kind};
 
-/// The packet ends.
+/// Drops the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drop;
 

@@ -1,5 +1,5 @@
-//! `duplicate`: the packet goes over the recirculation port by a multicast group that has it several times, and all of them
-//! are forwarded as the original would have been. Of several faults that ask for it, the one declared first has its way.
+//! `duplicate`: a multicast group sends the packet to the recirculation port several times, and all copies are forwarded
+//! as the original would have been. If several faults duplicate a packet, the one declared first decides.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use crate::schema::reader;
 use crate::schema::shape::{DURATION, Object, Shape, may};
 use crate::units::{Dimension, show_duration};
 
-/// The packet comes more than once.
+/// Duplicates the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duplicate {
-    /// How many leave besides the packet itself.
+    /// Number of copies besides the packet itself.
     pub copies: u32,
-    /// How much later than the one before each of them does.
+    /// Time between one copy and the next, in nanoseconds.
     pub spaced_ns: u64,
 }
 
 impl Duplicate {
-    /// One copy, at once.
+    /// One copy, without a delay.
     pub const ONCE: Duplicate = Duplicate {
         copies: 1,
         spaced_ns: 0,
     };
 }
 
-/// Each is a replica of a multicast group.
+/// Each copy is a replica of a multicast group.
 const MAX_COPIES: u64 = 15;
-/// So that all copies together wait no longer than a delay may.
+/// All copies together wait no longer than the maximum delay.
 const MAX_SPACED_NS: u64 = super::distribution::MAX_NS / MAX_COPIES;
 
 static DUPLICATE: Object = Object {
@@ -118,7 +118,7 @@ impl Behaviour for Duplicate {
     }
 }
 
-/// Nothing, or ` 3 times, 5ms apart`.
+/// Empty for a single copy without spacing, or ` 3 times, 5ms apart`.
 impl fmt::Display for Duplicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.copies {

@@ -1,8 +1,8 @@
-//! What a fault does to a packet that it selects: one file an effect.
+//! Effects: what a fault does to a packet that it selects. One file per effect.
 //!
-//! Everything that distinguishes an effect stands in its file: its word in the YAML and what comes with it, its code in the
-//! P4 action, what it needs of a target, how it composes with others on the same packet, and thereby what the proof expects
-//! to see. The rest of the house asks [`Behaviour`].
+//! An effect's file holds all that distinguishes it: its word and parameters in the YAML, its P4 action, its requirements
+//! on the target, its composition with other effects on the same packet, and thereby what the proof expects to see. All
+//! other code goes through [`Behaviour`].
 
 mod corrupt;
 mod delay;
@@ -41,30 +41,30 @@ use crate::plan::TargetModel;
 use crate::schema::reader::Variant;
 use crate::schema::shape::Shape;
 
-/// What a fault does to a packet.
+/// An effect on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// The packet ends.
+    /// Drops the packet.
     Drop(Drop),
-    /// The packet waits.
+    /// Delays the packet.
     Delay(Delay),
-    /// The packet comes twice.
+    /// Sends the packet more than once.
     Duplicate(Duplicate),
-    /// The packet is counted.
+    /// Counts the packet.
     Observe(Observe),
-    /// Fields of the packet get values.
+    /// Sets fields of the packet.
     Set(Set),
-    /// Bits of the packet turn over.
+    /// Flips bits of the packet.
     Corrupt(Corrupt),
-    /// The packet becomes the reset of its connection.
+    /// Turns the packet into a reset of its connection.
     Reset(Reset),
-    /// Packets leave at a rate.
+    /// Limits packets to a rate, with a queue.
     Rate(Rate),
-    /// Packets beyond a rate end.
+    /// Drops packets beyond a rate.
     Police(Rate),
-    /// The packet is cut short.
+    /// Cuts the packet short.
     Truncate(Truncate),
-    /// The packet lets others pass.
+    /// Lets later packets overtake the packet.
     Reorder(Reorder),
 }
 
@@ -84,7 +84,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 impl Effect {
-    /// One of each, in the order of their kinds.
+    /// One example of each effect, in the order of their kinds.
     #[must_use]
     pub fn samples() -> Vec<Effect> {
         let change = |to| {
@@ -127,21 +127,21 @@ impl Effect {
     }
 }
 
-/// Why a target refuses an effect that has checksums to mend.
+/// The reason why a target refuses an effect that updates checksums.
 const MENDS: &str =
     "mend checksums: in the text that is written for it, sums are deeper than an action may be";
 
-/// How an effect is written in a file.
+/// The syntax of an effect in a file.
 pub(crate) struct Kind {
-    /// Its word.
+    /// The effect's keyword.
     pub word: &'static str,
-    /// For people, in a few words.
+    /// A description of a few words, for users.
     pub about: &'static str,
-    /// What stands behind the word, if anything does.
+    /// The shape of the keyword's value, if it has one.
     pub shape: Option<&'static Shape>,
-    /// An example of what stands behind the word; empty where nothing has to.
+    /// An example of the keyword's value; empty if the value is optional.
     pub example: &'static str,
-    /// Reads what stands behind the word, and reports what is wrong with it.
+    /// Reads the keyword's value, and reports errors in it.
     pub read: fn(&mut Sink<'_>, &Variant<'_>) -> Option<Effect>,
 }
 
@@ -183,115 +183,117 @@ impl fmt::Display for Effect {
 
 /// What distinguishes an effect from others.
 pub trait Behaviour: fmt::Debug {
-    /// Its word in files and reports.
+    /// The effect's word in files and reports.
     fn word(&self) -> &'static str;
 
-    /// What a fault of this effect is said to do to packets, as in `x drops packets`.
+    /// The verb phrase for messages about a fault with this effect, as in `x drops packets`.
     fn verb(&self) -> &'static str;
 
-    /// What its unit does in the switch.
+    /// The action of the effect's unit in the switch.
     fn action(&self) -> Action;
 
-    /// What it does to the fate that the faults declared before it have left a packet for which it drew the word `w`. Not
-    /// called of a packet that one of all its faults drops, wherever that one is declared.
+    /// Applies the effect to the fate that the faults declared before it left to a packet. `w` is the word drawn for the
+    /// packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
     fn compose(&self, w: u32, fate: &mut Fate);
 
-    /// How long it holds a packet on purpose for which it drew this word. What it takes beyond that is its lateness.
+    /// The time for which the effect holds a packet on purpose, given the packet's drawn word. Any time beyond it is
+    /// lateness.
     fn hold_ns(&self, _w: u32) -> u64 {
         0
     }
 
-    /// The most of that.
+    /// The maximum of [`Behaviour::hold_ns`] over all words.
     fn longest_hold_ns(&self) -> u64 {
         0
     }
 
-    /// Whether a report says how late its packets leave: those that it holds, and those that it lets pass by a clock.
+    /// Whether a report shows how late packets leave: packets that the effect holds, and packets that it paces.
     fn is_timed(&self) -> bool {
         self.longest_hold_ns() > 0 || self.pace().is_some()
     }
 
-    /// Whether it holds a packet until the one is due that it held before, if that is later.
+    /// Whether the effect holds a packet at least until the previously held packet is due.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// What the upper bits of the drawn word stand for ([`QUANTILES`] of them): the entries of the unit's table `lots`.
+    /// The values that the upper bits of the drawn word select ([`QUANTILES`] of them): the entries of the unit's table
+    /// `lots`.
     fn lots(&self) -> Vec<u128> {
         Vec::new()
     }
 
-    /// Whether the packet goes over the recirculation port: only ingress can send it there, and it leaves a loop late at least.
+    /// Whether the packet recirculates: only ingress can send it there, and it is late by at least one loop.
     fn recirculates(&self) -> bool {
         false
     }
 
-    /// Whether it changes the packet's bytes.
+    /// Whether the effect changes the packet's bytes.
     fn changes(&self) -> bool {
         false
     }
 
-    /// Changes those of a packet for which it drew this word, but for how many there are.
+    /// Changes the bytes of a packet, given its drawn word. The length stays the same.
     fn change(&self, _library: &Library, _headers: &Headers, _w: u32, _frame: &mut [u8]) {}
 
-    /// Whether the receiver is left with nothing of the packet that it takes.
+    /// Whether the receiver gets nothing of a packet that the effect acts on.
     fn takes(&self) -> bool {
         false
     }
 
-    /// For how many packets of its flow it makes one wait.
+    /// Number of later packets of the flow that a packet waits for.
     fn distance(&self) -> Option<u32> {
         None
     }
 
-    /// Of how many bytes it leaves no more than these.
+    /// Maximum length to which the effect cuts a frame, in bytes.
     fn leaves(&self) -> Option<u16> {
         None
     }
 
-    /// Whether it can only act where packets come in.
+    /// Whether the effect can act only in ingress.
     fn is_for_ingress(&self) -> bool {
         self.recirculates() || self.changes()
     }
 
-    /// Whether how it acts is decided by a word that is drawn for each packet: asked of each packet.
+    /// Whether a word drawn for each packet decides how the effect acts. Called for each packet.
     fn draws(&self) -> bool {
         false
     }
 
-    /// The rate at which its packets leave, or beyond which they end.
+    /// The rate at which packets leave, or beyond which they are dropped.
     fn pace(&self) -> Option<Pace> {
         None
     }
 
-    /// Whether what becomes of a packet depends on when others came.
+    /// Whether a packet's fate depends on the arrival times of other packets.
     fn goes_by_time(&self) -> bool {
         self.keeps_order() || self.pace().is_some() || self.distance().is_some()
     }
 
-    /// How it multiplies a packet, if it does.
+    /// How the effect duplicates a packet, if it does.
     fn duplicate(&self) -> Option<Duplicate> {
         None
     }
 
-    /// For how long anything of a packet stays in the switch on purpose, at most.
+    /// Maximum time in nanoseconds for which any copy of a packet stays in the switch on purpose.
     fn longest_stay_ns(&self) -> u64 {
         let mut fate = Fate::UNTOUCHED;
         self.compose(u32::MAX, &mut fate);
         fate.longest_ns()
     }
 
-    /// What of it a target cannot do, and why, as in `this target cannot …`.
+    /// What a target cannot do of this effect, and why, as in `this target cannot …`.
     fn refused_by(&self, _target: &TargetModel) -> Option<&'static str> {
         None
     }
 
-    /// Whether a drop of the same packet leaves nothing of it to be seen.
+    /// Whether a drop of the same packet leaves no trace of this effect.
     fn is_overridden(&self) -> bool {
         true
     }
 
-    /// Whether nothing is left of the packet.
+    /// Whether the effect leaves nothing of the packet.
     fn ends_packet(&self) -> bool {
         let mut fate = Fate::UNTOUCHED;
         self.compose(0, &mut fate);
@@ -299,21 +301,21 @@ pub trait Behaviour: fmt::Debug {
     }
 }
 
-/// What becomes of a packet: this many copies leave by each port that it is forwarded to, not before so long after it came.
+/// The fate of a packet: the number of copies that leave by each egress port, and their earliest time after arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fate {
-    /// 0 if it was dropped.
+    /// Number of copies; 0 if the packet was dropped.
     pub copies: u32,
-    /// How long it is held.
+    /// Time for which faults hold the packet, in nanoseconds.
     pub delay_ns: u64,
-    /// How long it waits for others meanwhile: it goes when both are over.
+    /// Time for which the packet waits for other packets meanwhile. It leaves when both times are over.
     pub waits_ns: u64,
-    /// How much longer each further copy is.
+    /// Additional time for each further copy, in nanoseconds.
     pub spaced_ns: u64,
 }
 
 impl Fate {
-    /// Of a packet that no fault hits.
+    /// The fate of a packet that no fault hits.
     pub const UNTOUCHED: Fate = Fate {
         copies: 1,
         delay_ns: 0,
@@ -321,14 +323,14 @@ impl Fate {
         spaced_ns: 0,
     };
 
-    /// Whether nothing leaves.
+    /// Whether no copy leaves.
     #[must_use]
     #[inline]
     pub fn is_dropped(self) -> bool {
         self.copies == 0
     }
 
-    /// Of a packet that is dropped.
+    /// The fate of a packet that is dropped.
     pub const DROPPED: Fate = Fate {
         copies: 0,
         delay_ns: 0,
@@ -336,22 +338,22 @@ impl Fate {
         spaced_ns: 0,
     };
 
-    /// For how long after it came the copy with this number, from 0, is held.
+    /// Time in nanoseconds from the packet's arrival to the departure of the copy with this number, counted from 0.
     #[must_use]
     #[inline]
     pub fn held_ns(self, copy: usize) -> u64 {
         let spaced_ns = self.spaced_ns.saturating_mul(copy as u64);
-        // A copy that is due waits for others as the packet does.
+        // A copy that is due waits for other packets as the original does.
         self.delay_ns.saturating_add(spaced_ns).max(self.waits_ns)
     }
 
-    /// For how long the last copy is.
+    /// Time in nanoseconds from the packet's arrival to the departure of its last copy.
     #[must_use]
     pub fn longest_ns(self) -> u64 {
         self.held_ns(self.copies.saturating_sub(1) as usize)
     }
 
-    /// After these effects, in declared order, each with the word that it drew: a drop stands over all.
+    /// The fate after these effects, in declared order, each with its drawn word. A drop overrides all others.
     #[must_use]
     #[inline]
     pub fn after<'e>(effects: impl IntoIterator<Item = (&'e Effect, u32)>) -> Fate {

@@ -1,10 +1,10 @@
-//! `observe`: the packet is counted and listed, and nothing happens to it.
+//! `observe`: the packet is counted and listed, and continues unchanged.
 
 use parser_gen::engine::Action;
 
 use super::{Behaviour, Effect, Fate, Kind};
 
-/// The packet goes on as it is.
+/// Counts the packet without changing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observe;
 

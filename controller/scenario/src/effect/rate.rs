@@ -1,5 +1,5 @@
-//! `rate: {limit: 10Mbit/s, queue: 64kB}`: packets leave one after the other at a rate, from a queue that is as long as it may
-//! be and no longer; and `police: {rate: 10Mbit/s, burst: 64kB}`: what does not conform is dropped, and nothing waits.
+//! `rate: {limit: 10Mbit/s, queue: 64kB}`: packets leave one after the other at a rate, from a queue of limited length.
+//! `police: {rate: 10Mbit/s, burst: 64kB}`: packets that do not conform are dropped, without a queue.
 
 use std::fmt;
 
@@ -14,23 +14,23 @@ use crate::schema::shape::{self, DURATION, Object, SIZE, Shape, needed};
 use crate::units::{self, Dimension, show_duration, show_rate};
 use crate::yaml::Node;
 
-/// Packets leave at a rate, or are dropped beyond it.
+/// Limits packets to a rate, by queueing them or by dropping the excess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// In bits per second.
+    /// Rate in bits per second.
     pub rate_bps: u64,
-    /// What the switch reckons with.
+    /// The rate and limit in the switch's units.
     pub pace: Pace,
 }
 
-/// A packet goes beyond the queue: the word that the model gives it, which draws none.
+/// The word that the model assigns to a packet beyond the queue; this effect draws none.
 pub(crate) const OVER: u32 = 1;
 
-/// What the fixed-point numbers of a switch hold well: a byte takes 8 ms to 0.08 ns.
+/// Rates in bits per second that the switch's fixed-point numbers represent well: a byte takes 8 ms to 0.08 ns.
 const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
-/// The longest queue, in time.
+/// Maximum queueing time, in nanoseconds.
 const MAX_NS: u64 = 3_600_000_000_000;
-/// A full frame of Ethernet: beyond a shorter queue it would never come.
+/// A full Ethernet frame. A shorter queue would never pass one.
 const FRAME_BYTES: u32 = 1514;
 
 static OF_RATE: Object = Object {
@@ -122,7 +122,7 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
     })
 }
 
-/// A queue in bytes or in time, a burst in bytes.
+/// Maximum queueing time in nanoseconds, from a queue in bytes or time, or from a burst in bytes.
 fn most_ns(sink: &mut Sink<'_>, node: &Node, pace: &Pace) -> Option<Spanned<u64>> {
     let text = sink.source().text;
     let text = text.get(node.span.start..node.span.end).unwrap_or("");

@@ -1,5 +1,5 @@
-//! `reorder`: the packet lets others of its flow pass. It goes round over the recirculation port until so many have come, or
-//! until it has waited as long as it may.
+//! `reorder`: the packet lets later packets of its flow overtake. It recirculates until `distance` packets have come, or
+//! until its time limit.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use crate::schema::reader;
 use crate::schema::shape::{DURATION, Object, Shape, needed};
 use crate::units::{Dimension, show_duration};
 
-/// The packet waits for others.
+/// Delays the packet until later packets have overtaken it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// So many packets of the flow come after it, whatever becomes of them.
+    /// Number of packets of the flow that the packet waits for, whatever happens to them.
     pub distance: u32,
-    /// But it goes after this time at the latest.
+    /// Time limit of the wait, in nanoseconds.
     pub within_ns: u64,
 }
 
-/// More than any window that TCP has open for long.
+/// Larger than any window that TCP keeps open for long.
 const MAX_DISTANCE: u64 = 10_000;
-/// As many nanoseconds as a word holds, less a little.
+/// Slightly less than the number of nanoseconds that a 32-bit word holds.
 const MAX_WITHIN_NS: u64 = 4_000_000_000;
 
 static REORDER: Object = Object {
@@ -92,12 +92,12 @@ impl Behaviour for Reorder {
         })
     }
 
-    /// It goes when both are over, what others hold it for and what it waits for.
+    /// The packet leaves when both the hold time of other faults and its own wait are over.
     fn compose(&self, w: u32, fate: &mut Fate) {
         fate.waits_ns = fate.waits_ns.max(self.hold_ns(w));
     }
 
-    /// What stands for a word is how long the packet waits, in nanoseconds: see [`crate::replay::Classified::passed_ns`].
+    /// The word is the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
     fn hold_ns(&self, w: u32) -> u64 {
         u64::from(w).min(self.within_ns)
     }

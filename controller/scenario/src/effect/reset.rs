@@ -1,5 +1,5 @@
-//! `reset`: the TCP packet itself becomes the reset of its connection, so that its sequence number is the one that the
-//! receiver waits for.
+//! `reset`: turns the TCP packet itself into a reset of its connection, so that its sequence number is the one that the
+//! receiver expects.
 
 use parser_gen::engine::Action;
 use parser_gen::{Headers, Library, reset};
@@ -7,7 +7,7 @@ use parser_gen::{Headers, Library, reset};
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::plan::TargetModel;
 
-/// The packet becomes a reset.
+/// Turns the packet into a TCP reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reset;
 

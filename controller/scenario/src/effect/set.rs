@@ -1,4 +1,4 @@
-//! `set: {ip.ecn: 3}`: fields of headers get values, and the checksums over them follow unless they are `left`.
+//! `set: {ip.ecn: 3}`: sets fields of headers. The checksums over them are updated unless the file asks for `left`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,18 +14,18 @@ use crate::schema::reader;
 use crate::schema::shape::Shape;
 use crate::yaml::{Kind as NodeKind, Node};
 
-/// Fields get values.
+/// Sets fields of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
-    /// What changes.
+    /// The fields and their values.
     pub rewrite: Rewrite,
-    /// As it is written: `ip.ecn 3`.
+    /// Description as in the file: `ip.ecn 3`.
     pub told: String,
 }
 
-/// The most fields of one fault.
+/// Maximum number of fields per fault.
 const MAX_FIELDS: usize = 8;
-/// Says what becomes of checksums. No field is called so: theirs have a dot.
+/// The key that says whether checksums are updated. It cannot collide with a field, whose name contains a dot.
 const CHECKSUMS: &str = "checksums";
 
 const EXAMPLE: &str = "{ip.ecn: 3}";
@@ -59,7 +59,7 @@ pub(super) const KIND: Kind = Kind {
         }
         let mut changes: Vec<(&str, To)> = Vec::new();
         for entry in fields() {
-            // One by one, to point at the one that is wrong; and what is no field has no value.
+            // Each field is checked on its own, so that the error points at the wrong one. An unknown field has no value.
             let alone = |to| Rewrite::new(&sink.protocols(), &[(entry.key.as_str(), to)], mends);
             if let Err(error) = alone(To::Set(0)) {
                 let value = wanted(&entry.value);
@@ -138,7 +138,7 @@ pub(super) fn value(sink: &mut Sink<'_>, node: &Node, field: &str) -> Option<u12
     read
 }
 
-/// A value as it is written for a field that there is not.
+/// The value as it is written, for a field that does not exist.
 fn wanted(node: &Node) -> Option<u128> {
     match &node.kind {
         NodeKind::Number { integer, .. } => u128::try_from((*integer)?).ok(),
@@ -146,8 +146,7 @@ fn wanted(node: &Node) -> Option<u128> {
     }
 }
 
-/// Says why a field cannot be changed.
-/// `wanted`: the value that it was to have.
+/// Reports why a field cannot be changed. `wanted` is the value that the file asks for.
 pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError, wanted: Option<u128>) {
     let code = match error {
         RewriteError::Unknown(_) => Code::UnknownName,

@@ -1,6 +1,6 @@
-//! `truncate`: the packet is cut short on its way out: over the recirculation port on PSA, whose clones can be cut, by
-//! `truncate` on v1model. Lengths and checksums in its headers stay. Of several faults that ask for it, the shortest cut is
-//! made.
+//! `truncate`: the packet is cut short on its way out: over the recirculation port on PSA, whose clones can be cut, and
+//! by `truncate` on v1model. Lengths and checksums in its headers stay. If several faults cut a packet, the shortest
+//! length applies.
 
 use parser_gen::engine::Action;
 
@@ -11,16 +11,16 @@ use crate::schema::reader;
 use crate::schema::shape::SIZE;
 use crate::units::Dimension;
 
-/// So many bytes are left.
+/// Cuts the packet to a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncate {
-    /// Of the frame, from its first on.
+    /// Remaining length of the frame, in bytes from its start.
     pub to_bytes: u16,
 }
 
-/// An Ethernet header: what is shorter no host takes for a frame.
+/// Length of an Ethernet header. A host does not accept anything shorter as a frame.
 const LEAST: u64 = 14;
-/// The largest number of a clone session, which is that of the bytes, less what stands in front of a held packet.
+/// The largest clone session number, which equals the length in bytes, less the header in front of a held packet.
 const MOST: u64 = 32_000;
 
 const EXAMPLE: &str = "64B";

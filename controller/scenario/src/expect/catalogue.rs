@@ -1,4 +1,4 @@
-//! Which metrics a run of a scenario delivers.
+//! The metrics that a run of a scenario delivers.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
             FaultMetric::Observed,
             FaultMetric::Missed,
         ];
-        // What a switch has forwarded while it was down.
+        // A restarted switch has a count of packets that it forwarded while it was down.
         let more = is_switch.then_some(FaultMetric::Collateral);
         let whats = whats.into_iter().chain(more);
         all.extend(whats.map(|what| Metric::fault(&disruption.id, what)));

@@ -1,9 +1,9 @@
-//! Metrics by other words, and the metric of this program that each of them means.
+//! Metric names from other tools, and the metric of this program that each of them means.
 
 use super::Term;
 use super::metric::{ClientMetric, CommandMetric, FlowMetric, Metric, ProbeMetric};
 
-/// The first word of a metric, other words for its last, and its last here.
+/// The metric's first word, foreign words for its last word, and its last word here.
 const WORDS: [(&str, &[&str], &str); 24] = [
     ("run", &["time", "duration", "elapsed", "runtime"], "wall"),
     (
@@ -51,13 +51,13 @@ const WORDS: [(&str, &[&str], &str); 24] = [
     ("command", &["errors", "failed"], "failures"),
 ];
 
-/// Shares of packets, and the count that each is of.
+/// Foreign words for shares of packets, and the count that each share refers to.
 const SHARES: [(&[&str], &str); 2] = [
     (&["loss", "loss_rate", "drop_rate"], "lost"),
     (&["duplication"], "extra"),
 ];
 
-/// Counts that are of another thing than the one they are asked of, and what to do.
+/// Counts that this group does not have, and what to use instead.
 const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     (
         "flow",
@@ -71,7 +71,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     ),
 ];
 
-/// The hint for such a name, if the run has the metric that it means.
+/// The hint for a foreign metric name, if the run has the metric that it means.
 pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
     let (stem, word) = name.rsplit_once('.')?;
     let group = stem.split('.').next()?;
@@ -96,7 +96,7 @@ pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String
     Some(format!("write `{stem}.{own}`"))
 }
 
-/// Finds the metric that a count is a part of: lost packets are a part of those sent.
+/// The metric that a count is a part of: lost packets are a part of sent packets.
 pub(super) fn whole(count: &Term) -> Option<Metric> {
     let Term::Metric { metric, .. } = count else {
         return None;

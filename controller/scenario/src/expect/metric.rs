@@ -1,4 +1,4 @@
-//! Metrics: what a run measures, and the names by which expectations and reports call it.
+//! Metrics: the quantities that a run measures, and their names in expectations and reports.
 
 mod group;
 mod name;
@@ -18,13 +18,13 @@ pub use group::{
 };
 pub use name::Name;
 
-/// What was measured: counts and ratios as they are, durations in ns, sizes in bytes.
+/// Measured values: counts and ratios as they are, durations in ns, sizes in bytes.
 pub type Metrics = BTreeMap<Metric, f64>;
 
-/// The series of every command: how long its runs took.
+/// The series that every command has: the durations of its runs.
 pub const DURATION: &str = "duration";
 
-// The groups, as metrics begin.
+// The groups: the first word of a metric's name.
 const RUN: &str = "run";
 const FAULT: &str = "fault";
 const TRIGGER: &str = "trigger";
@@ -35,80 +35,80 @@ const SWITCH: &str = "switch";
 const COMMAND: &str = "command";
 const PROBE: &str = "probe";
 
-/// Something that a run measures.
+/// A quantity that a run measures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// `run.wall`
     Run(RunMetric),
     /// `fault.drop-gets.fired`
     Fault {
-        /// Which.
+        /// The fault's name.
         id: Name,
-        /// What of it.
+        /// The measured quantity.
         what: FaultMetric,
     },
     /// `trigger.third.on`
     Trigger {
-        /// Which.
+        /// The trigger's name.
         name: Name,
-        /// What of it.
+        /// The measured quantity.
         what: TriggerMetric,
     },
     /// `flow.updates.w6.lost`
     Flow {
-        /// A declared flow, or one that it was expanded to.
+        /// A declared flow, or a flow that it was expanded to.
         name: Name,
-        /// What of it.
+        /// The measured quantity.
         what: FlowMetric,
     },
     /// `client.a.p90`, `client.a.get.p90`
     Client {
-        /// Which.
+        /// The client's name.
         name: Name,
-        /// In small letters; all requests without.
+        /// A request command in lower case; `None`: all requests.
         command: Option<Name>,
-        /// What of it.
+        /// The measured quantity.
         what: ClientMetric,
     },
     /// `training.accuracy`
     Training(TrainingMetric),
     /// `switch.core.received`
     Switch {
-        /// Which.
+        /// The switch's name.
         name: Name,
-        /// What of it.
+        /// The measured quantity.
         what: SwitchMetric,
     },
     /// `command.web.exit`
     Command {
-        /// Which.
+        /// The command's name.
         name: Name,
-        /// What of it.
+        /// The measured quantity.
         what: CommandMetric,
     },
     /// `command.load.rps`, `command.load.duration.p99`: a series of numbers
     Series {
-        /// Of which command.
+        /// The command's name.
         command: Name,
         /// The series' name.
         series: Name,
-        /// What of it; its last number without.
+        /// The statistic; `None`: the last number of the series.
         statistic: Option<Statistic>,
-        /// What its numbers measure: the file says it.
+        /// The measure of the numbers, which the file declares.
         measure: Measure,
     },
     /// `probe.web.p99`
     Probe {
-        /// Which.
+        /// The probe's name.
         name: Name,
-        /// What of it.
+        /// The measured quantity.
         what: ProbeMetric,
     },
 }
 
 impl Metric {
-    /// Whether every run has it, as a count, and naming it changes nothing else. (That `expect` names how often a command may
-    /// fail, or that keys found no cell, allows it; and that it names a trigger has it counted.)
+    /// Whether every run delivers the metric as a count, and naming it has no other effect. (Naming a command's failures
+    /// or keyless packets in `expect` permits them; naming a trigger makes the run count it.)
     pub(crate) fn is_a_given_count(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => !matches!(
@@ -134,28 +134,28 @@ impl Metric {
         }
     }
 
-    /// Of a fault.
+    /// A metric of a fault.
     #[must_use]
     pub fn fault(id: &str, what: FaultMetric) -> Metric {
         let id = id.into();
         Metric::Fault { id, what }
     }
 
-    /// Of a trigger.
+    /// A metric of a trigger.
     #[must_use]
     pub fn trigger(name: &str, what: TriggerMetric) -> Metric {
         let name = name.into();
         Metric::Trigger { name, what }
     }
 
-    /// Of a flow.
+    /// A metric of a flow.
     #[must_use]
     pub fn flow(name: &str, what: FlowMetric) -> Metric {
         let name = name.into();
         Metric::Flow { name, what }
     }
 
-    /// Of all requests of a client, or of those with one command.
+    /// A metric of all requests of a client, or of its requests with one command.
     #[must_use]
     pub fn client(name: &str, command: Option<&str>, what: ClientMetric) -> Metric {
         Metric::Client {
@@ -165,21 +165,21 @@ impl Metric {
         }
     }
 
-    /// Of a switch.
+    /// A metric of a switch.
     #[must_use]
     pub fn switch(name: &str, what: SwitchMetric) -> Metric {
         let name = name.into();
         Metric::Switch { name, what }
     }
 
-    /// Of a command.
+    /// A metric of a command.
     #[must_use]
     pub fn command(name: &str, what: CommandMetric) -> Metric {
         let name = name.into();
         Metric::Command { name, what }
     }
 
-    /// Of a series of a command.
+    /// A metric of a series of a command.
     #[must_use]
     pub fn series(
         command: &str,
@@ -195,14 +195,14 @@ impl Metric {
         }
     }
 
-    /// Of a probe.
+    /// A metric of a probe.
     #[must_use]
     pub fn probe(name: &str, what: ProbeMetric) -> Metric {
         let name = name.into();
         Metric::Probe { name, what }
     }
 
-    /// Its group, whose it is there, and its line in the group's table.
+    /// The metric's group, the names after it, and its line in the group's table.
     fn parts(&self) -> (&'static str, [Option<&Name>; 2], Line) {
         match self {
             Metric::Run(what) => (RUN, [None; 2], what.line()),
@@ -235,14 +235,15 @@ impl Metric {
         }
     }
 
-    /// What it measures.
+    /// The measure of the metric's values.
     #[must_use]
     pub fn measure(&self) -> Measure {
         let (.., line) = self.parts();
         line.measure
     }
 
-    /// Whether it is known while a run goes on; all others are told by its captures, or by what a workload leaves.
+    /// Whether the metric is known during the run; other metrics come from captures, or from files that a workload
+    /// leaves.
     #[must_use]
     pub fn is_live(&self) -> bool {
         match self {
@@ -254,7 +255,7 @@ impl Metric {
         }
     }
 
-    /// Whether the judge of a run's frames counts it while the run goes on.
+    /// Whether the run's judge counts the metric during the run.
     #[must_use]
     pub fn is_judged_live(&self) -> bool {
         let Metric::Fault { what, .. } = self else {
@@ -266,7 +267,7 @@ impl Metric {
         )
     }
 
-    /// Whether it is of the numbers that a metric of a command's finds in its output.
+    /// Whether the metric comes from numbers that a command's `metrics` finds in its output.
     pub(crate) fn is_of_numbers(&self) -> bool {
         match self {
             Metric::Series { series, .. } => series.as_str() != DURATION,
@@ -274,12 +275,12 @@ impl Metric {
         }
     }
 
-    /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
+    /// Whether the value may be fractional; other metrics are whole numbers of packets, nanoseconds or bytes.
     #[must_use]
     pub fn is_ratio(&self) -> bool {
         match self {
             Metric::Training(what) => *what == TrainingMetric::Accuracy,
-            // What a program prints is what it is.
+            // A number that a program prints may be fractional.
             Metric::Series { statistic, .. } => {
                 self.measure() == Measure::Number && *statistic != Some(Statistic::Count)
             }
@@ -287,14 +288,14 @@ impl Metric {
         }
     }
 
-    /// Its name where no type says the unit: `run.wall_ns`.
+    /// The metric's name with its unit, where no type states the unit: `run.wall_ns`.
     #[must_use]
     pub fn with_unit(&self) -> String {
         match (self.measure(), self) {
             (Measure::Duration, _) => format!("{self}_ns"),
             (Measure::Size, Metric::Series { .. }) => format!("{self}_bytes"),
             (Measure::Rate, Metric::Series { .. }) => format!("{self}_bps"),
-            // Sizes have their unit in their words.
+            // The words of sizes contain their unit.
             (Measure::Size | Measure::Number | Measure::Rate, _) => self.to_string(),
         }
     }
@@ -314,18 +315,18 @@ impl fmt::Display for Metric {
     }
 }
 
-/// No metric has such a name.
+/// The error for a name that no metric has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no metric has this name")]
 pub struct UnknownMetric;
 
-/// The series that a file declares are not read: what they measure is not in their names.
+/// Does not read series that a file declares, because their names do not contain their measure.
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
     fn from_str(text: &str) -> Result<Metric, UnknownMetric> {
         let (group, rest) = text.split_once('.').ok_or(UnknownMetric)?;
-        // Flows that were expanded have dots in their names, and commands may: only the ends are sure.
+        // Names of expanded flows contain dots, and names of commands may: only the first and last words are certain.
         let named = || match rest.rsplit_once('.') {
             Some((name, word)) if !name.is_empty() => Ok((name, word)),
             _ => Err(UnknownMetric),

@@ -11,10 +11,10 @@ use crate::trigger::Trigger;
 use crate::units::{self, Dimension};
 use crate::yaml::{Kind, Node, locate};
 
-/// Parentheses deeper than this are refused.
+/// Maximum nesting depth of parentheses.
 const MAX_DEPTH: usize = 16;
 
-/// Why a line is no expectation, and which of its bytes are to blame.
+/// Why a line is not an expectation, and the range of bytes that is wrong.
 struct Problem {
     start: usize,
     end: usize,
@@ -23,7 +23,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// All lines of `expect`, or as many as errors are shown of.
+/// Reads all lines of `expect`, or as many as errors are shown for.
 pub(crate) fn read(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -51,7 +51,7 @@ pub(crate) fn read(
     read
 }
 
-/// All conditions of `abort_if`: comparisons of what is known while a run goes on.
+/// Reads all conditions of `abort_if`: comparisons of metrics that are known during the run.
 pub(crate) fn read_while_running(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -74,10 +74,10 @@ pub(crate) fn read_while_running(
     conditions
 }
 
-/// Which metrics an expectation may name.
+/// The metrics that an expectation may name.
 struct Known<'a> {
     catalogue: BTreeSet<Metric>,
-    /// Those of the file's own, by name.
+    /// The series that the file declares, by name.
     series: Vec<(String, Metric)>,
     scenario: &'a Scenario,
     declared: &'a Declared,
@@ -89,14 +89,14 @@ impl Known<'_> {
             let is_known = self.catalogue.contains(&metric) || self.is_refused(&metric);
             return is_known.then_some(metric);
         }
-        // What a declared series measures is only in the file.
+        // Only the file states the measure of a declared series.
         let mut series = self.series.iter();
         series
             .find(|(known, _)| known == name)
             .map(|(_, metric)| metric.clone())
     }
 
-    /// The hint for a metric that the run does not have: the nearest, or those that begin alike.
+    /// The hint for a metric that the run does not have: the nearest name, or the names with the same beginning.
     fn hint(&self, name: &str) -> Option<String> {
         let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
         let known = || known.iter().map(String::as_str);
@@ -128,7 +128,7 @@ impl Known<'_> {
         ))
     }
 
-    /// Whether it is of something that the file declares and that was refused: what is wrong with that has been said.
+    /// Whether the metric belongs to a declared item that was refused, for which an error exists already.
     fn is_refused(&self, metric: &Metric) -> bool {
         let Known {
             scenario, declared, ..
@@ -148,7 +148,7 @@ impl Known<'_> {
                 is_declared && !scenario.triggers.iter().any(is_read)
             }
             Metric::Flow { name, .. } => {
-                // Of a flow with several hosts, one pair's begins with its name.
+                // The name of an expanded flow begins with the name of its declaration.
                 let of = |flow: &&String| name.as_str().split('.').next() == Some(flow.as_str());
                 let is_read = |flow: &String| scenario.flows.iter().any(|f| f.declared == *flow);
                 declared
@@ -172,7 +172,7 @@ fn parse(sink: &mut Sink<'_>, known: &Known<'_>, node: &Node) -> Option<Expectat
         return None;
     };
     if known.declared.workload_is_refused && value.contains("command.") {
-        // What its series would measure is not known.
+        // The measure of the refused item's series is unknown.
         return None;
     }
     let file = sink.source().text;
@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '%' | 'µ');
         let mut word = self.word(is_part);
-        // `Gbit/s` holds the sign of division.
+        // `Gbit/s` contains the sign of division.
         if word.ends_with("bit") && self.take("/s") {
             word = &self.text[start..self.at];
         }

@@ -1,4 +1,4 @@
-//! What switches are told of the ways of gradients.
+//! Switch entries for the routes of gradients.
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 
@@ -7,7 +7,7 @@ use crate::names::{forward, group};
 use crate::plan::call;
 use crate::topology::Mac;
 
-/// Where a switch sends frames of each part.
+/// The entries by which a switch forwards the frames of each part.
 pub(crate) fn forwarding(gradients: &Gradients, switch: &str) -> Vec<TableEntry> {
     gradients
         .parts
@@ -36,7 +36,7 @@ fn of_part(part: &Part, switch: &str) -> Vec<TableEntry> {
             let address = if part.on.is_some() { to_sum } else { summed };
             entries.push(to(address, forward::UNICAST, (forward::PORT, hop.port)));
         }
-        // A sum is made of what is sent to a group, and goes on under the group's address.
+        // The switch sums frames that are sent to a group, and sends the sum on under the group's address.
         match part.up.iter().position(|hop| hop.switch == switch) {
             Some(0) => {
                 let number = group::of_job(part.number);
@@ -52,7 +52,7 @@ fn of_part(part: &Part, switch: &str) -> Vec<TableEntry> {
     entries
 }
 
-/// The group of each part that a switch sums: the way to the server.
+/// The multicast group of each part that a switch sums: the route to the server.
 pub(crate) fn groups(gradients: &Gradients, switch: &str) -> Vec<MulticastGroup> {
     let summed = gradients.parts.iter().filter_map(|part| {
         let up = part.up.first().filter(|hop| hop.switch == switch)?;

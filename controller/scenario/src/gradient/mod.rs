@@ -1,8 +1,9 @@
-//! Where a training's gradients are summed, by a plan (`plan:`).
+//! Where a training's gradients are summed, according to a plan (`plan:`).
 //!
-//! Each part of a plan has a number of its own on the wire, so that a switch sums its own part and passes those of others
-//! (docs/protocol.md, "Parts"). Which way its frames go is said by the Ethernet addresses of that number ([`Mac::of_part`]):
-//! one for what is to be summed, and one for what has been, or never is.
+//! Each part of a plan has its own number on the wire, so that a switch sums its own part and forwards the others
+//! (docs/protocol.md, "Parts"). The Ethernet addresses of that number ([`Mac::of_part`]) determine the route of its
+//! frames: one address for frames that are to be summed, and one for sums and for frames that are never summed in the
+//! network.
 
 mod entries;
 mod repair;
@@ -26,54 +27,54 @@ use crate::topology::{Mac, Topology};
 use crate::units::show_rate;
 use crate::workload::Training;
 
-/// What a planner said of a training, as switches and agents are told it.
+/// A planner's result for a training, as switches and agents receive it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gradients {
-    /// Who said it.
+    /// The planning method.
     #[serde(serialize_with = "by_name")]
     pub by: Method,
-    /// What every worker can send, in bits a second.
+    /// The rate at which every worker can send, in bits per second.
     pub rate_bps: f64,
-    /// No plan of this kind lets every worker send more.
+    /// An upper bound, in bits per second: no plan of this kind lets every worker send more.
     pub bound_bps: f64,
-    /// Whether it is shown that no plan of this kind is better.
+    /// Whether the plan is proven optimal among plans of this kind.
     pub is_optimal: bool,
-    /// Who is summed where.
+    /// The parts: which node sums which workers.
     pub parts: Vec<Part>,
-    /// The tree that answers to all workers take: by which ports a switch passes them on, switches nearer to the server first.
-    /// Empty: that of the shortest ways, which the plan does not count.
+    /// The tree for answers that go to all workers: the ports by which each switch forwards them, switches nearer to the
+    /// server first. Empty: the tree of shortest paths, which the plan does not account for.
     pub answers: Vec<Hop>,
 }
 
-/// Workers whose gradients one node sums.
+/// A set of workers whose gradients one node sums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Its number on the wire.
+    /// Number of the part on the wire.
     pub number: u16,
-    /// The switch that sums; `None`: the server.
+    /// The switch that sums; `None`: the server sums.
     pub on: Option<String>,
-    /// Whom it sums. A switch knows each by its place here.
+    /// The workers of the part. The summing switch numbers them by their position in this list.
     pub members: Vec<Member>,
-    /// The way of what the switch has summed, that switch first.
+    /// The path of the sum from the summing switch on, which is the first hop.
     pub up: Vec<Hop>,
 }
 
 /// A worker of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Member {
-    /// Its host.
+    /// The worker's host.
     pub host: String,
-    /// Its rank.
+    /// The worker's rank.
     pub rank: usize,
-    /// The number of its frames' way: those of one part that part ways at a switch have different ones.
+    /// Number of the frames' route: members of one part whose paths diverge at a switch have different numbers.
     pub route: u8,
-    /// The switches on the way, up to the node that sums.
+    /// The switches on the path, up to the node that sums.
     pub way: Vec<Hop>,
-    /// The port of the switch that sums by which they come in; `None` if the server sums.
+    /// The ingress port at the summing switch; `None` if the server sums.
     pub port: Option<u32>,
 }
 
-/// A switch that frames pass, and the port that they leave by.
+/// A switch on a path, and the port by which frames leave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hop {
     /// The switch.
@@ -83,7 +84,7 @@ pub struct Hop {
 }
 
 impl Part {
-    /// The Ethernet address that a member's frames have.
+    /// The destination Ethernet address of a member's frames.
     #[must_use]
     pub fn address(&self, member: &Member) -> Mac {
         match self.on {
@@ -92,7 +93,7 @@ impl Part {
         }
     }
 
-    /// The numbers of the ways that its frames take.
+    /// The route numbers of the part's frames.
     fn routes(&self) -> Vec<u8> {
         let mut routes: Vec<u8> = self.members.iter().map(|member| member.route).collect();
         routes.sort_unstable();
@@ -102,7 +103,7 @@ impl Part {
 }
 
 impl Gradients {
-    /// The part that a switch sums under that number.
+    /// The part with this number, if a switch sums it.
     #[must_use]
     pub fn part(&self, number: u16) -> Option<&Part> {
         self.parts.iter().find(|part| part.number == number)
@@ -113,14 +114,14 @@ impl Gradients {
         self.parts.iter().filter_map(|part| part.on.clone())
     }
 
-    /// The first number that no part has.
+    /// The lowest number above those of all parts.
     #[must_use]
     pub fn next_number(&self) -> u16 {
         let numbers = self.parts.iter().map(|part| part.number);
         numbers.max().unwrap_or(JOB) + 1
     }
 
-    /// The part that a host's worker is in.
+    /// The part of a host's worker.
     #[must_use]
     pub fn part_of(&self, host: &str) -> Option<(&Part, &Member)> {
         self.parts.iter().find_map(|part| {
@@ -129,14 +130,14 @@ impl Gradients {
         })
     }
 
-    /// The ports by which a switch passes answers to all workers on; `None`: those of the shortest ways.
+    /// The ports by which a switch forwards answers to all workers; `None`: those of the shortest paths.
     pub(crate) fn answer_ports(&self, switch: &str) -> Option<Vec<u32>> {
         let hops = self.answers.iter().filter(|hop| hop.switch == switch);
         let ports = hops.map(|hop| hop.port).collect();
         (!self.answers.is_empty()).then_some(ports)
     }
 
-    /// The ways of gradients from their workers to the server. Packets that are none go by others.
+    /// The paths of gradients from the workers to the server. Other packets may take other paths.
     pub(crate) fn paths<'g>(&'g self, server: &'g str) -> impl Iterator<Item = Path> + 'g {
         let members = self.parts.iter().flat_map(|part| {
             let members = part.members.iter();
@@ -151,7 +152,7 @@ impl Gradients {
         })
     }
 
-    /// The ways of answers to all workers, where the plan says them. Those to one worker go by others.
+    /// The paths of answers to all workers, if the plan gives them. Answers to a single worker take other paths.
     pub(crate) fn answered<'g>(
         &'g self,
         topology: &'g Topology,
@@ -180,7 +181,7 @@ impl Gradients {
         })
     }
 
-    /// What its switches sum, as jobs: each part's workers are its ranks.
+    /// The sums of the switches as jobs: the workers of each part are the job's ranks.
     pub(crate) fn jobs(&self, training: &Training, span: Span) -> Vec<Job> {
         let summed = self.parts.iter().filter_map(|part| {
             let ranks: Vec<String> = part
@@ -216,7 +217,7 @@ fn by_name<S: Serializer>(by: &Method, serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(by.name())
 }
 
-/// For people, a line each: what every worker can send, then who is summed where.
+/// The plan for users: first the rate of every worker, then a line per part.
 pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
     let best = match gradients.is_optimal {
         true => "no plan lets them send more".to_owned(),

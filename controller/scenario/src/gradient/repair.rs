@@ -1,4 +1,4 @@
-//! The same training on what is left of its network.
+//! Plans the same training again on the remaining network.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,21 @@ use crate::workload::Workload;
 /// Why a training cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RepairError {
-    /// There is nothing to repair.
+    /// The scenario has no plan that could be repaired.
     #[error("the scenario has no `plan`")]
     NoPlan,
-    /// What is left of the network has none, or switches cannot have it.
+    /// The remaining network has no plan, or its switches cannot carry one out.
     #[error("{0}")]
     NoPlanLeft(String),
 }
 
 impl Scenario {
-    /// The scenario with its gradients planned again, as if some switches were not there. Of the others those that sum in it, or
-    /// can (`summing`), are told of parts, whose numbers begin with `first`: frames of former parts may be under way.
+    /// The scenario with its gradients planned again, without the switches that departed. Of the remaining switches,
+    /// those in `summing` can sum parts. Part numbers begin with `first`, because frames of former parts may be in
+    /// flight.
     ///
-    /// All else is as it was: hosts, links, ports and addresses, flows and faults. Other packets take one shortest way each,
-    /// whatever `routing` says.
+    /// Everything else stays: hosts, links, ports, addresses, flows and faults. Other packets take one shortest path
+    /// each, whatever `routing` says.
     pub fn replanned(
         &self,
         gone: &BTreeSet<String>,
@@ -42,7 +43,7 @@ impl Scenario {
             topology.capacities.insert(switch.clone(), capacity);
         }
         let mut sink = self.sink();
-        // What is said here is of no line of the file.
+        // Diagnostics of this plan refer to no line of the file.
         let by = Spanned::new(gradients.by, Span::default());
         let asked = Asked {
             first,
@@ -58,7 +59,7 @@ impl Scenario {
             jobs: gradients.jobs(training, by.span),
             gradients: Some(gradients),
             topology,
-            // Programs of switches from which one way led have no tables for several.
+            // Programs of switches that had a single path have no tables for several.
             ways: None,
             ..self.clone()
         })

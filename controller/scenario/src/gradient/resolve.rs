@@ -1,4 +1,4 @@
-//! From a file's `plan` to what its planner says.
+//! Turns a file's `plan` into the planner's result.
 
 use planner::gradient::{self as planners, JobError, Method, Server};
 
@@ -9,7 +9,7 @@ use crate::schema::Raw;
 use crate::topology::{Topology, topology_network};
 use crate::workload::Training;
 
-/// Has a planner say where the training of a file is summed, if the file asks for that.
+/// Lets a planner choose where the training of a file is summed, if the file asks for a plan.
 pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
     let by = raw.plan.as_ref()?;
     let Some((training, _)) = raw.training() else {
@@ -30,7 +30,7 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
         .into_iter()
         .any(|host| raw.topology.host(host).is_none())
     {
-        // Told of the workload.
+        // The workload's error has been reported already.
         return None;
     }
     let asked = Asked {
@@ -40,12 +40,12 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
     plan(sink, &raw.topology, training, by, asked)
 }
 
-/// How a plan is asked for.
+/// A request for a plan.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
-    /// The number of its first part; the others follow.
+    /// Number of the first part; the other parts follow it.
     pub first: u16,
-    /// Whether it is worth the time to say how much better another could be.
+    /// Whether to spend time on a bound for how much better another plan could be.
     pub is_proven: bool,
 }
 

@@ -10,10 +10,10 @@ use crate::job::MAX_CHILDREN;
 use crate::topology::Topology;
 use crate::workload::Training;
 
-/// Numbers of jobs that switches tell apart by their addresses, and so of parts and their trainings.
+/// Maximum number of jobs that switches distinguish by address; parts and their trainings share them.
 const NUMBERS: usize = 256;
 
-/// The parts of a plan, or why switches cannot have them.
+/// The parts of a plan, or the reason why switches cannot carry it out.
 pub(super) fn parts(
     sink: &mut Sink<'_>,
     (network, topology): (&Network, &Topology),
@@ -65,12 +65,12 @@ pub(super) fn parts(
     Some(parts)
 }
 
-/// The switches that frames leave by these directions of links, with the ports by which they do.
+/// The switches at the start of these directed links, with the egress port of each.
 pub(super) fn hops((network, topology): (&Network, &Topology), arcs: &[Arc]) -> Vec<Hop> {
     Ports { network, topology }.hops(arcs)
 }
 
-/// The lowest number under which no switch has sent frames of the part another way.
+/// The lowest route number under which no switch forwards frames of the part differently.
 fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Option<u8> {
     let parts_ways = |other: &Member| {
         let mut hops = other.way.iter();
@@ -97,7 +97,7 @@ struct Ports<'n> {
 }
 
 impl Ports<'_> {
-    /// The switches that a route leaves, with the ports by which it does.
+    /// The switches that a route passes, with the egress port of each.
     fn hops(&self, route: &[Arc]) -> Vec<Hop> {
         let left = route.iter().filter_map(|arc| {
             let (from, _) = self.network.ends(*arc);
@@ -110,7 +110,7 @@ impl Ports<'_> {
         left.collect()
     }
 
-    /// The number of a switch's port that a link is at.
+    /// The number of a switch's port at a link.
     fn number(&self, switch: NodeId, link: LinkId) -> u32 {
         let declared = &self.topology.links[link.index()];
         let mut ports = self.topology.ports(self.network.name(switch));

@@ -1,4 +1,4 @@
-//! Sets of values that a field may have: what tests let pass, and what several let pass at once.
+//! Sets of values that a field may have: the values that a test permits, and intersections of such sets.
 
 use std::ops::RangeInclusive;
 
@@ -16,9 +16,9 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// What a test, or its negation, lets pass.
+    /// The values that a test, or its negation, permits.
     pub(super) fn of(test: &Test, positive: bool) -> Values {
-        // `!=` wants the field to be there; `!(==)` does not. The sets are the same.
+        // `!=` requires the field to be present; `!(==)` does not. The sets of values are equal.
         let inside = positive != test.negated;
         match &test.set {
             ValueSet::Numbers(ranges) if inside => Values::Numbers(ranges.clone()),
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// The number, if it is one.
+    /// The number, if the set contains exactly one.
     pub(super) fn only(&self) -> Option<u128> {
         match self {
             Self::Numbers(ranges) => match ranges.as_slice() {
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// Whether this number is one of them; texts are not numbers.
+    /// Whether the set contains this number; sets of texts do not.
     pub(super) fn may_be(&self, number: u128) -> bool {
         match self {
             Self::Numbers(ranges) => ranges.iter().any(|range| range.contains(&number)),
@@ -80,7 +80,7 @@ impl Values {
         }
     }
 
-    /// Values of both.
+    /// The intersection of both sets.
     pub(super) fn and(self, other: Values) -> Values {
         match (self, other) {
             (Values::Numbers(a), Values::Numbers(b)) => {
@@ -107,13 +107,13 @@ impl Values {
                 };
                 Values::Texts { any_of, none_of: c }
             }
-            // One field has one type; keep either.
+            // A field has one type, so either set serves.
             (a, _) => a,
         }
     }
 }
 
-/// The texts that match a pattern of both lists: the narrower of each pair that agrees.
+/// The texts that match a pattern in both lists: the narrower pattern of each pair that intersects.
 fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs

@@ -1,4 +1,4 @@
-//! A fault on a chip that sums: it stands before the sum, in its pass, if it drops one packet by ordinal (docs/tofino.md).
+//! A fault before a sum, in the same pass, on a chip that sums: it drops one packet by ordinal (docs/tofino.md).
 
 use std::ops::RangeInclusive;
 
@@ -14,19 +14,20 @@ use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 use crate::selection::Selection;
 
-/// When such a fault is armed, and how: the parser's value set [`fault::ARMED`] holds these ports then, and none else.
+/// When and how such a fault is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly these
+/// ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BeforeSum {
-    /// When.
+    /// Epochs in which the fault is armed.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// All ports of the switch.
     pub ports: Vec<u32>,
-    /// Which packets.
+    /// The packets that the fault drops.
     #[serde(skip)]
     pub early: Early,
 }
 
-/// The one fault of a switch, if it can stand before a sum there.
+/// The only fault of a switch, if it can be placed before a sum there.
 pub(super) fn of_switch(
     scenario: &Scenario,
     switch: &str,
@@ -57,7 +58,7 @@ pub(super) fn of_switch(
     })
 }
 
-/// Refuses faults that have to stand beside a sum where there is no room.
+/// Refuses faults on a summing chip that has no capacity for them beside the sum.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -82,7 +83,7 @@ pub(super) fn check(
     }
 }
 
-/// The entries of its unit: for each row of the classifier, what `select` says of the class.
+/// The entries of the fault's unit: for each row of the classifier, the `select` entry of the row's class.
 pub(super) fn entries(planned: &[TableEntry], generated: &Generated) -> Vec<TableEntry> {
     let table = fault::select_table(Direction::Ingress, 0);
     let armed = FieldMatch {

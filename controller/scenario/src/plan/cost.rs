@@ -1,4 +1,4 @@
-//! What a plan takes of a switch, and how late it may be.
+//! Resources that a plan uses on a switch, and the bound on the lateness of held packets.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use super::target::TargetModel;
 use crate::model::{Direction, Scenario};
 use crate::names;
 
-/// What a plan takes of a switch.
+/// Resources that a plan uses on a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Resources {
-    /// How many of them stand side by side there.
+    /// Units in ingress.
     pub ingress_units: usize,
-    /// The same of egress.
+    /// Units in egress.
     pub egress_units: usize,
-    /// Of 65,535: sets of flows that packets can be in.
+    /// Sets of flows that packets can belong to, at most 65,535.
     pub classes: usize,
-    /// One per fault and flow.
+    /// State cells: one per fault and flow.
     pub state_cells: usize,
-    /// In `select` tables.
+    /// Entries in `select` tables.
     pub select_entries: usize,
-    /// In the forwarding table.
+    /// Entries in the forwarding table.
     pub forward_entries: usize,
     /// Copies that the multicast groups make.
     pub replicas: usize,
-    /// Bits held at once by delays, at the flows' full rates.
+    /// Bits that delays hold at once, at the flows' full rates.
     pub held_bits: u64,
-    /// What the held packets take of the recirculation port.
+    /// Load of the held packets on the recirculation port, in bits per second.
     pub recirculation_bps: u64,
 }
 
-/// Fills in what the switch's plan costs.
+/// Fills in the resources of the switch's plan.
 pub(super) fn measure(
     scenario: &Scenario,
     placement: &Placement,
@@ -74,34 +74,35 @@ pub(super) fn measure(
     };
 }
 
-/// How full the fullest switch is, of what binds: the plan makes that as little as it can.
+/// The fullest switch and its scarcest resource. The planner minimizes its occupancy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fullest {
-    /// The switch; of several, the first.
+    /// The switch's name; the first one of several.
     pub switch: String,
-    /// Of what: `units in ingress`.
+    /// The resource: `units in ingress`.
     pub resource: String,
-    /// How much of that faults take.
+    /// Amount that faults use.
     pub taken: u64,
-    /// Of so much.
+    /// Capacity.
     pub of: u64,
-    /// No plan has a switch less full than this, as a fraction.
+    /// Lower bound on the occupancy of the fullest switch in any plan, as a fraction.
     pub at_least: f64,
-    /// Whether it is known that no plan has a fullest switch that is less full.
+    /// Whether the plan's occupancy is proven to be minimal.
     pub is_least: bool,
 }
 
 impl Fullest {
-    /// What faults should leave of a switch to others: beyond, the text of a plan says how full it is.
+    /// The share of a switch that faults should not exceed; above it, the text of a plan reports the occupancy.
     const SHARE: f64 = 0.1;
 
-    /// As a fraction.
+    /// Occupancy, as a fraction.
     #[must_use]
     pub fn fraction(&self) -> f64 {
         self.taken as f64 / self.of as f64
     }
 
-    /// Whether it is worth a line: where one fault alone takes more, as of the stages of a chip, it is not.
+    /// Whether the text reports the occupancy. It does not if a single fault already exceeds the share, as with a chip's
+    /// stages.
     pub(super) fn is_told(&self) -> bool {
         self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
     }
@@ -128,7 +129,7 @@ impl fmt::Display for Fullest {
     }
 }
 
-/// Bits that wait in a switch when every delayed flow runs at the rate of its path and every packet is selected.
+/// Bits held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
 pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
     let held = placement
         .points
@@ -138,7 +139,7 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
     held.fold(0, u64::saturating_add)
 }
 
-/// The same of one fault and one flow.
+/// Bits held by one fault for one flow, under the same assumption.
 pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     let ns = scenario.faults[fault].effect.longest_stay_ns();
     if ns == 0 {
@@ -152,8 +153,8 @@ pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// A deadline that was just missed costs one round, and a round takes as long as all that is held takes to pass the
-/// recirculation port.
+/// Maximum lateness, in nanoseconds: a packet that just misses its deadline takes one more loop, and a loop lasts until
+/// all held packets have passed the recirculation port.
 pub(super) fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
     let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
     target

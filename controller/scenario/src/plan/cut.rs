@@ -1,4 +1,4 @@
-//! How packets are cut short where clones are: a session for each length, whose number that is.
+//! Truncation by clone sessions: one session per length, whose number is the length.
 
 use p4lang::runtime::{CloneSession, Replica};
 use parser_gen::EngineSpec;
@@ -8,13 +8,12 @@ use super::{TargetModel, Truncates, Unit};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 
-/// What stands in front of a packet that goes over the recirculation port: `hold_h` in p4src/common/headers.p4, with times
-/// of 48 bits.
+/// Bytes in front of a packet on the recirculation port: `hold_h` in p4src/common/headers.p4, with times of 48 bits.
 const HOLD_BYTES: u32 = 10;
-/// What stands there too where packets wait for others: `wait_h`.
+/// Further bytes there in programs where packets wait for others: `wait_h`.
 const WAIT_BYTES: u32 = 13;
 
-/// Refuses cuts where a packet is summed before it is cut.
+/// Refuses truncation of packets that are summed before they are cut.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -38,7 +37,7 @@ pub(super) fn check(
     }
 }
 
-/// The sessions that a switch needs, by number.
+/// The clone sessions that a switch needs, by number.
 pub(super) fn sessions(
     scenario: &Scenario,
     units: &[Unit],

@@ -1,4 +1,4 @@
-//! What the program of a switch has of each fault: the units that parser-gen writes, and what its numbers can hold.
+//! The fault units in a switch's program, as parser-gen writes them, and the precision of their numbers.
 
 use p4lang::runtime::TableEntry;
 use parser_gen::engine::{Action, Copies, EngineSpec, Keys, Select, UnitSpec};
@@ -13,10 +13,10 @@ use crate::names::{fault, group};
 use crate::selection::{Selection, percent};
 use crate::units::show_duration;
 
-/// A probability that is off by more than this is told.
+/// Relative error of a probability above which the plan reports it.
 const TOLERANCE: f64 = 0.01;
 
-/// The units of a switch, each with room for what is written into it.
+/// The units of a switch, each with capacity for its entries.
 pub(super) fn spec(
     scenario: &Scenario,
     placement: &Placement,
@@ -69,8 +69,8 @@ pub(super) fn spec(
     }
 }
 
-/// The multicast group that makes these copies, and how much later each instance of it is due. The simplest duplicate has a
-/// group that every switch has.
+/// The multicast group that makes these copies, and the delay of each instance. The simplest duplicate uses a group that
+/// every switch has.
 pub(super) fn copies(scenario: &Scenario, wanted: Duplicate) -> Copies {
     if wanted == Duplicate::ONCE {
         return Copies {
@@ -116,7 +116,7 @@ fn select(selection: &Selection) -> Select {
     }
 }
 
-/// Refuses what a target's numbers cannot hold, and tells what they hold with an error.
+/// Refuses values that a target's numbers cannot represent, and reports values that they represent with an error.
 pub(super) fn round(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -162,7 +162,7 @@ pub(super) fn round(
     rounded
 }
 
-/// What each fault's packets draw.
+/// The words that the packets of each fault draw.
 pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     let faults = scenario.faults.iter();
     let drawing = faults.filter_map(|fault| {
@@ -178,7 +178,7 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     drawing.collect()
 }
 
-/// For people: `fault x: 0.002 % is held as 0.003052 %`.
+/// Text for users: `fault x: 0.002 % is held as 0.003052 %`.
 pub(super) fn show(rounded: &Rounded) -> String {
     let limit = |p: f64| crate::decision::limit(p).unwrap_or(0);
     format!(

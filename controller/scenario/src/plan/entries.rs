@@ -1,4 +1,4 @@
-//! What is written into a switch, under the names of its program (docs/fault-engine.md).
+//! The entries of a switch, under the names of its program (docs/fault-engine.md).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ use crate::selection::{Psn, Selection, Share};
 use crate::topology::Mac;
 use crate::workload::Workload;
 
-/// Table and default action that put an epoch in force.
+/// The table and its default action that put an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
     let call = ActionCall {
         name: timeline::set_epoch(direction),
@@ -31,7 +31,7 @@ pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall
     (timeline::table(direction), call)
 }
 
-/// The default action that lets faults hold until then, on the switch's clock.
+/// The default action that sets the end of the lease, on the switch's clock.
 pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall) {
     let call = ActionCall {
         name: lease::until(direction),
@@ -59,7 +59,7 @@ pub(super) fn of_switch(
     entries
 }
 
-/// What a unit is told: which packets it looks at, then which of them it selects, then the words that it draws.
+/// The entries of a unit: the packets that it examines, then those that it selects, then the words that it draws.
 fn of_unit(
     scenario: &Scenario,
     placement: &Placement,
@@ -73,7 +73,7 @@ fn of_unit(
     let Some(declared) = faults.find(|fault| fault.id == unit.fault) else {
         return Vec::new();
     };
-    // What a target cannot hold has been refused.
+    // A selection that the target cannot represent has been refused.
     let Ok(selection) = declared.selection.rounded(target.draw_bits) else {
         return Vec::new();
     };
@@ -102,8 +102,8 @@ fn of_unit(
     entries
 }
 
-/// One entry per class and range of epochs: of the class's flows, the one that the fault declares first is acted on. A class
-/// that has a protected flow gets none.
+/// One entry per class and range of epochs. Of the class's flows, the one that the fault declares first applies. A class
+/// with a protected flow gets no entry.
 fn select(
     scenario: &Scenario,
     placement: &Placement,
@@ -180,7 +180,7 @@ pub(crate) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
     }
 }
 
-/// The first of some entries is the one that counts.
+/// Gives the entries descending priorities, so that the first match applies.
 fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let count = entries.len() as i32;
     for (entry, priority) in entries.iter_mut().zip((1..=count).rev()) {
@@ -189,7 +189,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     entries
 }
 
-/// Which words a unit draws.
+/// The words that a unit draws.
 #[derive(Clone, Copy)]
 struct Drawn {
     u: bool,
@@ -198,13 +198,13 @@ struct Drawn {
 }
 
 struct UnitWriter<'a> {
-    /// The full name of a part of the unit.
+    /// Full name of a part of the unit.
     part: &'a dyn Fn(&str) -> String,
     draw_bits: u32,
 }
 
 impl UnitWriter<'_> {
-    /// Of the tables `channel` and `outcome`.
+    /// Entries of the tables `channel` and `outcome`.
     fn outcomes(&self, selection: &Selection) -> Vec<TableEntry> {
         let fires = |key: Vec<FieldMatch>| self.entry("outcome", key, fault::FIRES, &[]);
         let mut entries = Vec::new();
@@ -216,7 +216,7 @@ impl UnitWriter<'_> {
                         field: key::INDEX.to_owned(),
                         value: Match::ternary(u128::from(value), u128::from(mask)),
                     };
-                    // What matches everything is left out (P4Runtime 9.1.1).
+                    // A field that matches every value is left out (P4Runtime 9.1.1).
                     fires(Some(any).filter(|_| mask != 0).into_iter().collect())
                 }));
             }
@@ -263,7 +263,7 @@ impl UnitWriter<'_> {
         prioritized(entries)
     }
 
-    /// Of the table `lots`.
+    /// Entries of the table `lots`.
     fn lots(&self, lots: Vec<u128>) -> impl Iterator<Item = TableEntry> {
         let lots = (0_u128..).zip(lots);
         lots.map(|(number, value)| {
@@ -276,7 +276,7 @@ impl UnitWriter<'_> {
         })
     }
 
-    /// Of the tables `t0` to `t5`: what the seed makes of them.
+    /// Entries of the tables `t0` to `t5`, which the seed determines.
     fn words(&self, draws: &Draws, drawn: Drawn) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
@@ -320,7 +320,7 @@ impl UnitWriter<'_> {
         }
     }
 
-    /// A range of draws; none if that is all of them.
+    /// A match on a range of draws; empty if the range includes all draws.
     fn draws(&self, field: &str, low: u32, high: u32) -> Vec<FieldMatch> {
         if (low, high) == (0, u32::MAX) {
             return Vec::new();
@@ -333,7 +333,7 @@ impl UnitWriter<'_> {
     }
 }
 
-/// Keys of what is selected by its place in a connection; what matches everything is left out.
+/// Keys for a selection by position in a connection. Fields that match every value are left out.
 fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
     let field = |field: &str, range: &RangeInclusive<u32>, most: u32| {
         let (low, high) = (*range.start(), most.min(*range.end()));
@@ -351,8 +351,8 @@ fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
     })
 }
 
-/// Where a switch sends frames: every host by its MAC address, broadcasts, jobs, ways of gradients; in a wire, each port to the
-/// other.
+/// The forwarding entries of a switch: every host by its MAC address, broadcasts, jobs, routes of gradients; in a wire,
+/// each port to the other.
 #[must_use]
 pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     if scenario.topology.wire {
@@ -397,7 +397,7 @@ pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         if ports_of(scenario, job, switch).is_none() {
             continue;
         }
-        // What is to be summed, and who asks of it, goes up, until a switch sums it.
+        // Frames to be summed, and probes about them, go up until a switch sums them.
         let (sum, question) = (Mac::of_sum(job.number), Mac::of_question(job.number));
         match (
             job.on(switch),
@@ -436,7 +436,7 @@ fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     ports.collect()
 }
 
-/// By job, the ports of a switch that its sums, or its server's results, leave by.
+/// For each job, the ports by which the switch sends sums, or the server's results, down.
 fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
     let topology = &scenario.topology;
     if let Some(Workload::Training(training)) = &scenario.workload {
@@ -464,7 +464,7 @@ fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
         .collect()
 }
 
-/// The ports by which a switch leads down to ranks of a job; `None` if it does not stand between any and the topmost switch.
+/// The ports of a switch that lead down to ranks of a job; `None` if the switch is not between any rank and the root.
 fn ports_of(scenario: &Scenario, job: &Job, switch: &str) -> Option<(u16, Vec<u32>)> {
     if let Some(Workload::Training(_)) = &scenario.workload {
         return None;
@@ -543,7 +543,8 @@ pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<Mu
     groups
 }
 
-/// Where a switch writes to each rank by itself: a copy for each, whose instance is one more than the rank's number there.
+/// The replicas for a switch that writes to each rank separately: one per rank, whose instance is the rank's number there
+/// plus one.
 fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<Replica>> {
     let ranks = job.on(switch)?.children.iter().zip(1..);
     let copies = ranks.map(|(rank, instance)| {
@@ -553,7 +554,7 @@ fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<R
     copies.collect()
 }
 
-/// p4lang's runtime types carry no serde: the JSON's shape is this crate's.
+/// p4lang's runtime types do not implement serde, so this crate defines their JSON.
 pub(super) fn serialize_entries<S: Serializer>(
     entries: &[TableEntry],
     serializer: S,
@@ -620,7 +621,7 @@ pub(super) fn serialize_groups<S: Serializer>(
     }))
 }
 
-/// The instances of copies, unless they are 1, 2, … in this order.
+/// The instances of copies; `None` if they are 1, 2, … in order.
 fn instances(replicas: &[Replica]) -> Option<Vec<u16>> {
     let instances: Vec<u16> = replicas.iter().map(|replica| replica.instance).collect();
     let counted = instances.iter().zip(1..).all(|(one, other)| *one == other);

@@ -1,4 +1,4 @@
-//! Keys that a target cannot tell apart, or hold anything of.
+//! Refuses keys that a target cannot distinguish, or has no cells for.
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};

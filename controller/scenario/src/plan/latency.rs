@@ -1,4 +1,4 @@
-//! What the latency of links asks of the switches at their ends.
+//! How the switches at a link's ends produce the link's latency.
 
 use serde::Serialize;
 
@@ -7,18 +7,19 @@ use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 use crate::topology::{Port, Topology};
 
-/// How long a switch's port holds each frame, so that its link takes the latency that it has in the scenario.
+/// Time for which a switch's port holds each frame, so that its link has the latency of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PortLatency {
-    /// Number of the port.
+    /// Port number.
     pub port: u32,
-    /// On its way in.
+    /// Hold time of incoming frames, in nanoseconds.
     pub in_ns: u64,
-    /// On its way out.
+    /// Hold time of outgoing frames, in nanoseconds.
     pub out_ns: u64,
 }
 
-/// What the ports of a switch hold; captures are made at the interfaces, on the far side of that. Ports whose links take no time are left out.
+/// The hold times of a switch's ports; ports of links without latency are left out. Captures at the interfaces do not
+/// include them.
 #[must_use]
 pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
     let ports = topology.ports(switch);
@@ -27,8 +28,8 @@ pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
         .collect()
 }
 
-/// A host holds nothing, so the switch does for both directions of their link. Between two switches the one that sends holds
-/// a frame, and the other does not hold it again.
+/// A host holds no frames, so the switch does it for both directions of their link. Between two switches, the sender
+/// holds a frame, and the receiver does not hold it again.
 fn of_port(topology: &Topology, port: &Port<'_>) -> PortLatency {
     let latency_ns = port.link.latency_ns;
     PortLatency {
@@ -42,7 +43,7 @@ fn of_port(topology: &Topology, port: &Port<'_>) -> PortLatency {
     }
 }
 
-/// Reports links that take longer than nothing where the target cannot hold frames for them.
+/// Refuses links with a latency if the target cannot hold frames.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     if target.delays_links {
         return;
@@ -50,7 +51,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     let slow = scenario.topology.links.iter();
     let mut told = None;
     for link in slow.filter(|link| link.latency_ns > 0) {
-        // Links that inherit it are told of once.
+        // Links that inherit one latency are reported once.
         if told.replace(link.latency_span) != Some(link.latency_span) {
             let message = "this target cannot give links a latency: only the embedded switch holds frames at its ports";
             sink.error(Code::Topology, link.latency_span, message.to_owned())

@@ -1,4 +1,4 @@
-//! Whether a target's faults end by themselves.
+//! Whether a target's faults end without the controller.
 
 use crate::diagnostic::{Code, Sink};
 use crate::lease::Leased;
@@ -6,8 +6,8 @@ use crate::model::Scenario;
 
 use super::{SwitchPlan, TargetModel};
 
-/// The lease of a plan. One that the file asks for is refused where the target has no means for it; the one that it has by
-/// default is told to be missing.
+/// The lease of a plan. If the target does not support leases, a lease in the file is refused, and the absence of the
+/// default lease is reported.
 pub(super) fn plan(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -31,7 +31,7 @@ fn cannot(target: &TargetModel, switches: &[SwitchPlan]) -> Option<&'static str>
     if !target.tells_time {
         return Some("no controller can read this target's clock");
     }
-    // That fault is armed by the ports that the parser looks at, and no later stage is free to ask the time.
+    // Such a fault is armed in the parser, and no later stage is free to compare the clock.
     let is_early = switches.iter().any(|switch| switch.before_sum.is_some());
     is_early.then_some("a fault before a sum leaves the switch no stage to look at the clock")
 }

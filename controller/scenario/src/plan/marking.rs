@@ -1,11 +1,11 @@
-//! Ports that mark (ECN) what finds a long queue, and why captures cannot follow what passes them.
+//! Ports that mark (ECN) packets in a long queue, and why captures cannot follow packets through them.
 
 use super::{Injection, TargetModel};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 use crate::topology::{Link, Topology};
 
-/// The ports of a switch that mark, and from how many waiting frames on.
+/// The ports of a switch that mark, and the number of waiting frames from which each marks.
 #[must_use]
 pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
     let ports = topology.ports(switch);
@@ -14,7 +14,7 @@ pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Reports queues that mark where the target's do not, and where what they mark is a flow's: captures at both of its ends are
+/// Refuses marking queues if the target does not mark, or if a flow passes them: captures at both ends of a flow are
 /// compared byte for byte.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let mut told = Told::default();
@@ -49,7 +49,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// The same of switches where faults act: nothing may leave them that did not come so.
+/// Refuses marking queues on switches where faults act: a packet must leave such a switch as it came.
 pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injections: &[Injection]) {
     let mut told = Told::default();
     for injection in injections {
@@ -68,7 +68,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
 const HINT: &str =
     "give `ecn` to links that no flow leaves a switch by, of switches without faults";
 
-/// Where something was reported last: links that inherit it are told of once.
+/// Position of the last report: links that inherit one setting are reported once.
 #[derive(Default)]
 struct Told(Option<crate::diagnostic::Span>);
 
@@ -85,7 +85,7 @@ impl Told {
 mod tests {
     use super::*;
 
-    /// One switch marks towards `b`, and what follows.
+    /// Plans a file in which one switch marks towards `b`; `rest` is appended to the file.
     fn planned(rest: &str, target: &TargetModel) -> Result<(), String> {
         let text = format!(
             "weir: 1

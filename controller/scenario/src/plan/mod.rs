@@ -1,6 +1,6 @@
-//! From a scenario to what each switch is told: injection points, units, entries, the timeline, bounds.
+//! From a scenario to the plan of each switch: injection points, units, entries, the timeline, bounds.
 //!
-//! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
+//! Every packet of a flow passes each of its faults at exactly one injection point, on every path that it can take.
 
 mod before_sum;
 mod cost;
@@ -55,10 +55,10 @@ pub use together::{check_together, plan_together};
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::{events_by_flow, flows_met};
 
-/// How often a controller looks whether a condition holds that a step waits for, or that ends the run.
+/// Period, in nanoseconds, at which a controller checks conditions that a step waits for or that abort the run.
 pub const LOOK_EVERY_NS: u64 = 50_000_000;
 
-/// What every switch is told, and what may be expected of it.
+/// The plan: the configuration of every switch, and the bounds that hold for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The scenario's name.
@@ -68,57 +68,57 @@ pub struct Plan {
     /// Where gradients are summed, if the file asks for a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradients: Option<Gradients>,
-    /// In topology order.
+    /// The switches in topology order.
     pub switches: Vec<SwitchPlan>,
     /// One per (fault, flow, switch), in declared order.
     pub injections: Vec<Injection>,
-    /// How full the fullest switch is; none without faults. Of scenarios that are planned together, of all of them.
+    /// Occupancy of the fullest switch; `None` without faults. For scenarios planned together, it covers all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fullest: Option<Fullest>,
-    /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
+    /// Epochs, each written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
-    /// What the controller does to programs and switches.
+    /// Actions of the controller on programs and switches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disruptions: Vec<disruption::Planned>,
-    /// Whether faults end by themselves.
+    /// Whether faults end without the controller.
     pub lease: Leased,
-    /// What each fault may hit at most.
+    /// The maximum reach of each fault.
     pub blast_radius: Vec<Reach>,
-    /// Bits of a draw on these switches.
+    /// Number of bits of a draw on these switches.
     pub draw_bits: u32,
-    /// Probabilities that these switches can only hold with an error of more than 1 %.
+    /// Probabilities that these switches represent with an error of more than 1 %.
     pub rounded: Vec<Rounded>,
-    /// What is drawn for each packet, and how finely.
+    /// The values that packets draw, and their resolution.
     pub drawn: Vec<Drawn>,
 }
 
-/// Values that the packets of a fault draw, each as likely as the others.
+/// The equally likely values that the packets of a fault draw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drawn {
     /// The fault's name.
     pub fault: String,
-    /// How many there are.
+    /// Number of values.
     pub steps: usize,
-    /// Of a delay: the least.
+    /// For a delay: the smallest value.
     pub least_ns: u64,
-    /// Of a delay: the one in the middle.
+    /// For a delay: the median.
     pub median_ns: u64,
-    /// Of a delay: the most.
+    /// For a delay: the largest value.
     pub most_ns: u64,
 }
 
-/// A probability that is not the one that was asked for.
+/// A probability that the switch represents with an error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rounded {
     /// The fault's name.
     pub fault: String,
-    /// As written.
+    /// Probability in the file.
     pub asked: f64,
-    /// As the switch has it.
+    /// Probability on the switch.
     pub held: f64,
 }
 
-/// Where a fault meets the packets of a flow.
+/// An injection point of a fault for one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Injection {
     /// The fault's name.
@@ -129,21 +129,21 @@ pub struct Injection {
     pub switch: String,
     /// Ingress or egress.
     pub direction: Direction,
-    /// Its number in declared order, from 0.
+    /// Number of the unit in declared order, from 0.
     pub unit: usize,
     /// The unit's state cell, and the index of its counter.
     pub cell: usize,
-    /// Counts what fired.
+    /// Name of the counter of hits.
     pub counter: String,
-    /// Counts packets whose key had no cell, where keys are numbered.
+    /// Name of the counter of packets whose key had no cell, if keys are numbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
-    /// For what a switch holds: how much later than asked a packet may leave, seen at the interfaces. The latency of the links
-    /// that it came and leaves by is part of it, since the switch's ports hold frames for that.
+    /// For a fault that holds packets: the maximum lateness of a packet, measured at the interfaces. It includes the
+    /// latency of the links that the packet comes and leaves by, because the switch's ports hold frames for that.
     pub lateness_bound_ns: Option<u64>,
 }
 
-/// Makes the plan, or says why there is none.
+/// Makes the plan, or returns the reasons why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = scenario.sink();
     let wanted = place::Wanted::of(&mut sink, scenario);
@@ -152,7 +152,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     })
 }
 
-/// Makes the plan, once nothing else is against it than that there may be no places.
+/// Makes the plan once all other checks have passed; only the placement can still fail.
 fn plan_placed(
     mut sink: Sink<'_>,
     scenario: &Scenario,
@@ -335,7 +335,7 @@ fn switch_plan(
     }
 }
 
-/// Flows that a fault acts on here, then the protected ones whose packets pass here.
+/// Flows that a fault acts on at this switch, then protected flows that pass it.
 fn planned_flows(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -391,7 +391,8 @@ fn planned_flows(
     planned.collect()
 }
 
-/// What `meta.class` stands for. The scenario's flows have been told apart all together, so fewer can be.
+/// The sets of flows that `meta.class` numbers. The scenario's flows have been classified together, so this subset fits
+/// too.
 fn classes(sink: &mut Sink<'_>, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
     let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
     match parser_gen::Classes::new(&sink.protocols(), &flows) {
@@ -435,7 +436,7 @@ fn injections(
     made.collect()
 }
 
-/// For text output.
+/// The lateness bound for text output.
 fn show_bound(bound: Option<u64>) -> String {
     bound.map_or_else(String::new, |ns| {
         format!(", at most {} late", units::show_duration(ns))

@@ -1,4 +1,4 @@
-//! Several ways to a host: what switches are told, and what targets and faults have against it.
+//! Several paths to a host: the switch entries, and the targets and faults that do not support them.
 
 use p4lang::runtime::{FieldMatch, Match, TableEntry};
 
@@ -12,7 +12,7 @@ use crate::model::Scenario;
 use crate::names::forward;
 use crate::routing::{ToHost, Ways};
 
-/// What of a packet says which way it takes, as P4 has it: the frame's kind and sender, and its flow.
+/// The P4 fields that determine a packet's path: the frame's kind and sender, and its flow.
 const STEERING: [(&str, &str); 11] = [
     ("hdr.ethernet", "src"),
     ("hdr.ethernet", "ether_type"),
@@ -27,11 +27,11 @@ const STEERING: [(&str, &str); 11] = [
     ("hdr.udp", "dst_port"),
 ];
 
-/// Headers up to the end of TCP's, without options.
+/// Bytes of headers up to the end of TCP's, without options.
 const WITH_PORTS: u16 = 54;
 
-/// Refuses targets whose program knows one way, and faults that change what the way is chosen by: what a plan says of a flow's ways
-/// would not hold behind them.
+/// Refuses targets whose program supports only one path, and faults that change a field which the path depends on: behind
+/// them, a packet could leave the flow's planned paths.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let Some(ways) = &scenario.ways else {
         return;
@@ -82,7 +82,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// Of every host, and of the lists of ports that they name.
+/// The entries for every host, and for the lists of ports that they refer to.
 pub(super) fn entries(scenario: &Scenario, ways: &Ways, switch: &str) -> Vec<TableEntry> {
     let told = ways.told(switch);
     let mut entries = Vec::new();

@@ -1,7 +1,7 @@
-//! What becomes of faults when another plan takes the place of one on the same switches.
+//! Replacing a plan on running switches: what happens to its faults.
 //!
-//! A fault goes on where it would select the same packets by the same numbers: it then counts from where it was. What it does
-//! to them may change.
+//! A fault continues if it would select the same packets by the same numbers: its counts are then kept. Its effect may
+//! change.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::{Injection, Plan};
 use crate::model::{Fault, Scenario};
 
-/// What becomes of the faults of two plans.
+/// How the faults of one plan continue in another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Over {
-    /// One per injection of the new plan, in its order.
+    /// The fate of each injection of the new plan, in its order.
     pub fates: Vec<Fate>,
-    /// Faults and flows of the old one that the new one does not have.
+    /// Faults and flows of the old plan that the new plan does not have.
     pub ended: Vec<Ended>,
 }
 
-/// A fault on a flow of the new plan.
+/// A fault on a flow in the new plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fate {
     /// The fault's name.
@@ -28,32 +28,32 @@ pub struct Fate {
     pub flow: String,
     /// The switch.
     pub switch: String,
-    /// What becomes of it.
+    /// Whether the fault continues, restarts or is new.
     #[serde(flatten)]
     pub becomes: Becomes,
 }
 
-/// What becomes of a fault on a flow.
+/// How a fault on a flow relates to the old plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "becomes", rename_all = "snake_case")]
 pub enum Becomes {
-    /// It goes on with the numbers of the packets that it has met.
+    /// The fault continues with its counts.
     GoesOn {
-        /// The unit of the old plan, of the same direction.
+        /// Number of the unit in the old plan, in the same direction.
         unit: usize,
-        /// The unit's cell.
+        /// The unit's state cell.
         cell: usize,
     },
-    /// It is in the old plan and counts from the beginning.
+    /// The old plan has the fault, but its counts restart.
     BeginsAnew {
-        /// What differs.
+        /// The difference that prevents it from continuing.
         because: &'static str,
     },
-    /// The old plan does not have it.
+    /// The old plan does not have the fault.
     IsNew,
 }
 
-/// A fault on a flow that is no more.
+/// A fault on a flow that the new plan does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
     /// The fault's name.
@@ -65,7 +65,7 @@ pub struct Ended {
 }
 
 impl Over {
-    /// What becomes of the faults of `old` when `new` takes its place. Each plan comes with its scenario.
+    /// Compares two plans of which `new` replaces `old`. Each plan comes with its scenario.
     #[must_use]
     pub fn of(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
         let is_same = |a: &Injection, b: &Injection| {
@@ -106,7 +106,7 @@ impl Over {
 
 type At<'a> = ((&'a Scenario, &'a Plan), &'a Injection);
 
-/// What keeps a fault from going on.
+/// The difference that prevents a fault from continuing.
 fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
     let fault = |of: (&Scenario, &Plan), id: &str| -> Option<Fault> {
         of.0.faults.iter().find(|fault| fault.id == id).cloned()
@@ -182,7 +182,7 @@ impl fmt::Display for Becomes {
 }
 
 impl Scenario {
-    /// The longest time for which any of its faults holds a packet.
+    /// The longest time, in nanoseconds, for which any fault of the scenario holds a packet.
     #[must_use]
     pub fn longest_stay_ns(&self) -> u64 {
         let stays = self
@@ -207,7 +207,7 @@ faults:
   - {id: x, flows: f, effect: drop, select: {every: 5}}
 ";
 
-    /// What becomes of the one fault of this text, and how it is told.
+    /// The fate of the only fault in this text, as shown to users.
     fn fate(text: &str) -> String {
         becomes(OLD, text)
     }

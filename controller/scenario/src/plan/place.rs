@@ -1,9 +1,10 @@
-//! Which switch injects which fault.
+//! Placement: which switch injects which fault.
 //!
-//! Per (fault, flow) the candidates are the switches that lie on *every* path of the flow, or the one that the file
-//! names (`where`, or the flow's `on`): there each packet is met exactly once, and its ordinals are counted in one place. A fault that keeps no
-//! state (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault with the
-//! same paths are placed together. Among the candidates [`planner::injection`] chooses, by what [`super::points`] tells it.
+//! The candidates for a (fault, flow) pair are the switches on *every* path of the flow, or the one that the file names
+//! (`where`, or the flow's `on`): each packet passes there exactly once, so one unit counts its ordinals. A fault without
+//! state (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault
+//! with the same paths are placed together. [`planner::injection`] chooses among the candidates; [`super::points`]
+//! prepares its input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::model::{Direction, Fault, Flow, Path, Scenario};
 use crate::selection::Selection;
 
-/// Where a fault meets a flow.
+/// An injection point of a fault for one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Point {
     /// Index into the scenario's faults.
@@ -28,16 +29,16 @@ pub(super) struct Point {
 
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
-    /// In declared order of fault, flow, switch.
+    /// Injection points in declared order of fault, flow, switch.
     pub points: Vec<Point>,
-    /// The switch of each trigger.
+    /// Switch of each trigger.
     pub triggers: Vec<Option<String>>,
-    /// How full the fullest switch is.
+    /// Occupancy of the fullest switch.
     pub fullest: Option<Fullest>,
 }
 
 impl Placement {
-    /// The faults that act at a place, in declared order.
+    /// The faults at an injection point, in declared order.
     pub fn faults_at<'s>(
         &'s self,
         scenario: &'s Scenario,
@@ -58,35 +59,36 @@ impl Placement {
     }
 }
 
-/// One decision: a fault on flows that take the same paths.
+/// One decision of the planner: a fault on flows with the same paths.
 pub(super) struct Choice<'s> {
     pub fault: usize,
-    /// Flow and cell of each.
+    /// Flow index and state cell of each flow.
     pub flows: Vec<(usize, usize)>,
     pub paths: &'s [Path],
     pub direction: Direction,
-    /// The single switches that can take it, nearest to the sender first.
+    /// The switches that can take the fault alone, nearest to the sender first.
     pub switches: Vec<&'s str>,
-    /// The one that the file names.
+    /// The switch that the file names.
     pub pin: Option<&'s str>,
-    /// Whether `switches` are not all that lie on every path, for another reason than `pin`.
+    /// Whether `switches` excludes switches on every path for another reason than `pin`.
     pub is_limited: bool,
-    /// Whether it may be spread over several, no single one being on every path.
+    /// Whether the fault may be spread over several switches because no single one is on every path.
     pub spreads: bool,
 }
 
-/// All that a scenario wants placed.
+/// All placement decisions of a scenario.
 pub(super) struct Wanted<'s> {
     pub scenario: &'s Scenario,
     pub choices: Vec<Choice<'s>>,
     pub ties: Vec<Tie<'s>>,
 }
 
-/// What makes two flows of a fault alike: their ends and, where several ways lead there, those; and where they can be met.
+/// Flows of a fault with equal values are placed together: end hosts, the paths if there are several, and candidate
+/// switches.
 type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
 
 impl<'s> Wanted<'s> {
-    /// Of a scenario; refuses what can be placed nowhere, whatever else there is.
+    /// Collects the decisions of a scenario; refuses faults that no switch can take even on its own.
     pub fn of(sink: &mut Sink<'_>, scenario: &'s Scenario) -> Option<Wanted<'s>> {
         let mut choices: Vec<Choice<'_>> = Vec::new();
         let mut complete = true;
@@ -128,7 +130,7 @@ impl<'s> Wanted<'s> {
         })
     }
 
-    /// With the switches of each choice.
+    /// The placement with these switches for each choice.
     pub fn placed(&self, at: &[Vec<String>], fullest: Option<Fullest>) -> Placement {
         let mut points = Vec::new();
         for (choice, switches) in self.choices.iter().zip(at) {
@@ -159,7 +161,8 @@ impl<'s> Wanted<'s> {
     }
 }
 
-/// Where every packet of the flow is met exactly once, by a fault; of no flow yet.
+/// The choice for a fault and a flow's paths: the switches that every packet passes exactly once. Its list of flows is
+/// still empty.
 fn candidates<'s>(
     sink: &mut Sink<'_>,
     index: usize,
@@ -200,7 +203,7 @@ fn candidates<'s>(
         return None;
     }
     if let Some(on) = &flow.on {
-        // Resolution kept only the paths across it.
+        // Flow resolution kept only the paths across this switch.
         choice.pin = Some(on);
         choice.switches = vec![on];
         return Some(choice);
@@ -225,7 +228,7 @@ fn candidates<'s>(
     Some(choice)
 }
 
-/// Says that a fault would have to meet a flow at several switches.
+/// Reports that a fault would need several switches for a flow.
 pub(super) fn report_apart(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow) {
     let (a, b) = apart(&flow.paths);
     let message = format!(
@@ -271,7 +274,7 @@ fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
     }
 }
 
-/// Two paths that show why there is no common switch.
+/// Two paths without a common switch.
 fn apart(paths: &[Path]) -> (String, String) {
     let show = |path: &Path| format!("{} → {} ({})", path.from, path.to, path.switches.join(", "));
     for (i, a) in paths.iter().enumerate() {
@@ -288,7 +291,7 @@ fn apart(paths: &[Path]) -> (String, String) {
     )
 }
 
-/// Pairs of choices, the earlier one first, of whose flows a packet can be in both.
+/// Pairs of choices, the earlier one first, whose flows share a packet.
 pub(super) type Meetings = BTreeSet<(usize, usize)>;
 
 pub(super) fn meetings(scenario: &Scenario, choices: &[Choice<'_>]) -> Meetings {
@@ -310,7 +313,7 @@ pub(super) fn meetings(scenario: &Scenario, choices: &[Choice<'_>]) -> Meetings 
                 .copied()
                 .collect()
         });
-    // Most classes meet the same choices.
+    // Most classes meet the same choices, so the set is small.
     let sets: BTreeSet<BTreeSet<usize>> = sets.collect();
     let mut meetings = Meetings::new();
     for set in sets {

@@ -1,7 +1,8 @@
-//! What [`planner::injection`] is told of a scenario's faults and of its switches, and what its answer means.
+//! Translates a scenario's faults and switches into a problem for [`planner::injection`], and its solution back.
 //!
-//! What binds is what a switch has an end of: units, flows to be told apart, table entries, and on a chip what the average
-//! fault takes of it. The recirculation port does not bind: what is held beyond its rate comes late, which the plan says.
+//! The constraints are a switch's limited resources: units, flows to classify, table entries, and on a chip the average
+//! resources of a fault. The recirculation port is not a constraint: packets beyond its rate are late, which the plan
+//! reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +14,9 @@ use super::{Fullest, TargetModel, refused};
 use crate::diagnostic::Sink;
 use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
 
-/// The same file has the same plan, whatever seed its packets are drawn by.
+/// Fixed seed of the planner: a file has the same plan whatever the seed of its packets.
 const SEED: u64 = 0;
-/// Costs are cut off here, so that they can be added up: 18 bits are for more choices than a scenario has.
+/// Upper bound of a cost, so that sums do not overflow: 18 bits allow more choices than a scenario has.
 const MAX_COST: u64 = u64::MAX >> 20;
 
 pub(super) const UNITS_IN: usize = 0;
@@ -23,30 +24,30 @@ pub(super) const UNITS_OUT: usize = 1;
 const FLOWS: usize = 2;
 const ENTRIES: usize = 3;
 const RECIRCULATION: usize = 4;
-/// Behind these, what a fault takes of a chip.
+/// From this index on: resources of a chip that a fault uses.
 const OF_CHIP: usize = 5;
 
-/// A choice of one of the scenarios that are planned together: the scenario's number, then the choice's.
+/// A choice in scenarios that are planned together: index of the scenario, index of the choice.
 pub(super) type Of = (usize, usize);
 
-/// What scenarios that run together keep from each other.
+/// Constraints between scenarios that run together.
 #[derive(Debug, Default)]
 pub(super) struct Apart {
-    /// Pairs that would meet the same packets: on no switch both.
+    /// Pairs of choices that act on the same packets and must not share a switch.
     pub clashes: BTreeSet<(Of, Of)>,
-    /// Switches that a choice keeps away from where it can: another scenario protects flows there, or restarts it.
+    /// Switches that a choice avoids if it can, because another scenario protects flows there or restarts the switch.
     pub barred: BTreeMap<Of, BTreeSet<String>>,
 }
 
-/// A problem, and what its numbers stand for.
+/// A problem for the planner, and the meaning of its indices.
 pub(super) struct Asked<'w, 's> {
     pub wanted: &'w [&'w Wanted<'s>],
     pub problem: Problem,
-    /// Of each of its choices.
+    /// Scenario and choice of each of the problem's choices.
     pub of: Vec<Of>,
 }
 
-/// Finds the place of everything, or says why there is none.
+/// Places all faults and triggers, or reports why that is impossible.
 pub(super) fn place(
     sink: &mut Sink<'_>,
     wanted: &Wanted<'_>,
@@ -63,7 +64,7 @@ pub(super) fn place(
     }
 }
 
-/// The same of several scenarios that share switches of the same names.
+/// Places several scenarios that share switches of the same names.
 pub(super) fn place_together(
     wanted: &[&Wanted<'_>],
     target: &TargetModel,
@@ -181,7 +182,8 @@ impl<'w, 's> Asked<'w, 's> {
         self.problem.orders.extend(orders);
     }
 
-    /// A switch knows a flow once, however many faults act on it there; and those that are protected there.
+    /// Charges a switch once for each flow, however many faults act on it there, and for each protected flow that passes
+    /// it.
     fn tell_flows_apart(&mut self, wanted: &Wanted<'_>, first: usize) {
         let mut acted_on: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (choice, of) in wanted.choices.iter().enumerate() {
@@ -216,7 +218,7 @@ impl<'w, 's> Asked<'w, 's> {
         self.problem.charges.len() - 1
     }
 
-    /// What an answer means for each scenario.
+    /// Translates a solution into a placement for each scenario.
     fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
         let mut at: Vec<Vec<Vec<String>>> = vec![Vec::new(); self.wanted.len()];
         for ((scenario, _), switches) in self.of.iter().zip(&found.at) {

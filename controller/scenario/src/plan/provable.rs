@@ -1,8 +1,8 @@
 //! Whether captures on both sides of a switch can prove what each fault did there.
 //!
-//! The proof replays the frames that a switch was seen to receive. So it must know the order in which a unit counted them:
-//! a port's capture has it, captures of several ports do not, and a packet that is held comes to egress later than those
-//! that came in after it. And what goes into a sum does not come out again.
+//! The proof replays the frames that a switch received, in the order in which a unit counted them. One port's capture
+//! shows that order; captures of several ports do not, and a held packet reaches egress later than packets that came in
+//! after it. Frames that go into a sum do not come out again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::overlap;
 use crate::selection::Selection;
 
-/// Makes the plan of a scenario whose faults are to be proved by captures, or says why there is none.
+/// Makes the plan of a scenario whose faults captures are to prove, or returns the reasons why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let plan = plan(scenario, target)?;
     let mut sink = scenario.sink();
@@ -39,7 +39,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     }
     let mut told = BTreeSet::new();
     for point in &points {
-        // Once per fault: its flows mostly fail for the same reason.
+        // Reported once per fault: its flows mostly fail for the same reason.
         if !told.contains(&point.fault.id) && point.is_unprovable(&mut sink, scenario, &held) {
             told.insert(&point.fault.id);
         }
@@ -51,7 +51,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     Ok(plan)
 }
 
-/// What an aggregating switch takes in does not come out: no reading of its frames is told from another.
+/// Refuses triggers on a summing switch: its frames do not come out again, so captures cannot show what it counted.
 fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
     let summing = plan
         .switches
@@ -77,20 +77,20 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
     }
 }
 
-/// What comes to egress otherwise than it came in.
+/// Faults that change the order or content of packets between ingress and egress.
 #[derive(Default)]
 struct Held<'a> {
-    /// By switch and flow, a fault that holds packets there.
+    /// A fault that holds packets, by switch and flow.
     by_flow: BTreeMap<(&'a str, usize), &'a Fault>,
-    /// By switch, a fault that changes packets: they may be of any flow from there on.
+    /// A fault that changes packets, by switch: behind it, a packet may belong to any flow.
     changing: BTreeMap<&'a str, &'a Fault>,
 }
 
-/// An injection with what it refers to.
+/// An injection, with the fault and flow that it refers to.
 struct Point<'a> {
     fault: &'a Fault,
     flow: &'a Flow,
-    /// Of the flow.
+    /// Index of the flow.
     index: usize,
     switch: &'a str,
     direction: Direction,
@@ -119,7 +119,7 @@ impl<'a> Point<'a> {
             || self.is_behind_a_hold(sink, scenario, held)
     }
 
-    /// An aggregating switch takes frames in and sends others out.
+    /// A summing switch consumes frames and sends other ones.
     fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
         if !scenario.sums(self.switch) {
             return false;
@@ -140,10 +140,10 @@ impl<'a> Point<'a> {
     }
 
     fn is_counted_over_ports(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
-        // Words are drawn by ordinal, too.
+        // Words are also drawn by ordinal.
         let draws = self.fault.effect.draws() || self.fault.effect.goes_by_time();
         let counts = draws || !self.fault.selection.is_always();
-        // The key decides, whichever packet came first.
+        // A selection by key is independent of the packets' order.
         let counts =
             counts && !matches!(self.fault.selection, Selection::Never | Selection::Share(_));
         let entries = entries(scenario, self.flow, self.switch);
@@ -207,18 +207,19 @@ impl<'a> Point<'a> {
     }
 }
 
-/// Whether packets of several ports of a switch go into one trigger, or wait for it: then they are replayed in one order.
+/// Whether packets of several ports of a switch feed one trigger, or wait for it: their frames are then replayed in one
+/// order.
 #[must_use]
 pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bool {
     let Some(planned) = plan.switch(switch) else {
         return false;
     };
-    // Triggers that have a fault in common are one thing; all of a switch are taken together here.
+    // Triggers that share a fault belong together; here all triggers of a switch are treated as one.
     let mut from: BTreeSet<&str> = BTreeSet::new();
     for named in &planned.triggers {
         let flows = flows_met(scenario, named.index).into_iter();
         from.extend(flows.flat_map(|flow| entries(scenario, &scenario.flows[flow], switch)));
-        // A SYN puts a connection's trigger back, whichever flow it is of, if any.
+        // A SYN resets a connection's trigger, whatever flow it belongs to.
         let keys = scenario.triggers[named.index].keys.as_ref();
         if keys.is_some_and(|keys| keys.restarts) {
             let ports = scenario.topology.ports(switch);
@@ -228,7 +229,7 @@ pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bo
     from.len() > 1
 }
 
-/// The neighbors from which packets of a flow come to a switch, by the paths of the flow and the ports of its filter.
+/// The neighbors that send packets of a flow to a switch, according to the flow's paths and the ports of its filter.
 fn entries<'f>(scenario: &Scenario, flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
     let from = flow.paths.iter().filter_map(|path| {
         let hop = path.switches.iter().position(|other| other == switch)?;
@@ -259,7 +260,7 @@ mod tests {
             ("eth.type == 0x86dd", false),
             ("eth.type == 0x86dd && switch.port in {1, 2}", false),
             ("udp && switch.port != 1", false),
-            // No host has this address, so any of them may send from it.
+            // No host has this address, so any host may send from it.
             ("eth.src == 0a:00:00:00:00:07", false),
         ] {
             let text = format!(

@@ -1,4 +1,4 @@
-//! Why faults have no place, told with the file's own places.
+//! Reports why faults cannot be placed, with positions in the file.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::points::{Asked, UNITS_IN, UNITS_OUT};
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
 use crate::model::Fault;
 
-/// Of one scenario.
+/// Reports the refusal for one scenario.
 pub(super) fn tell(
     sink: &mut Sink<'_>,
     asked: &Asked<'_, '_>,
@@ -74,7 +74,7 @@ pub(super) fn tell(
     }
 }
 
-/// Of several that run together: each of them has a plan for itself.
+/// Reports the refusal for several scenarios that run together; each of them has a plan on its own.
 pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
@@ -127,7 +127,7 @@ impl<'s> Asked<'_, 's> {
         &wanted.scenario.faults[wanted.choices[choice].fault]
     }
 
-    /// The faults of a conflict, each once, in declared order.
+    /// The faults of a conflict, without repetition, in declared order.
     fn names(&self, conflict: &Conflict) -> Vec<&'s str> {
         let mut names = Vec::new();
         for choice in &conflict.choices {
@@ -163,7 +163,7 @@ impl<'s> Asked<'_, 's> {
         )
     }
 
-    /// Says how many faults there are for the units of a switch, if it is the only one where they can be.
+    /// Reports how many faults compete for the units of a switch, if they can be nowhere else.
     fn tell_units(&self, sink: &mut Sink<'_>, conflict: &Conflict, target: &TargetModel) -> bool {
         let [(switch, resource @ (UNITS_IN | UNITS_OUT))] = conflict.limits[..] else {
             return false;

@@ -1,4 +1,4 @@
-//! What jobs ask of the switches that sum for them, and what a target has of that.
+//! Requirements of jobs on the switches that sum for them, compared with the target's capabilities.
 
 use parser_gen::FrameValues;
 
@@ -7,8 +7,9 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::job::Job;
 use crate::model::Scenario;
 
-/// How many values the frames have that a switch sums, if it does or may come to: what its jobs say, of which a chip takes no more
-/// than `most`. Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
+/// The number of values in the frames that a switch sums or may have to sum: that of its jobs, capped by the chip's
+/// `most`. A job beyond `most` is refused if the file declares the number, or if `weir run` starts the programs that rely
+/// on it.
 pub(super) fn frame_values(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -33,8 +34,8 @@ pub(super) fn frame_values(
     Some(job.values.min(most))
 }
 
-/// A job of a plan, for a switch that sums none of it, but may have to when another dies. Where faults are, captures could not
-/// prove them then.
+/// A job of a gradient plan, for a switch that does not sum now but may have to when another one dies. A switch with
+/// faults is excluded, because captures could then not prove the faults.
 fn may_come_to_sum<'s>(
     scenario: &'s Scenario,
     switch: &str,
@@ -45,7 +46,7 @@ fn may_come_to_sum<'s>(
     scenario.jobs.first().filter(|_| can)
 }
 
-/// Refuses more children than the target's bitmaps have bits.
+/// Refuses a switch with more children than the target's bitmaps have bits.
 pub(super) fn check_children(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -65,7 +66,7 @@ pub(super) fn check_children(
     }
 }
 
-/// Refuses deadlines where slots have no room for what closes them.
+/// Refuses deadlines if the target's slots cannot be closed early.
 pub(super) fn check_deadlines(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -84,7 +85,7 @@ pub(super) fn check_deadlines(
     }
 }
 
-/// Refuses RDMA where no ICRC can be checked and made.
+/// Refuses RDMA if the target cannot verify and compute an ICRC.
 pub(super) fn check_transport(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -102,7 +103,7 @@ pub(super) fn check_transport(
     }
 }
 
-/// The jobs that a switch sums, and holds to a rate.
+/// The jobs with a rate limit that a switch sums.
 pub(super) fn rated<'s>(
     scenario: &'s Scenario,
     switch: &str,
@@ -114,7 +115,7 @@ pub(super) fn rated<'s>(
     here.filter_map(|job| Some((job, job.rate.as_ref()?)))
 }
 
-/// Refuses rates where nothing measures them before the sum.
+/// Refuses rate limits if the target does not meter frames before the sum.
 pub(super) fn check_rates(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

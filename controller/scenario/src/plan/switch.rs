@@ -1,4 +1,4 @@
-//! What one switch is told.
+//! The plan of one switch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,72 +15,73 @@ use crate::model::Direction;
 use crate::names;
 use crate::protocols::Protocols;
 
-/// What one switch is told.
+/// The plan of one switch: its program and its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SwitchPlan {
-    /// The switch.
+    /// The switch's name.
     pub name: String,
-    /// What its flows' filters are read by.
+    /// The protocols that its flows' filters refer to.
     #[serde(skip)]
     pub protocols: Arc<Protocols>,
-    /// Flows that it tells apart.
+    /// Flows that the switch classifies.
     pub flows: Vec<PlannedFlow>,
-    /// What `meta.class` stands for: for each number, positions in `flows`. 0 is "of no flow".
+    /// The sets of flows that `meta.class` numbers: positions in `flows`. 0 is "no flow".
     pub classes: Vec<Vec<usize>>,
-    /// Which fault sits in which unit.
+    /// The fault in each unit.
     pub units: Vec<Unit>,
-    /// What its units wait for.
+    /// Triggers that its units wait for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<PlannedTrigger>,
-    /// What its program has of each unit.
+    /// The generated part of each unit in the program.
     #[serde(skip)]
     pub engine: EngineSpec,
-    /// How many values the frames have that are summed here; none if nothing is.
+    /// Number of values in the frames that the switch sums; `None` if it does not sum.
     pub aggregates: Option<FrameValues>,
-    /// Jobs have rates here.
+    /// Whether any job has a rate limit here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guards_jobs: bool,
-    /// Several ways lead from here to some hosts.
+    /// Whether several paths lead from here to some hosts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub multipath: bool,
-    /// Jobs here have their values carried by RoCEv2.
+    /// Whether RoCEv2 carries the values of any job here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sums_roce: bool,
-    /// It forwards by the port that a packet came in by.
+    /// Whether the switch is a wire, which forwards by ingress port.
     #[serde(skip)]
     pub wire: bool,
-    /// A fault that stands before a sum. Its unit is as on other targets but for Tofino's program ([`SwitchPlan::all_entries`]).
+    /// A fault before a sum. Only Tofino's program treats its unit differently from other targets
+    /// ([`SwitchPlan::all_entries`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sum: Option<BeforeSum>,
-    /// Written while the epoch is 0: fault units and forwarding. parser-gen adds the classifier's.
+    /// Entries of fault units and forwarding, written while the epoch is 0. parser-gen adds the classifier's entries.
     #[serde(serialize_with = "entries::serialize_entries")]
     pub entries: Vec<TableEntry>,
-    /// Duplicates, broadcasts, results of a job.
+    /// Multicast groups for duplicates, broadcasts, results of a job.
     #[serde(serialize_with = "entries::serialize_groups")]
     pub groups: Vec<MulticastGroup>,
-    /// What cuts packets short, where clones do.
+    /// Clone sessions that truncate packets, on targets that use them.
     #[serde(
         serialize_with = "cut::serialize",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub sessions: Vec<CloneSession>,
-    /// What it costs.
+    /// Resources that the plan uses.
     pub resources: Resources,
 }
 
 /// A flow that a switch classifies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFlow {
-    /// Its position among the switch's flows.
+    /// Position among the switch's flows.
     pub index: usize,
-    /// Its name.
+    /// The flow's name.
     pub name: String,
     /// A name that is unique on the switch and legal in P4.
     pub p4_name: String,
-    /// Which packets belong to it.
+    /// The condition on its packets.
     #[serde(serialize_with = "serialize_filter")]
     pub filter: Filter,
-    /// Classified so that no fault's entry can match its packets.
+    /// Whether the flow is protected: it is classified so that no fault's entry matches its packets.
     pub protected: bool,
 }
 
@@ -98,20 +99,20 @@ impl PlannedFlow {
 pub struct Unit {
     /// Ingress or egress.
     pub direction: Direction,
-    /// Its number in declared order, from 0.
+    /// Number of the unit in declared order, from 0.
     pub unit: usize,
     /// The fault's name.
     pub fault: String,
 }
 
 impl SwitchPlan {
-    /// The flows as parser-gen takes them, in the same order.
+    /// The flows as input of parser-gen, in the same order.
     #[must_use]
     pub fn classifier(&self) -> Vec<parser_gen::Flow> {
         self.flows.iter().map(PlannedFlow::as_declared).collect()
     }
 
-    /// The switch's program, as parser-gen writes it.
+    /// Generates the switch's program with parser-gen.
     pub fn generate(&self) -> Result<Generated, GenerateError> {
         parser_gen::generate_with(
             &self.protocols,
@@ -121,7 +122,7 @@ impl SwitchPlan {
         )
     }
 
-    /// The same with the same flows and no faults: what the program takes without them.
+    /// Generates the program for the same flows without faults, to measure what it needs without them.
     pub fn generate_without_faults(&self) -> Result<Generated, GenerateError> {
         parser_gen::generate(&self.protocols, &self.classifier(), &self.options())
     }
@@ -137,7 +138,7 @@ impl SwitchPlan {
         }
     }
 
-    /// The default actions that put an epoch in force; none where no fault is.
+    /// The default actions that put an epoch in force; empty if the switch has no fault.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();
@@ -146,7 +147,7 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The default actions that let faults hold until then, in ticks of the clock by which its program stamps packets.
+    /// The default actions that set the end of the lease, in ticks of the clock by which the program stamps packets.
     #[must_use]
     pub fn hold_until(&self, deadline: u64) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();
@@ -155,7 +156,7 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The pipelines that know a timeline: both where faults act in egress, none without faults and triggers.
+    /// The pipelines with a timeline: both if faults act in egress, none without faults and triggers.
     #[must_use]
     pub fn faulting(&self) -> Vec<Direction> {
         let is_idle = self.units.is_empty() && self.triggers.is_empty();
@@ -166,7 +167,7 @@ impl SwitchPlan {
         }
     }
 
-    /// Everything that is written into a switch of this program before the timeline begins.
+    /// All entries to write before the timeline starts.
     #[must_use]
     pub fn all_entries(&self, arch: Arch, generated: &Generated) -> Vec<TableEntry> {
         let mut all = generated.entries_for(names::classify::INGRESS);
@@ -180,7 +181,7 @@ impl SwitchPlan {
         all
     }
 
-    /// The same for a file: the entries of [`SwitchPlan::all_entries`] and the multicast groups, as `weir plan --json` has them.
+    /// The entries of [`SwitchPlan::all_entries`] and the multicast groups, in the format of `weir plan --json`.
     pub fn written(&self, arch: Arch, generated: &Generated) -> impl Serialize {
         #[derive(Serialize)]
         struct Written {
@@ -201,13 +202,13 @@ impl SwitchPlan {
         }
     }
 
-    /// Whether a table is one of a unit that stands before a sum, and has entries of its own.
+    /// Whether a table belongs to a unit before a sum, which has entries of its own.
     fn stands_early(&self, arch: Arch, table: &str) -> bool {
         let unit = names::fault::unit(Direction::Ingress, 0);
         arch == Arch::Tna && self.before_sum.is_some() && table.starts_with(&unit)
     }
 
-    /// The position of each flow, by its name.
+    /// Maps each flow's name to its position.
     #[must_use]
     pub fn positions(&self) -> BTreeMap<&str, usize> {
         let flows = self.flows.iter();

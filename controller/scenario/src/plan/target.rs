@@ -1,4 +1,4 @@
-//! What a plan assumes of a switch.
+//! Properties of a switch that the planner relies on.
 
 use parser_gen::FrameValues;
 use serde::Serialize;
@@ -6,69 +6,69 @@ use serde::Serialize;
 use crate::job::MAX_CHILDREN;
 use crate::names;
 
-/// What the plan assumes of a switch.
+/// Properties of a switch that the planner relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TargetModel {
-    /// One pass over the recirculation port.
+    /// Duration of one pass over the recirculation port, in nanoseconds.
     pub loop_ns: u64,
-    /// What the recirculation port carries.
+    /// Rate of the recirculation port, in bits per second.
     pub loop_rate_bps: u64,
-    /// What the machine may add to any deadline: 0 in hardware, the scheduler's wake-up in software.
+    /// Time that the machine may add to any deadline, in nanoseconds: 0 in hardware, the scheduler's wake-up in software.
     pub wakeup_ns: u64,
     /// The recirculation port's number.
     pub recirculation_port: u32,
-    /// Whether multicast reaches the recirculation port, as duplicates need (docs/decisions/0003).
+    /// Whether multicast reaches the recirculation port, which duplicates need (docs/decisions/0003).
     pub multicast_recirculates: bool,
-    /// Whether its ports hold frames for as long as their links take.
+    /// Whether its ports hold frames for the latency of their links.
     pub delays_links: bool,
-    /// Whether its program can share flows out over several ways: Tofino's knows one.
+    /// Whether its program can distribute flows over several paths: Tofino's supports one.
     pub has_several_ways: bool,
-    /// Whether its ports mark (ECN) frames that find a long queue, as a scenario asks.
+    /// Whether its ports mark (ECN) frames in a long queue.
     pub marks_queues: bool,
-    /// How many faults have room in a direction.
+    /// Maximum number of faults per direction.
     pub units: usize,
-    /// What one fault takes beside that, in thousandths of what the chip has: an average, as measured.
+    /// Further resources of one fault, in thousandths of the chip: a measured average.
     pub fault_takes: &'static [(&'static str, u64)],
-    /// Bits of a draw: a probability is a multiple of 2 to minus this.
+    /// Number of bits of a draw: a probability is a multiple of 2 to the power of minus this.
     pub draw_bits: u32,
-    /// Bits in which it reckons with time.
+    /// Number of bits of its timestamps.
     pub time_bits: u32,
     /// The largest aggregation frames that it sums in one pass.
     pub frame_values: FrameValues,
-    /// So many children a switch can sum: the bits of its bitmap.
+    /// Maximum number of children that it sums: the bits of its bitmap.
     pub sum_children: usize,
-    /// Whether a slot has room for what closes it before all have contributed (`CLOSES` in its slots.p4).
+    /// Whether a slot can be closed before all ranks have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
-    /// Whether its program sums RoCEv2: it has to compute a CRC-32 over all of a packet, before and behind the sum.
+    /// Whether its program sums RoCEv2, which needs a CRC-32 over the whole packet, before and after the sum.
     pub sums_roce: bool,
-    /// Whether its program asks before a sum who may speak for a job, and how much: Tofino has no stage left for it, and the
-    /// Thrift of `psa_switch` is not spoken to of meters.
+    /// Whether its program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for
+    /// it, and we do not set `psa_switch`'s meters over Thrift.
     pub guards_jobs: bool,
-    /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
+    /// Whether a register can hold a deadline and be compared with it. Tofino's stateful ALU cannot, because clocks wrap.
     pub compares_deadlines: bool,
-    /// Whether checksums over what changes can be mended.
+    /// Whether it can update checksums over changed fields.
     pub mends_checksums: bool,
-    /// The same where faults act, too; `None` if a sum leaves them no more than the first stage.
+    /// The largest aggregation frames beside faults; `None` if a sum leaves faults only the first stage.
     pub frame_values_beside_faults: Option<FrameValues>,
-    /// Whether a fault that can stand before a sum does: one pass less.
+    /// Whether it places a suitable fault before the sum, which saves a pass.
     pub faults_before_sums: bool,
-    /// Whether it has room for keys whose packets are numbered each for itself.
+    /// Whether it has capacity to number the packets of each key separately.
     pub numbers_keys: bool,
-    /// Whether packets can wait for others: one that comes back reads a register that others write.
+    /// Whether packets can wait for others: a recirculated packet then reads a register that other packets write.
     pub reorders: bool,
     /// Whether faults can wait for triggers.
     pub has_triggers: bool,
-    /// How it cuts packets short; `None` if it cannot.
+    /// How it truncates packets; `None` if it cannot.
     pub truncates: Option<Truncates>,
-    /// Whether a controller can ask it for its clock, as leases need.
+    /// Whether a controller can read its clock, which leases need.
     pub tells_time: bool,
-    /// Whether `weir run` starts the programs of hosts, and the switches.
+    /// Whether `weir run` starts the hosts' programs and the switches.
     pub runs_hosts: bool,
-    /// Whether a switch of this kind can be started again while others run.
+    /// Whether one switch of this kind can be restarted while others run.
     pub restarts: bool,
 }
 
-/// What one fault of eight takes of a Tofino 2 (docs/tofino.md). Stages are what `units` says: faults stand side by side.
+/// Average resources of one fault of eight on a Tofino 2 (docs/tofino.md), without stages, which `units` limits.
 const OF_TOFINO2: [(&str, u64); 9] = [
     ("PHV", 78),
     ("hash distribution units", 45),
@@ -81,18 +81,18 @@ const OF_TOFINO2: [(&str, u64); 9] = [
     ("map RAMs", 6),
 ];
 
-/// What cuts packets short.
+/// The mechanism that truncates packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncates {
-    /// Clone sessions do, one for each length.
+    /// Clone sessions, one for each length.
     Clones,
-    /// An extern of the architecture's.
+    /// An extern of the architecture.
     Extern,
 }
 
 impl TargetModel {
-    /// What these bits take of the recirculation port while they are held: each passes it once a loop.
+    /// Load that held bits put on the recirculation port, in bits per second: each bit passes once per loop.
     #[must_use]
     pub fn looping_bps(&self, held_bits: u64) -> u64 {
         let bps = u128::from(held_bits) * 1_000_000_000 / u128::from(self.loop_ns.max(1));
@@ -131,8 +131,8 @@ impl TargetModel {
         restarts: true,
     };
 
-    /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
-    /// in turn: assumed, not measured.
+    /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four
+    /// threads in turn; these values are assumed, not measured.
     pub const SIMPLE_SWITCH_GRPC: TargetModel = TargetModel {
         loop_ns: 100_000,
         loop_rate_bps: 100_000_000,
@@ -164,11 +164,11 @@ impl TargetModel {
         restarts: false,
     };
 
-    /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
+    /// BMv2's `psa_switch`: as `simple_switch_grpc`, but its multicast supports only ports 0 to 511.
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
-        // Its text is PSA's; no p4c was there to compile it.
+        // Its program is PSA's; no p4c was available to compile the RoCE part.
         sums_roce: false,
         guards_jobs: false,
         truncates: None,
@@ -176,8 +176,8 @@ impl TargetModel {
         ..TargetModel::SIMPLE_SWITCH_GRPC
     };
 
-    /// Tofino: its recirculation port carries 100 Gbit/s, and a pass through both pipelines takes under a microsecond
-    /// (assumed; no chip was measured).
+    /// Tofino: its recirculation port carries 100 Gbit/s, and a pass through both pipelines takes less than a microsecond
+    /// (assumed; not measured on a chip).
     pub const TOFINO: TargetModel = TargetModel {
         truncates: None,
         reorders: false,
@@ -196,7 +196,7 @@ impl TargetModel {
         draw_bits: 16,
         time_bits: 32,
         frame_values: FrameValues::V32,
-        // A word of a stateful ALU.
+        // The width of a word of a stateful ALU.
         sum_children: 32,
         closes_chunks: false,
         sums_roce: false,
@@ -210,7 +210,7 @@ impl TargetModel {
         restarts: false,
     };
 
-    /// Tofino 2: more stages.
+    /// Tofino 2, which has more stages.
     pub const TOFINO2: TargetModel = TargetModel {
         units: 8,
         fault_takes: &OF_TOFINO2,

@@ -1,4 +1,4 @@
-//! A plan for people.
+//! The text form of a plan, for users.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ impl fmt::Display for Plan {
             writeln!(f, "  faults take up to {fullest}")?;
         }
         self.switches.iter().try_for_each(|switch| {
-            // By another plan, when one dies that does.
+            // A switch may sum by a later plan, after another one dies.
             let may_come_to = self
                 .gradients
                 .as_ref()
@@ -203,7 +203,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> f
     Ok(())
 }
 
-/// `3`, or `recirculation` for PSA's port of this name, whose number says nothing.
+/// `3`, or `recirculation` for PSA's port, whose number means nothing to a user.
 fn show_port(port: u32) -> String {
     match port {
         names::port::PSA_RECIRCULATE => "recirculation".to_owned(),
@@ -217,7 +217,7 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     let key = key.map(|field| format!("{} {}", field.field, show_match(&field.value)));
     let params = entry.action.params.iter();
     let params = params.map(|(name, value)| format!("{name} {value}"));
-    // An action's name begins with its table's control.
+    // An action's name begins with the control of its table, which is omitted.
     let action = entry.action.name.rsplit('.').next().unwrap_or_default();
     let key = match key.collect::<Vec<_>>() {
         all if all.is_empty() => "anything".to_owned(),
@@ -230,7 +230,7 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     writeln!(f, ": {action}({})", params.collect::<Vec<_>>().join(", "))
 }
 
-/// Whether an entry is a row of the decision function, which says nothing to people.
+/// Whether an entry is a row of the decision function, which means nothing to a user.
 fn is_word(entry: &TableEntry) -> bool {
     let action = entry.action.name.rsplit('.').next();
     action == Some(names::fault::LOT)

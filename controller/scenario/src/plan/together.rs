@@ -1,4 +1,4 @@
-//! Scenarios that would run on the same network at the same time.
+//! Scenarios that run on the same network at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption::Subject;
 use crate::model::{Direction, Fault, Scenario};
 
-/// Plans scenarios that run at the same time in one network, which all of them describe alike: what they take of a switch adds up,
-/// and faults that may hit the same packet at the same time stand on no switch both, nor faults on a switch that another scenario
-/// restarts, wherever they have another place. Each has to have a plan for itself.
+/// Plans scenarios that run at the same time in one network, which all of them must describe equally. Their resource use
+/// on a switch adds up. Where another placement exists, no switch gets two faults that may hit the same packet at the
+/// same time, nor a fault on a switch that another scenario restarts. Each scenario must also have a plan on its own.
 pub fn plan_together(
     scenarios: &[&Scenario],
     target: &TargetModel,
@@ -38,7 +38,7 @@ pub fn plan_together(
         Some(apart) => apart,
         None => return Err(refused(&alone).unwrap_or_default()),
     };
-    // What is told of plans that were made alone names both rules of every pair.
+    // Diagnostics about the separate plans name both faults of every pair.
     let placements = points::place_together(&all, target, &apart)
         .map_err(|why| refused(&alone).unwrap_or(why))?;
     let plans = scenarios
@@ -54,7 +54,7 @@ pub fn plan_together(
     }
 }
 
-/// What choices of each keep from those of the others; `None` if their protocols do not go together.
+/// The constraints between the choices of different scenarios; `None` if their protocols are incompatible.
 fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
     let mut apart = Apart::default();
     for (second, later) in wanted.iter().enumerate() {
@@ -89,7 +89,7 @@ fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
     Some(apart)
 }
 
-/// Switches that a scenario restarts.
+/// The switches that a scenario restarts.
 fn restarted(scenario: &Scenario) -> BTreeSet<String> {
     let subjects = scenario.disruptions.iter();
     let subjects = subjects.map(|disruption| disruption.does.subject());
@@ -100,9 +100,9 @@ fn restarted(scenario: &Scenario) -> BTreeSet<String> {
     switches.collect()
 }
 
-/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults of one
-/// that may hit a protected flow of another, and switches that all of them together fill. Switches are shared when they have
-/// the same name; times are counted from one common start.
+/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults
+/// of one scenario that may hit a protected flow of another, and switches whose capacity all of them together exceed.
+/// Switches with the same name are shared; times count from one common start.
 #[must_use]
 pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) -> Diagnostics {
     let mut found = Vec::new();
@@ -127,7 +127,7 @@ pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) ->
     Diagnostics(found)
 }
 
-/// Refuses the last of some scenarios if it takes the last units of a switch, and more.
+/// Refuses the last of the scenarios if a switch has too few units for all of them.
 fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetModel) {
     let Some(((last, plan), others)) = scenarios.split_last() else {
         return;
@@ -177,11 +177,11 @@ fn enumerate<'a>(files: impl Iterator<Item = &'a str>) -> String {
     files.collect::<Vec<_>>().join(", ")
 }
 
-/// Which sets of two scenarios' flows a packet can be in.
+/// The sets of flows of two scenarios that a packet can belong to.
 struct Meeting {
-    /// The later scenario's flows have the numbers behind the earlier one's.
+    /// Classes over both scenarios; the later scenario's flows are numbered after those of the earlier one.
     classes: Classes,
-    /// How many flows the earlier one has.
+    /// Number of flows of the earlier scenario.
     border: usize,
 }
 
@@ -203,7 +203,7 @@ impl Meeting {
         })
     }
 
-    /// The flows of one scenario that packets of a flow of the other can belong to.
+    /// The flows of the other scenario that share packets with a flow of one scenario.
     fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
         let border = self.border;
         let number = if of_later { border + flow } else { flow };
@@ -223,7 +223,8 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// A switch that one restarts, and on which the other injects faults: what it has numbered and counted ends then.
+    /// Reports a switch that one scenario restarts and the other injects faults on: the fault's numbers and counts are
+    /// lost.
     fn restarts(&self, sink: &mut Sink<'_>) {
         let (earlier, later) = (self.earlier, self.later);
         for (restarting, injecting) in [(earlier, later), (later, earlier)] {
@@ -284,7 +285,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// A switch where both faults act, and two of their flows that a packet may belong to at once.
+    /// A switch where both faults act, and two of their flows that share a packet.
     fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
         first.iter().find_map(|(a, switches)| {
             let met = self.met.meeting(*a, false);
@@ -343,10 +344,10 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Where a fault meets its flows: switches, by flow.
+/// The injection points of a fault: switches, by flow.
 type Points<'p> = BTreeMap<usize, BTreeSet<&'p str>>;
 
-/// Of each fault.
+/// The injection points of each fault.
 fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
     let flows: BTreeMap<&str, usize> = scenario
         .flows
@@ -374,9 +375,9 @@ fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
     points
 }
 
-/// Stretches of time in which a fault acts; the last one has no end.
+/// Intervals of time in which a fault acts, in nanoseconds; the last one has no end.
 fn times<'s>(scenario: &'s Scenario, fault: &'s Fault) -> impl Iterator<Item = (u64, u64)> + 's {
-    // What waits for something may begin at any time.
+    // A step that waits for a condition may start at any time.
     let start = |epoch: u16| scenario.begins_ns(epoch);
     fault.epochs.iter().map(move |range| {
         let end = start(range.end().saturating_add(1));

@@ -1,6 +1,7 @@
-//! Triggers: on which switch each is, and what that switch is told of it.
+//! Triggers: the switch of each, and its configuration there.
 //!
-//! A trigger is a register of one switch, or so many cells of one as there are keys. So all that it counts, and all that waits for it, is met there.
+//! A trigger is one register of one switch, or one cell per key. So the faults that it counts or enables must all be on
+//! that switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,30 +18,30 @@ use crate::model::{Direction, Scenario};
 use crate::names::{fault, trigger as names};
 use crate::trigger::{Event, Trigger};
 
-/// A trigger of a switch.
+/// A trigger on a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedTrigger {
-    /// Its name.
+    /// The trigger's name.
     pub name: String,
-    /// For people: `after 1 hit of loss, for 50ms`.
+    /// Description for users: `after 1 hit of loss, for 50ms`.
     pub what: String,
-    /// The register of how many events it has counted.
+    /// Name of the register with the number of counted events.
     pub register: String,
-    /// Of one for each key: how many cells its registers have.
+    /// For a trigger per key: the number of cells of its registers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<usize>,
-    /// Counts how often it came on, where that is counted.
+    /// Name of the counter of how often the trigger came on, if the switch counts that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<String>,
-    /// Of one for each key: counts packets whose key had no cell.
+    /// For a trigger per key: name of the counter of packets whose key had no cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
-    /// Its index among the scenario's.
+    /// Index among the scenario's triggers.
     #[serde(skip)]
     pub index: usize,
 }
 
-/// Refuses triggers where the target has none.
+/// Refuses triggers if the target does not support them.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let Some(trigger) = scenario.triggers.first().filter(|_| !target.has_triggers) else {
         return;
@@ -53,17 +54,18 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         .hint("the embedded switch and BMv2 have them");
 }
 
-/// What triggers tie together: all of it is met at one switch.
+/// Faults and triggers that must share one switch.
 pub(super) struct Tie<'s> {
-    /// Indexes of the scenario's.
+    /// Indexes of the scenario's triggers.
     pub triggers: Vec<usize>,
-    /// Those that they count or let act.
+    /// Indexes of the choices that these triggers count or enable.
     pub choices: Vec<usize>,
-    /// Where that can be, nearest to the senders first; never empty.
+    /// The possible switches, nearest to the senders first; never empty.
     pub switches: Vec<&'s str>,
 }
 
-/// What triggers tie together, and where that can be: choices are told. Refuses what can be nowhere.
+/// The groups of faults and triggers that must share a switch, and restricts their choices to it. Refuses groups without
+/// a switch.
 pub(super) fn ties<'s>(
     sink: &mut Sink<'_>,
     scenario: &'s Scenario,
@@ -132,7 +134,7 @@ fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[u
         .hint("a trigger is a register of one switch: narrow the flows with `from` or `to`, or let the faults wait for triggers of their own");
 }
 
-/// Faults that a trigger counts or lets act.
+/// Indexes of the faults that a trigger counts or enables.
 fn of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
     let waiting = scenario.faults.iter().enumerate();
     let waiting = waiting.filter(|(_, fault)| fault.when == Some(trigger));
@@ -140,7 +142,7 @@ fn of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
     counted.chain(waiting.map(|(index, _)| index)).collect()
 }
 
-/// Triggers that have a fault in common, directly or by others.
+/// Groups of triggers that share a fault, directly or through others.
 fn groups(scenario: &Scenario) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     for trigger in 0..scenario.triggers.len() {
@@ -173,7 +175,7 @@ pub(super) fn of_switch(
     here.enumerate()
         .map(|(number, (index, (trigger, _)))| {
             let keys = trigger.keys.as_ref();
-            // A counter costs little, and programs that have no use for it stay as they are.
+            // A counter is added only on demand, so that other programs stay as they are.
             let is_counted = keys.is_some() || scenario.speaks_of(trigger);
             PlannedTrigger {
                 name: trigger.name.clone(),
@@ -188,8 +190,8 @@ pub(super) fn of_switch(
         .collect()
 }
 
-/// The flows whose packets meet a trigger: those that it counts, those of faults whose hits it counts, and those of faults that
-/// wait for it.
+/// The flows that a trigger depends on or affects: flows that it counts, flows of faults whose hits it counts, and flows
+/// of faults that wait for it.
 pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> {
     let faults = of(scenario, trigger).into_iter();
     let flows = faults
@@ -198,7 +200,7 @@ pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> 
     flows.chain(scenario.triggers[trigger].flows()).collect()
 }
 
-/// Which of a trigger's events packets of each class are: of which flows.
+/// The entries that map each class of packets to the trigger's events, according to the class's flows.
 pub(super) fn entries(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],
@@ -218,7 +220,7 @@ pub(super) fn entries(
                 let bits = by_flow.get(flows[*flow].name.as_str());
                 events | bits.copied().unwrap_or(0)
             });
-            // For a key, a cell is looked for only if the packet meets the trigger.
+            // A trigger per key looks up a cell only for packets that concern it.
             let mut members = members.iter();
             let is_met = members.any(|flow| met.contains(flows[*flow].name.as_str()));
             if events == 0 && !(is_met && trigger.keys.is_some()) {
@@ -238,7 +240,7 @@ pub(super) fn entries(
     entries
 }
 
-/// The events that a packet of each flow is, by the flow's name.
+/// The trigger's events for packets of each flow, by the flow's name.
 pub(crate) fn events_by_flow<'s>(
     scenario: &'s Scenario,
     trigger: &Trigger,
@@ -260,7 +262,7 @@ pub(crate) fn events_by_flow<'s>(
     by_flow
 }
 
-/// What parser-gen writes of the triggers of a switch.
+/// The triggers of a switch as input of parser-gen.
 pub(super) fn specs(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],

@@ -1,4 +1,4 @@
-//! A packet waits for others by one fault: its header has room for what one unit counts.
+//! Only one fault can make a packet wait for others: the packet's header has space for the count of one unit.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{PlannedFlow, Unit};
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Fault, Scenario};
 
-/// Refuses faults that make the same packets wait.
+/// Refuses two faults that make the same packets wait.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Where a switch sends a frame, by its own entries.
+//! Where a switch forwards a frame, according to its entries.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::Engine;
 use crate::names::forward;
 use crate::routing::hash;
 
-/// A switch's forwarding entries by their keys: every frame asks.
+/// A switch's forwarding entries, indexed by key, since every frame needs them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Forwarding {
-    /// Wires: the port that a frame leaves by, for the port that it came in by.
+    /// For wires: the egress port for each ingress port.
     wires: BTreeMap<u128, Option<u32>>,
-    /// The action for a destination MAC address.
+    /// The forwarding action for each destination MAC address.
     hosts: BTreeMap<u128, ActionCall>,
 }
 
 impl Forwarding {
-    /// Reads a switch's entries. The first of two entries with the same key holds.
+    /// Reads a switch's entries. Of two entries with the same key, the first applies.
     pub(super) fn new(entries: &[TableEntry]) -> Forwarding {
         let mut forwarding = Forwarding::default();
         for entry in entries {
@@ -42,13 +42,13 @@ impl Forwarding {
 }
 
 impl Engine {
-    /// Whether frames to the same destination that came in by the same port may leave by several ports, one each.
+    /// Whether frames with one destination and one ingress port may leave by several ports, one each.
     pub(super) fn spreads(&self) -> bool {
         let mut actions = self.forwarding.hosts.values();
         actions.any(|action| [forward::SPREAD, forward::BETWEEN].contains(&action.name.as_str()))
     }
 
-    /// The ports that the forwarding entries name for a frame that came in by a port.
+    /// The egress ports for a frame from an ingress port, according to the forwarding entries.
     pub(super) fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
         if let Some(leads_to) = self.forwarding.wires.get(&u128::from(port)) {
             return leads_to.iter().copied().collect();
@@ -78,7 +78,7 @@ impl Engine {
             .unwrap_or_default()
     }
 
-    /// The port of one of several ways to a host, by the frame's flow.
+    /// The egress port on one of several paths to a host, chosen by the frame's flow.
     fn one_of_several(&self, action: &ActionCall, frame: &[u8]) -> Option<u32> {
         let param = |action: &ActionCall, name: &str| -> Option<u32> {
             let mut params = action.params.iter();

@@ -1,4 +1,4 @@
-//! Frames as the model takes them.
+//! Frames as input and output of the model.
 
 use std::sync::Arc;
 
@@ -10,59 +10,59 @@ use super::{FlowSet, Verdict};
 /// A frame as `Classify` sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classified {
-    /// By which port it came.
+    /// Ingress port.
     pub port: u32,
-    /// Its flows when it comes in.
+    /// Flows of the frame in ingress.
     pub ingress: FlowSet,
-    /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
+    /// Egress ports, and the frame's flows at each, in the order in which copies are made.
     pub exits: Arc<[(u32, FlowSet)]>,
-    /// What becomes of it in egress, where no unit looks at it there and one copy is made.
+    /// The egress verdicts if no egress unit examines the frame and one copy is made per port.
     pub untouched: Arc<[(u32, Vec<Verdict>)]>,
-    /// By unit of ingress, the hash of the packet's key, where keys are told apart.
+    /// Hash of the packet's key for each ingress unit, if units distinguish keys.
     pub keys: Arc<[KeyHash]>,
-    /// By trigger of the switch, the hash of the packet's key, where keys follow triggers of their own.
+    /// Hash of the packet's key for each trigger of the switch, if triggers distinguish keys.
     pub trigger_keys: Arc<[KeyHash]>,
-    /// What it is of an RDMA connection, where units select by that.
+    /// The frame's role in an RDMA connection, if units select by that.
     pub data: Option<DataPacket>,
-    /// What the switch had been told of its connection.
+    /// The announcement of its connection that the switch had received.
     pub told: Option<Begun>,
-    /// With which sequence number it begins a TCP connection, where one that begins anew is numbered anew.
+    /// The sequence number with which the frame opens a TCP connection, if opening a connection restarts its numbering.
     pub begins: Option<u32>,
-    /// When it came, for effects that go by that.
+    /// Arrival time in nanoseconds, for effects that depend on it.
     pub at_ns: u64,
-    /// How long it is, for those that go by that.
+    /// Length in bytes, for effects that depend on it.
     pub bytes: u32,
-    /// By unit of ingress, when as many more packets of its cell had come as the unit makes one wait for; `u64::MAX` if they
-    /// never did. Empty if no unit does.
+    /// For each ingress unit, the time in nanoseconds when as many later packets of its cell had come as the unit makes a
+    /// packet wait for; `u64::MAX` if they never came. Empty if no unit waits.
     pub passed_ns: Arc<[u64]>,
-    /// By trigger of the switch, whether a frame that comes by another port hardly later may turn it: the switch may have taken
-    /// that one first. Empty if none does.
+    /// For each trigger of the switch, whether a slightly later frame from another port may change it: the switch may
+    /// have taken that frame first. Empty if there is no such trigger.
     pub may_turn: Arc<[bool]>,
-    /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
+    /// Whether captures show that the frame left. It is decided by them, because the switch's clock is not theirs.
     pub seen_to_leave: Option<bool>,
-    /// When it was first seen to leave, where that is known: what came later found the switch with it already done.
+    /// Time of the first departure, if known: when a later frame came, the switch had finished with this one.
     pub left_ns: Option<u64>,
 }
 
 impl Classified {
-    /// Whether the switch was seen to be done with it before another frame came.
+    /// Whether the frame was seen to leave before the next frame came.
     #[must_use]
     pub fn was_done_before(&self, next: &Classified) -> bool {
         self.left_ns.is_some_and(|left_ns| left_ns < next.at_ns)
     }
 }
 
-/// A frame as far as it was recorded.
+/// A frame as far as it was captured.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded<'f> {
-    /// From its first on.
+    /// Captured bytes, from the frame's start.
     pub bytes: &'f [u8],
-    /// How long it was.
+    /// Original length in bytes.
     pub wire_len: u32,
 }
 
 impl<'f> Recorded<'f> {
-    /// A frame of which all is there.
+    /// A frame that was captured completely.
     #[must_use]
     pub fn whole(bytes: &'f [u8]) -> Recorded<'f> {
         Recorded {
@@ -72,11 +72,11 @@ impl<'f> Recorded<'f> {
     }
 }
 
-/// What leaves of a frame, as far as the frame was recorded.
+/// The frame that leaves after changes, as far as the original was captured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rewritten {
-    /// From its first on.
+    /// Known bytes, from the frame's start.
     pub bytes: Vec<u8>,
-    /// How long it is.
+    /// Full length in bytes.
     pub wire_len: u32,
 }

@@ -1,4 +1,4 @@
-//! What one pipeline's units do to a frame.
+//! The effect of one pipeline's units on a frame.
 
 use parser_gen::psn::DataPacket;
 
@@ -8,13 +8,13 @@ use super::{Classified, Engine, FlowSet, State};
 use crate::effect::{Fate, OVER};
 use crate::selection::{Cell, Turn};
 
-/// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, or a
-/// trigger, what became of the frame says which side it was on.
+/// Maximum time, in nanoseconds, by which a switch may take a frame later than captures show. Within this margin of a
+/// full queue or of a trigger's end, the observed fate of the frame decides on which side it was.
 pub(super) const CLOCK_NS: u64 = 5_000_000;
-/// The same, where it has the stamps that the captures have: two clocks are read one after the other.
+/// The margin for a switch that uses the captures' timestamps: two clock readings are taken one after the other.
 pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 
-/// A unit that fired, for which injection, and what it goes by.
+/// A unit that fired, its injection, and the word that its effect uses.
 type Fired<'e> = (&'e Unit, usize, u32);
 
 impl Engine {
@@ -78,7 +78,7 @@ impl Engine {
         verdict
     }
 
-    /// Whether a unit fires on a frame, and what its effect goes by, fired or not; `None` if it has no cell for the frame's key.
+    /// Whether a unit fires on a frame, and the word for its effect, fired or not; `None` if the frame's key has no cell.
     #[inline]
     fn decide(
         &self,
@@ -135,7 +135,7 @@ impl Engine {
     }
 }
 
-/// How long a packet waits in a unit's queue, which then has it; `None` if it finds no room.
+/// Enters a packet into a unit's queue and returns its waiting time in nanoseconds; `None` if the queue is full.
 #[inline]
 fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> {
     let pace = unit.effect.pace()?;
@@ -156,7 +156,7 @@ fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> 
 pub(super) fn acts<'e>(units: &'e [Unit], verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
     units.iter().filter_map(|unit| {
         let (first, last) = (unit.entries.first()?, unit.entries.last()?);
-        // A unit's injections stand in the plan's order.
+        // A unit's injections are consecutive in the plan.
         let own = first.injection..=last.injection;
         let mut met = verdict
             .met

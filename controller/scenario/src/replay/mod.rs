@@ -1,9 +1,9 @@
-//! The fault engine of one switch, as the generated P4 text has it: which frames it must hit, and what becomes of each.
+//! A model of one switch's fault engine, equivalent to the generated P4: which frames it must hit, and the fate of each.
 //!
-//! Decisions depend on seed, fault, flow and ordinal alone, so the frames that came to a switch, in the order in which they
-//! came, say which of them had to be hit. [`Engine`] is what does not change during a run, [`State`] what the units' cells
-//! hold; [`Engine::pass`] takes one frame through both pipelines. Units stand side by side: each looks at every frame of its
-//! flows and counts it, whatever the others do; what becomes of the frame is composed behind them.
+//! Decisions depend only on seed, fault, flow and ordinal, so the sequence of frames that reached a switch determines
+//! which of them must be hit. [`Engine`] holds what stays constant during a run, [`State`] the contents of the units'
+//! cells; [`Engine::pass`] takes one frame through both pipelines. Units are independent: each examines and counts every
+//! frame of its flows, whatever the other units do; the frame's fate is composed from their results.
 
 mod exits;
 mod frame;
@@ -40,53 +40,53 @@ pub use verdict::{Act, Passage, Triggered, Verdict};
 /// The flows that a packet belongs to: positions among the switch's flows, ascending.
 pub type FlowSet = Arc<[usize]>;
 
-/// What a switch's faults are, and where it forwards to.
+/// The faults and the forwarding of a switch.
 #[derive(Debug)]
 pub struct Engine {
     library: Arc<Protocols>,
     draws: Draws,
     plan: SwitchPlan,
     forwarding: Forwarding,
-    /// What has been classified, by all that the filters look at: filters are many, and packets alike.
+    /// Cache of classified packets, by all fields that the filters read: filters are many, and packets repeat.
     seen: Mutex<Seen>,
-    /// Fields that the filters name.
+    /// Fields that the filters read.
     fields: Vec<FieldId>,
-    /// Fields by which a TCP connection is known to begin.
+    /// Fields that identify the opening of a TCP connection.
     beginning: Vec<FieldId>,
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
     triggers: Vec<Trigger>,
-    /// No unit of egress looks at frames, and all of a destination take one way.
+    /// Whether no egress unit examines frames, and all frames to one destination take one path.
     is_plain: bool,
-    /// How many the plan has, on all switches.
+    /// Number of injections in the plan, on all switches.
     injections: usize,
     start: State,
 }
 
-/// The flows of packets by what filters see of them, and room to write that.
+/// Cache of packets' flows by the fields that filters read, with a reusable buffer for the key.
 #[derive(Debug, Default)]
 struct Seen {
     key: Vec<u8>,
     flows: HashMap<Box<[u8]>, FlowSet, FixedState>,
-    /// By destination and port.
+    /// Exits by destination and ingress port.
     exits: HashMap<([u8; 6], u32), Exits, FixedState>,
 }
 
-/// Where a frame leaves.
+/// The egress ports of a frame.
 #[derive(Debug, Clone)]
 struct Exits {
     exits: Arc<[(u32, FlowSet)]>,
     untouched: Arc<[(u32, Vec<Verdict>)]>,
 }
 
-/// A word that stands for the middle of a distribution.
+/// A word that selects the median of a distribution.
 const MEDIAN: u32 = 1 << 31;
 
-/// How many different packets are remembered.
+/// Maximum number of packets in the cache.
 const MAX_SEEN: usize = 1 << 16;
 
 impl Engine {
-    /// The engine of a switch; `None` if the plan has no such switch, or is of another scenario's protocols.
+    /// The engine of a switch; `None` if the plan does not contain the switch, or uses another scenario's protocols.
     #[must_use]
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;
@@ -137,7 +137,7 @@ impl Engine {
         Some(engine)
     }
 
-    /// The same, of a switch that has the very stamps of the frames that came: then its clock and theirs are one.
+    /// Sets the engine up for a switch whose clock stamps the captured frames.
     #[must_use]
     pub fn with_shared_clock(mut self) -> Engine {
         for trigger in &mut self.triggers {
@@ -146,19 +146,20 @@ impl Engine {
         self
     }
 
-    /// Before the first packet.
+    /// The state before the first packet.
     #[must_use]
     pub fn start(&self) -> State {
         self.start.clone()
     }
 
-    /// What `Classify` and `Forward` say of a frame that comes in by a port. An empty list of exits: it goes nowhere.
+    /// Classifies a frame from an ingress port as `Classify` and `Forward` do. An empty list of exits means that it
+    /// leaves by no port.
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         self.classify_parsed(frame, &self.library.parsed(frame), port)
     }
 
-    /// The same of a frame whose headers are known.
+    /// As [`Engine::classify`], for a frame whose headers are already parsed.
     #[must_use]
     #[inline]
     pub fn classify_parsed(&self, frame: &[u8], headers: &Headers, port: u32) -> Classified {
@@ -193,7 +194,8 @@ impl Engine {
         }
     }
 
-    /// Where a frame leaves, and its flows there. Mostly that is the same for all that come by one port for one destination.
+    /// The frame's exits and its flows there, from the cache. Mostly they are equal for all frames of one ingress port
+    /// and destination.
     #[inline]
     fn known_exits(&self, frame: &[u8], port: u32, flows: &dyn Fn(u32) -> FlowSet) -> Exits {
         let find = || {
@@ -229,7 +231,7 @@ impl Engine {
         exits
     }
 
-    /// Units of ingress that let a frame wait until others of its cell have passed: by its number, the cell, and how many.
+    /// Ingress units that let a frame wait until others of its cell have passed: number, cell, and number of others.
     #[inline]
     pub fn waits<'e>(
         &'e self,
@@ -246,14 +248,14 @@ impl Engine {
         })
     }
 
-    /// How many units of ingress there are.
+    /// Number of ingress units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.ingress.len()
     }
 
-    /// Says of frames, which stand in the order in which they came by each port, when others of their flow had passed. The
-    /// timeline is not asked: where a step ends while a packet waits, it may be due later than is said here, never earlier.
+    /// Sets the time when enough later frames of the flow had passed. `frames` are in order of arrival at each port. The
+    /// timeline is ignored: if a step ends while a packet waits, it may be due later than this time, never earlier.
     pub fn tell_passed(&self, frames: &mut [Classified]) {
         let mut passed_ns = vec![vec![u64::MAX; self.ingress.len()]; frames.len()];
         let mut waiting: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -271,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// By which key a frame is numbered at an injection; `None` if by its flow alone.
+    /// The key by which an injection numbers a frame; `None` if it numbers by flow alone.
     #[must_use]
     #[inline]
     pub fn key_of(&self, frame: &Classified, injection: usize) -> Option<Arc<[u8]>> {
@@ -285,13 +287,13 @@ impl Engine {
         Some(Arc::clone(&hash.key))
     }
 
-    /// Whether packets of these flows are protected.
+    /// Whether any of these flows is protected.
     #[inline]
     fn guards(&self, flows: &FlowSet) -> bool {
         flows.iter().any(|flow| self.plan.flows[*flow].protected)
     }
 
-    /// What units of ingress tell keys apart by.
+    /// Hash of the frame's key for each ingress unit.
     #[inline]
     fn keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
@@ -306,7 +308,7 @@ impl Engine {
         self.ingress.iter().map(hash).collect()
     }
 
-    /// What a frame is of an RDMA connection.
+    /// The frame's role in an RDMA connection.
     #[inline]
     fn data(&self, frame: &[u8]) -> Option<DataPacket> {
         let mut units = self.ingress.iter();
@@ -314,7 +316,7 @@ impl Engine {
         asks.then(|| DataPacket::of(&self.library, frame)).flatten()
     }
 
-    /// The sequence number with which a frame begins a TCP connection.
+    /// The sequence number with which a frame opens a TCP connection.
     #[inline]
     fn begins(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
         let number = |field: &FieldId| self.library.number(*field, frame, headers);
@@ -325,7 +327,7 @@ impl Engine {
         begins.then(|| u32::try_from(number(seq)?).ok()).flatten()
     }
 
-    /// The flows whose filters a frame passes at a port: their plain meaning.
+    /// The flows whose filters a frame matches at a port, by direct evaluation.
     #[inline]
     fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -348,7 +350,7 @@ impl Engine {
         flows
     }
 
-    /// Whether no unit would ever look at such a frame.
+    /// Whether no unit examines frames with this classification in any epoch.
     #[must_use]
     #[inline]
     pub fn ignores(&self, frame: &Classified) -> bool {
@@ -365,7 +367,7 @@ impl Engine {
                 .all(|(_, flows)| idle(&self.egress, flows))
     }
 
-    /// Takes a frame through both pipelines while an epoch is in force.
+    /// Takes a frame through both pipelines in an epoch.
     #[inline]
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
         let on = self.look(state, frame, epoch);
@@ -396,19 +398,19 @@ impl Engine {
         }
     }
 
-    /// All units of ingress, in declared order, with what each did to a packet.
+    /// All ingress units, in declared order, with the action of each on a packet.
     #[inline]
     pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
-    /// All units of egress.
+    /// All egress units, in declared order, with the action of each on a packet.
     #[inline]
     pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)
     }
 
-    /// What leaves of a frame that some units fired on, each with the word that it drew; `None` if it is as it came.
+    /// The frame that leaves after some units fired, each with its drawn word; `None` if the frame is unchanged.
     #[must_use]
     pub fn rewritten<'e>(
         &self,
@@ -417,7 +419,7 @@ impl Engine {
     ) -> Option<Rewritten> {
         let mut changed: Option<Rewritten> = None;
         let mut leaves = u32::MAX;
-        // A switch parses a frame once, whatever effects make of it.
+        // A switch parses a frame once, before effects change it.
         let headers = OnceCell::new();
         for (effect, w) in fired.filter(|(effect, _)| effect.changes()) {
             let changed = changed.get_or_insert_with(|| Rewritten {
@@ -428,7 +430,7 @@ impl Engine {
             effect.change(&self.library, headers, w, &mut changed.bytes);
             leaves = leaves.min(effect.leaves().map_or(u32::MAX, u32::from));
         }
-        // Headers are read whole and written before the packet is cut.
+        // The switch reads and writes complete headers before it cuts the packet.
         if let Some(changed) = &mut changed {
             changed.wire_len = changed.wire_len.min(leaves);
             changed.bytes.truncate(leaves as usize);
@@ -442,7 +444,7 @@ impl Engine {
         units.any(|unit| unit.effect.pace().is_some())
     }
 
-    /// Whether any unit lets packets wait.
+    /// Whether any unit holds packets.
     #[must_use]
     #[inline]
     pub fn is_timed(&self) -> bool {
@@ -458,7 +460,7 @@ impl Engine {
         units.any(|unit| unit.effect.changes())
     }
 
-    /// Whether a unit that changes bytes looks at a frame.
+    /// Whether a unit that changes bytes examines a frame.
     #[must_use]
     #[inline]
     pub fn may_rewrite(&self, frame: &Classified) -> bool {
@@ -472,7 +474,7 @@ impl Engine {
         units.any(met)
     }
 
-    /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.
+    /// The frame that leaves after this ingress verdict; `None` if the frame is unchanged.
     #[must_use]
     #[inline]
     pub fn leaves_as(&self, verdict: &Verdict, frame: Recorded<'_>) -> Option<Rewritten> {
@@ -480,7 +482,8 @@ impl Engine {
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// The shortest that any unit holds a packet on purpose, in the middle of what it draws; `None` if none does.
+    /// The shortest intended hold time of any unit, in nanoseconds, at the median of its distribution; `None` if no unit
+    /// holds packets.
     #[must_use]
     pub fn shortest_hold_ns(&self) -> Option<u64> {
         let holding = self.ingress.iter();

@@ -1,4 +1,4 @@
-//! How far a trigger is: all packets' or that of each key, and what is assumed of it where that is not known.
+//! Progress of a trigger, shared or per key, and assumptions about it where the captures do not determine it.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -7,56 +7,57 @@ use std::sync::Arc;
 use super::Classified;
 use super::state::Slots;
 
-/// Frames that come by different ports within this time may be taken in either order: a turn of the packet loop takes what waits
-/// port by port.
+/// Frames from different ports within this time, in nanoseconds, may be taken in either order: one iteration of the
+/// packet loop takes waiting frames port by port.
 pub(super) const RACE_NS: u64 = 200_000;
 
-/// One trigger of a switch, as far as packets have led it.
+/// The state of one trigger of a switch after the frames so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Followed {
-    /// Where all packets share it.
+    /// Progress shared by all packets, for a trigger without keys.
     pub shared: Progress,
-    /// Where each key follows its own.
+    /// Progress of each key, for a trigger with keys.
     pub keyed: Slots<Progress>,
-    /// When it came on or went off lately.
+    /// Recent changes of the trigger between on and off.
     pub turned: Vec<Turned>,
-    /// How the next frame is assumed to meet it, whatever it is.
+    /// The assumption with which the next frame meets the trigger, whatever frame it is.
     pub view: Option<bool>,
-    /// How the frame that comes now is assumed to have met it.
+    /// The assumption with which the current frame met the trigger.
     pub assumed: Option<bool>,
-    /// For which key, and until when, it has to turn, since a frame is assumed to have met it turned.
+    /// Pending changes, by key, with their deadlines: a frame was assumed to have come after such a change.
     pub owed: Vec<(u32, u64)>,
-    /// The same, where what it owes has been undone by that frame: the one by which it came on counts for nothing any more.
+    /// Pending changes that the assuming frame has undone: the frame that turns the trigger on then has no further
+    /// effect.
     pub spent: Vec<(u32, u64)>,
-    /// For which key, what a frame was that is assumed to have come only when it had turned off.
+    /// By key, the events of a frame that is assumed to have come only after the trigger turned off.
     pub late: Vec<(u32, u16)>,
-    /// Of keys, when what time ends is over for good, and in which place it is. So states become one again that differ in
-    /// nothing else.
+    /// For keys: the time after which a timed progress has certainly ended, and its cell. Clearing the cell then makes
+    /// states equal again that differ in nothing else.
     ending: Arc<BTreeSet<(u64, u32)>>,
 }
 
-/// That a trigger came on, or went off.
+/// A change of a trigger between on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Turned {
-    /// For which key; 0 is all.
+    /// Key; 0 means all packets.
     key: u32,
-    /// When, and by which port, the frame came that did it.
+    /// Arrival time, in nanoseconds, and ingress port of the frame that caused the change.
     at_ns: u64,
     port: u32,
-    /// From when on that was done for sure.
+    /// The time by which the change had certainly happened, in nanoseconds.
     done_ns: Option<u64>,
 }
 
-/// How far it is.
+/// Progress of a trigger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Progress {
-    /// Events that it has counted.
+    /// Number of counted events.
     pub step: u32,
-    /// When that is over, if time ends it.
+    /// End of this progress, in nanoseconds, if it is limited in time.
     pub end_ns: Option<u64>,
-    /// How near to it it is not known whether it is over.
+    /// Margin around the end, in nanoseconds, in which it is unknown whether the switch has reached it.
     pub doubt_ns: u64,
-    /// By how much the switch is assumed to be late with that.
+    /// Assumed lateness of the switch at this end, in nanoseconds.
     pub slack_ns: u64,
 }
 
@@ -70,14 +71,14 @@ impl Progress {
         end_ns.is_some_and(|end_ns| now_ns > end_ns.saturating_add(self.slack_ns))
     }
 
-    /// From when on it is over whatever is assumed.
+    /// The time after which the progress has ended under any assumption, in nanoseconds.
     fn over_for_good_ns(&self) -> Option<u64> {
         let most_ns = self.doubt_ns.max(self.slack_ns);
         self.end_ns.map(|end_ns| end_ns.saturating_add(most_ns))
     }
 }
 
-/// Leaves out what keys have: a table takes long to read, and states that differ there alone are compared.
+/// The hash omits the keys' cells: hashing a table takes long, and states that differ only there are compared by value.
 impl Hash for Followed {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.shared.hash(hasher);
@@ -88,7 +89,7 @@ impl Hash for Followed {
 }
 
 impl Followed {
-    /// That of a key's place, or that of all packets.
+    /// The progress in a key's cell, or that of all packets.
     pub fn at(&mut self, at: Option<u32>) -> &mut Progress {
         match at {
             None => &mut self.shared,
@@ -96,7 +97,7 @@ impl Followed {
         }
     }
 
-    /// Forgets what makes no difference any more.
+    /// Drops records that no longer make a difference.
     pub fn forget(&mut self, now_ns: u64) {
         self.turned
             .retain(|turned| now_ns.saturating_sub(turned.at_ns) <= RACE_NS);
@@ -115,7 +116,7 @@ impl Followed {
         }
     }
 
-    /// What stands in a key's place has changed: time may end it.
+    /// Records that a key's cell has changed and may end in time.
     pub fn ends_in_time(&mut self, at: u32) {
         if let Some(over_ns) = self.keyed.get(at).cell.over_for_good_ns() {
             let ending = (over_ns, at);
@@ -125,7 +126,7 @@ impl Followed {
         }
     }
 
-    /// It has come on or gone off for a key.
+    /// Records that the trigger turned on or off for a key.
     pub fn turns(&mut self, key: u32, by: &Classified) {
         self.turned.retain(|turned| turned.key != key);
         self.turned.push(Turned {
@@ -137,31 +138,32 @@ impl Followed {
         self.owed.retain(|(of, _)| *of != key);
     }
 
-    /// A frame that was assumed to meet it on puts it back: that it turned before is still owed, and undone.
+    /// A frame that was assumed to meet the trigger on resets it: the earlier change is still pending, but undone.
     pub fn undo(&mut self, key: u32) {
         let is_of = |owed: &(u32, u64)| owed.0 == key;
         self.spent.extend(self.owed.iter().copied().filter(is_of));
         self.owed.retain(|owed| !is_of(owed));
     }
 
-    /// That a frame is assumed to have met it off, and it is still to turn: what the frame was counts from then.
+    /// Whether a frame is assumed to have met the trigger off while its change is pending: the frame's events then count
+    /// after it.
     pub fn defers(&self, key: u32) -> bool {
         self.assumed == Some(false) && self.owed.iter().any(|(of, _)| *of == key)
     }
 
-    /// What was to count when it had turned.
+    /// Takes the events that count after the trigger's change.
     pub fn take_late(&mut self, key: u32) -> Option<u16> {
         let known = self.late.iter().position(|(of, _)| *of == key)?;
         Some(self.late.remove(known).1)
     }
 
-    /// Whether it came on by this frame before one that undid it.
+    /// Whether this frame turns the trigger on before a frame that has already undone it.
     pub fn is_spent(&mut self, key: u32) -> bool {
         let known = self.spent.iter().position(|(of, _)| *of == key);
         known.map(|known| self.spent.remove(known)).is_some()
     }
 
-    /// Whether it turned just before a frame, which came by another port; it may have been taken first.
+    /// Whether the trigger changed just before a frame from another port; the switch may have taken that frame first.
     pub fn was_turned(&self, key: u32, frame: &Classified) -> bool {
         let mut turned = self.turned.iter();
         turned.any(|turned| {

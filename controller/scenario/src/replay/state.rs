@@ -1,4 +1,4 @@
-//! What a switch remembers of the packets that came.
+//! The state of a switch's fault units after the packets so far.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -10,20 +10,20 @@ use super::progress::Followed;
 use crate::decision;
 use crate::selection::Cell;
 
-/// What the units' cells hold.
+/// Contents of the units' cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// Ordinals and channels.
+    /// Ordinals and channel states.
     pub(super) cells: Vec<Cell>,
-    /// By cell too, when what was held last is due, where packets keep their order.
+    /// By cell, the time at which the last held packet is due, in nanoseconds, if packets keep their order.
     pub(super) due_ns: Vec<u64>,
-    /// By trigger.
+    /// State of each trigger.
     pub(super) followed: Vec<Followed>,
-    /// By unit that numbers keys.
+    /// Cells of the keys, by unit that numbers keys.
     pub(super) slots: Vec<Slots<Cell>>,
 }
 
-/// Leaves out what keys have: a table takes long to read, and states that differ there alone are compared.
+/// The hash omits the keys' cells: hashing a table takes long, and states that differ only there are compared by value.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.cells.hash(hasher);
@@ -33,34 +33,34 @@ impl Hash for State {
 }
 
 impl State {
-    /// One cell more; its index.
+    /// Adds a cell and returns its index.
     pub(super) fn add_cell(&mut self) -> usize {
         self.cells.push(Cell::default());
         self.due_ns.push(0);
         self.cells.len() - 1
     }
 
-    /// Triggers that have seen nothing.
+    /// Creates the initial state of `count` triggers.
     pub(super) fn await_triggers(&mut self, count: usize) {
         self.followed = vec![Followed::default(); count];
     }
 
-    /// Room for one unit's keys more; its index.
+    /// Adds a table for one unit's keys and returns its index.
     pub(super) fn add_slots(&mut self) -> usize {
         self.slots.push(Slots::default());
         self.slots.len() - 1
     }
 }
 
-/// The cells of the keys of one unit, or of one trigger. States are copied while it is not known when an epoch began, or what a
-/// packet met, so what they have in common is shared: a copy takes as long as there are branches, and a change of it copies one
-/// branch and one chunk.
+/// The cells of the keys of one unit or trigger. States are copied while it is unknown when an epoch began or what a
+/// packet met, so copies share their common parts: a copy costs one step per branch, and a change copies one branch and
+/// one chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Slots<T: Copy>(BTreeMap<u32, Arc<Branch<T>>>);
 
-/// Chunks that stand side by side.
+/// A fixed number of neighboring chunks.
 type Branch<T> = [Option<Arc<Chunk<T>>>; BRANCH as usize];
-/// Cells that do.
+/// A fixed number of neighboring cells.
 type Chunk<T> = [Slot<T>; CHUNK as usize];
 
 const CHUNK: u32 = 16;
@@ -69,28 +69,28 @@ const BRANCH: u32 = 256;
 /// The cell of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Slot<T> {
-    /// 0 while it is nobody's.
+    /// Fingerprint of the key; 0 while the cell is free.
     print: u32,
-    /// Whose it is: what the switch cannot tell.
+    /// Identity of the key, which the switch does not know.
     owner: u64,
-    /// The sequence number with which its last connection began.
+    /// Sequence number with which the key's last connection began.
     pub born: u32,
     pub cell: T,
 }
 
-/// Where a key's cell is.
+/// The position of a key's cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is its own.
+    /// The key has this cell.
     Own(u32),
-    /// It is nobody's, and would become its own.
+    /// The key has no cell and would take this free one.
     Free(u32),
-    /// There is none.
+    /// The key has no cell, and none of its cells is free.
     Nowhere,
 }
 
 impl<T: Copy + Default> Slots<T> {
-    /// Where the cell of a key is: the first of its places that is its own, or empty.
+    /// Finds the cell of a key: the first of its candidates that belongs to it or is free.
     #[inline]
     pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> Place {
         let print = hash.print(salt);
@@ -103,7 +103,7 @@ impl<T: Copy + Default> Slots<T> {
         found.unwrap_or(Place::Nowhere)
     }
 
-    /// What stands in a place.
+    /// The cell at an index.
     #[inline]
     pub fn get(&self, at: u32) -> Slot<T> {
         let (branch, chunk, cell) = parts(at);
@@ -114,7 +114,7 @@ impl<T: Copy + Default> Slots<T> {
         chunk.map_or_else(Slot::default, |chunk| chunk[cell])
     }
 
-    /// The same, to change it.
+    /// The cell at an index, mutable.
     #[inline]
     pub fn get_mut(&mut self, at: u32) -> &mut Slot<T> {
         let (branch, chunk, cell) = parts(at);
@@ -125,7 +125,7 @@ impl<T: Copy + Default> Slots<T> {
         &mut Arc::make_mut(chunk)[cell]
     }
 
-    /// Gives a place that is nobody's to a key.
+    /// Assigns a free cell to a key.
     #[inline]
     pub fn take(&mut self, at: u32, hash: &KeyHash, salt: u32) -> &mut Slot<T> {
         let slot = self.get_mut(at);
@@ -137,7 +137,7 @@ impl<T: Copy + Default> Slots<T> {
         slot
     }
 
-    /// The cell of a key, which takes one if it has none; `None` if there is none to be had.
+    /// The cell of a key, which takes a free one if it has none; `None` if no cell is free.
     #[inline]
     pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot<T>> {
         match self.place(hash, salt, bits) {
@@ -148,7 +148,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 }
 
-/// In which branch, chunk and cell of that a number's is.
+/// The branch, chunk and cell of an index.
 #[inline]
 fn parts(at: u32) -> (u32, usize, usize) {
     let (chunk, cell) = (at / CHUNK, at % CHUNK);
@@ -156,14 +156,14 @@ fn parts(at: u32) -> (u32, usize, usize) {
 }
 
 impl<T> Slot<T> {
-    /// Whether it is that of another key, which the switch takes for this one.
+    /// Whether the cell belongs to another key that the switch cannot distinguish from this one.
     #[inline]
     pub fn is_of_another(&self, hash: &KeyHash) -> bool {
         self.owner != owner(hash)
     }
 }
 
-/// Tells keys apart that have the same print.
+/// Distinguishes keys with the same fingerprint.
 #[inline]
 fn owner(hash: &KeyHash) -> u64 {
     let chunks = hash.key.chunks(8).map(|bytes| {

@@ -1,4 +1,4 @@
-//! Triggers of one switch: what a packet meets, and what it brings about for those behind it.
+//! Triggers of one switch: their state when a packet comes, and how packets change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,32 +16,34 @@ use crate::model::Scenario;
 use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
 use crate::trigger::Event;
 
-/// A trigger of the switch.
+/// A trigger on the switch.
 #[derive(Debug)]
 pub(super) struct Trigger {
-    /// Its index among the scenario's.
+    /// Index among the scenario's triggers.
     index: usize,
-    /// A counter of the switch says how often it came on.
+    /// Whether a counter of the switch counts how often the trigger came on.
     is_counted: bool,
-    /// Where each key follows its own.
+    /// The key, for a trigger with separate progress per key.
     pub keys: Option<Follows>,
-    /// By position of a flow, the events that its packets are: a bit for each stage, and one that resets.
+    /// By position of a flow, the events of its packets: a bit for each stage, and one for the reset.
     of_flow: BTreeMap<usize, u16>,
-    /// The same by injection, of packets that it hits.
+    /// By injection, the events of packets that it hits.
     of_hit: BTreeMap<usize, u16>,
-    /// Positions of the flows whose packets meet the trigger: those that it counts, and those of faults that wait for it.
+    /// Positions of the flows that concern the trigger: those that it counts, and those of faults that wait for it.
     meets: Vec<usize>,
-    /// Those of them whose packets it counts, or that faults hit which it counts.
+    /// Positions of the flows that can change the trigger: those that it counts, and those of faults whose hits it
+    /// counts.
     turning: Vec<usize>,
-    /// By stage, how many events complete it and those before it.
+    /// For each stage, the number of events that complete it, including those of earlier stages.
     ends: Vec<u32>,
-    /// By stage, for how long the next one may then take, and of the last one, for how long the trigger is on.
+    /// For each stage, the time limit of the next one in nanoseconds; for the last stage, the time for which the trigger
+    /// is on.
     limits: Vec<Option<u64>>,
-    /// How far the switch's clock may be from the stamps of frames.
+    /// Maximum difference between the switch's clock and the frames' timestamps, in nanoseconds.
     pub clock_ns: u64,
 }
 
-/// How a trigger finds a key's cell.
+/// How a trigger finds the cell of a key.
 #[derive(Debug)]
 pub(super) struct Follows {
     pub key: PacketKey,
@@ -49,21 +51,21 @@ pub(super) struct Follows {
     restarts: bool,
 }
 
-/// Keys of a trigger are those of all its flows: no flow's stands in them.
+/// Keys of a trigger span all its flows, so no flow is hashed into them.
 const NO_SALT: u32 = 0;
 
-/// What is not known of a trigger when a frame comes: what was seen to become of the frame decides.
+/// An uncertainty about a trigger when a frame comes; the observed fate of the frame resolves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
-    /// Which trigger, by its number on the switch.
+    /// Number of the trigger on the switch.
     trigger: usize,
     way: Way,
-    /// It is that of one key, whose frames mostly tell by themselves.
+    /// Whether the trigger is per key; the frames of a key mostly resolve the doubt among themselves.
     pub is_of_key: bool,
 }
 
 impl Doubt {
-    /// Whether it is when a time is over: then what comes next is told apart by one clock.
+    /// Whether the doubt is about the end of a time limit: one clock then also orders later frames.
     #[must_use]
     pub fn is_of_time(&self) -> bool {
         matches!(self.way, Way::Ended(_))
@@ -72,17 +74,17 @@ impl Doubt {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By the switch's clock its time was over before the frame, or not.
+    /// Whether the time limit ended before the frame, by the switch's clock.
     Ended(bool),
-    /// A frame that came by another port at about the same time has turned it before, or not.
+    /// Whether a frame from another port at about the same time changed the trigger first.
     Turned(bool),
 }
 
-/// So few events before it comes on, a trigger may be on for a frame that comes just before.
+/// Number of events before coming on within which a trigger may already be on for a slightly earlier frame.
 const NEARLY: u32 = 4;
 
 impl Trigger {
-    /// The triggers of a switch, by number.
+    /// The triggers of a switch, in the order of their numbers.
     pub fn of_switch(scenario: &Scenario, plan: &Plan, planned: &SwitchPlan) -> Vec<Trigger> {
         let positions = planned.positions();
         let triggers = planned.triggers.iter().map(|named| {
@@ -141,18 +143,18 @@ impl Trigger {
         triggers.collect()
     }
 
-    /// Whether a connection that begins anew begins it anew.
+    /// Whether opening a connection restarts the progress of its key.
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// Whether a frame may turn it.
+    /// Whether a frame may change the trigger.
     fn may_be_turned(&self, frame: &Classified) -> bool {
         let mut flows = frame.ingress.iter();
         flows.any(|flow| self.turning.binary_search(flow).is_ok()) || self.is_begun(frame)
     }
 
-    /// Whether it makes a difference where the trigger stands when a packet of these flows comes.
+    /// Whether packets of these flows depend on the trigger or affect it.
     #[inline]
     fn meets_flows(&self, flows: &FlowSet) -> bool {
         flows
@@ -164,20 +166,20 @@ impl Trigger {
         self.restarts() && frame.begins.is_some()
     }
 
-    /// Whether it makes a difference where the trigger stands when a frame comes, or the frame may change that.
+    /// Whether a frame depends on the trigger or may change its progress.
     #[inline]
     pub fn meets(&self, frame: &Classified) -> bool {
         self.meets_flows(&frame.ingress) || self.is_begun(frame)
     }
 
-    /// Where a frame's key has its cell; `None` if all packets share the trigger.
+    /// The position of the cell for a frame's key; `None` if all packets share the trigger.
     fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<Place> {
         let keys = self.keys.as_ref()?;
         let hash = frame.trigger_keys.get(number)?;
         Some(followed.keyed.place(hash, NO_SALT, keys.bits))
     }
 
-    /// How far it is for a frame.
+    /// The trigger's progress for a frame.
     fn progress(&self, number: usize, followed: &Followed, frame: &Classified) -> Progress {
         match self.place(number, followed, frame) {
             None => followed.shared,
@@ -190,7 +192,7 @@ impl Trigger {
         Some(&progress.step) == self.ends.last()
     }
 
-    /// Counts what a frame is; whether it comes on by that.
+    /// Counts a frame's events; returns whether the trigger comes on.
     fn count(&self, progress: &mut Progress, events: u16, at_ns: u64) -> bool {
         if events >> RESETS & 1 == 1 {
             progress.start_again();
@@ -206,14 +208,14 @@ impl Trigger {
         let limit_ns = self.limits[stage];
         progress.end_ns = limit_ns.map(|limit_ns| at_ns.saturating_add(limit_ns));
         progress.slack_ns = 0;
-        // Of a short time a machine that stood still leaves nothing to tell.
+        // For a short limit, the margin is a quarter of it: a larger one would leave nothing certain.
         let part_ns = limit_ns.unwrap_or(0) / 4;
         progress.doubt_ns = part_ns.max(RACE_NS).min(self.clock_ns);
         self.is_on(progress)
     }
 }
 
-/// What tells keys apart in lists of what is assumed: 0 where there are none.
+/// Identifies a key in lists of assumptions: 0 for a trigger without keys.
 fn print(number: usize, frame: &Classified) -> u32 {
     let hash = frame.trigger_keys.get(number);
     hash.filter(|hash| !hash.key.is_empty())
@@ -221,7 +223,7 @@ fn print(number: usize, frame: &Classified) -> u32 {
 }
 
 impl Engine {
-    /// By trigger, the keys of a frame.
+    /// The hash of a frame's key for each trigger.
     #[inline]
     pub(super) fn trigger_keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
@@ -236,8 +238,8 @@ impl Engine {
         self.triggers.iter().map(hash).collect()
     }
 
-    /// By trigger, whether one of the frames that come behind a frame, in the order of their stamps, may be taken first and turn
-    /// it.
+    /// For each trigger, whether one of the frames `behind` this one, in order of timestamps, may be taken first and
+    /// change the trigger.
     #[must_use]
     #[inline]
     pub fn may_turn<'f>(
@@ -260,7 +262,7 @@ impl Engine {
         may.collect()
     }
 
-    /// Whether anything waits for what other frames bring about.
+    /// Whether the switch has any trigger.
     #[must_use]
     #[inline]
     pub fn has_triggers(&self) -> bool {
@@ -297,7 +299,7 @@ impl Engine {
         on.collect()
     }
 
-    /// What a frame brings about.
+    /// Counts a frame's events in all triggers, and returns what changed.
     #[inline]
     pub(super) fn advance(
         &self,
@@ -347,7 +349,7 @@ impl Engine {
                 continue;
             }
             let (key, resets) = (print(number, frame), events & 1 << RESETS);
-            // While it is on, it counts nothing more.
+            // A trigger that is on counts no further events.
             let is_assumed_on = followed.assumed == Some(true);
             let events = match is_assumed_on && resets == 0 {
                 true => 0,
@@ -386,7 +388,7 @@ impl Engine {
         triggered
     }
 
-    /// Which counters of the switch a passage has moved: injections by their indexes, and behind them the scenario's triggers.
+    /// The counters that a passage increments: injections by their index, then the scenario's triggers.
     pub fn counted<'p>(&'p self, passage: &'p Passage) -> impl Iterator<Item = usize> + 'p {
         let hits = passage.verdicts().flat_map(|verdict| &verdict.hits);
         let counted = self.triggers.iter().filter(|trigger| trigger.is_counted);
@@ -395,9 +397,9 @@ impl Engine {
         hits.copied().chain(on.map(|index| self.injections + index))
     }
 
-    /// What is not known of triggers when a frame comes, by trigger the ways in which it can be. A switch takes a frame a little
-    /// later than it was seen to come, so time may have ended a trigger before or behind it; and of frames that come by several
-    /// ports at about the same time it may take any first.
+    /// The uncertainties about triggers when a frame comes: for each, both alternatives. A switch takes a frame a little
+    /// later than captures show, so a time limit may have ended before or after it; and it may take frames from several
+    /// ports that come at about the same time in any order.
     #[must_use]
     pub fn doubts(&self, state: &State, frame: &Classified) -> Vec<[Doubt; 2]> {
         let mut doubts = Vec::new();
@@ -428,7 +430,7 @@ impl Engine {
         doubts
     }
 
-    /// Settles a doubt about the frame that comes next.
+    /// Assumes one alternative of a doubt for the next frame.
     pub fn settle(&self, state: &mut State, doubt: Doubt, frame: &Classified) {
         let trigger = self.triggers.get(doubt.trigger);
         let followed = state.followed.get_mut(doubt.trigger);
@@ -459,7 +461,7 @@ impl Engine {
                 followed.view = Some(!is_on);
                 let was_turned = followed.was_turned(key, frame);
                 let is_owed = followed.owed.iter().any(|(of, _)| *of == key);
-                // That it turns later is owed, but where it is known to have turned.
+                // The later change is pending, unless the trigger is known to have changed.
                 if !was_turned && !is_owed {
                     followed
                         .owed
@@ -469,7 +471,7 @@ impl Engine {
         }
     }
 
-    /// Whether a trigger was assumed to be about to turn, and did not.
+    /// Whether a pending change of a trigger did not happen in time, so that the assumption was wrong.
     #[must_use]
     pub fn is_refuted(&self, state: &State, frame: &Classified) -> bool {
         let followed = state.followed.iter();
@@ -479,7 +481,7 @@ impl Engine {
 }
 
 impl Trigger {
-    /// A connection that begins anew starts its key again, unless the packet that begins it is the last one sent again.
+    /// Restarts a key when its connection is opened again, unless the opening packet is a retransmission.
     fn begin(&self, number: usize, followed: &mut Followed, at: u32, frame: &Classified) {
         let seq = frame.begins.filter(|_| self.restarts());
         let Some(seq) = seq.filter(|seq| *seq != followed.keyed.get(at).born) else {

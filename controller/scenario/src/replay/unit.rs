@@ -1,4 +1,4 @@
-//! One fault at one switch.
+//! One fault on one switch.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,17 +16,17 @@ use crate::selection::Selection;
 pub(super) struct Unit {
     pub effect: Effect,
     pub selection: Selection,
-    /// In declared order: a packet in two flows of a fault belongs to the one declared first.
+    /// Flows in declared order: a packet in two flows of a fault belongs to the one declared first.
     pub entries: Vec<Entry>,
-    /// The entry of each flow.
+    /// Index of the entry of each flow.
     pub of_flow: BTreeMap<usize, usize>,
-    /// The trigger that it waits for, by its number on the switch.
+    /// The trigger that the unit waits for, by its number on the switch.
     pub when: Option<usize>,
-    /// Where each key's packets are numbered for themselves.
+    /// The key, if the packets of each key are numbered separately.
     pub keys: Option<Numbered>,
 }
 
-/// How the unit finds a key's cell.
+/// How the unit finds the cell of a key.
 #[derive(Debug)]
 pub(super) struct Numbered {
     pub key: PacketKey,
@@ -41,7 +41,7 @@ pub(super) struct Numbered {
 pub(super) struct Entry {
     pub epochs: Vec<RangeInclusive<u16>>,
     pub injection: usize,
-    /// Of fault and flow.
+    /// Decision key of fault and flow.
     pub key: u32,
     /// Index into [`State`].
     pub cell: usize,
@@ -59,7 +59,7 @@ impl Unit {
         let fault = scenario.faults.iter().find(|other| other.id == fault)?;
         let mut unit = Unit {
             effect: fault.effect.clone(),
-            // What the switch can hold of it.
+            // The selection as precisely as the switch represents it.
             selection: fault.selection.rounded(plan.draw_bits).ok()?,
             entries: Vec::new(),
             of_flow: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl Unit {
         Some(unit)
     }
 
-    /// What tells packets apart that it selects, or numbers, by their key.
+    /// The key by which the unit selects or numbers packets.
     #[inline]
     pub fn key(&self) -> Option<&PacketKey> {
         match &self.selection {
@@ -100,19 +100,19 @@ impl Unit {
         }
     }
 
-    /// Whether it looks at data packets of RDMA connections alone.
+    /// Whether the unit examines only data packets of RDMA connections.
     #[inline]
     pub fn places(&self) -> bool {
         matches!(self.selection, Selection::Psn(_))
     }
 
-    /// Whether a connection that begins anew is numbered anew.
+    /// Whether opening a connection restarts its numbering.
     #[inline]
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// The flow that a packet of these flows belongs to, while an epoch is in force.
+    /// The entry for a packet of these flows in an epoch.
     #[inline]
     pub fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
         let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));

@@ -1,4 +1,4 @@
-//! What becomes of a frame.
+//! The fate of a frame, as the model computes it.
 
 use std::sync::Arc;
 
@@ -6,27 +6,28 @@ use parser_gen::psn::Place;
 
 use crate::effect::{Effect, Fate};
 
-/// A unit and what it did to a packet.
+/// A unit and its action on a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Act<'e> {
-    /// The injection that looked at the packet; if none did, the unit's first.
+    /// The injection that examined the packet; the unit's first if none did.
     pub injection: usize,
-    /// What the unit does.
+    /// The unit's effect.
     pub effect: &'e Effect,
-    /// Whether it looked at the packet.
+    /// Whether the unit examined the packet.
     pub met: bool,
-    /// Whether it fired.
+    /// Whether the unit fired.
     pub hit: bool,
-    /// The word that it drew; 0 if it drew none.
+    /// The word that the unit drew; 0 if it drew none.
     pub w: u32,
 }
 
-/// Packets that come within this time pass one that waits for them before anybody could tell that it did.
+/// Packets that come within this time, in nanoseconds, may overtake a waiting packet before captures could show that it
+/// waited.
 const TELLING_NS: u64 = 200_000;
 
 impl Act<'_> {
-    /// For how long it holds the packet, or would have. One that did not look at it drew no word: the longest is assumed, since
-    /// what is shorter cannot be told from a frame that was a little late.
+    /// Time in nanoseconds for which the unit holds the packet, or would hold it. A unit that did not examine the packet
+    /// drew no word; the longest time is assumed, since a shorter one cannot be distinguished from a slightly late frame.
     #[must_use]
     #[inline]
     pub fn hold_ns(&self) -> u64 {
@@ -41,30 +42,30 @@ impl Act<'_> {
     }
 }
 
-/// What one pipeline's units do to a packet.
+/// The result of one pipeline's units for a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The injections that looked at it, in declared order. Indexes into [`crate::Plan::injections`].
+    /// The injections that examined the packet, in declared order. Indexes into [`crate::Plan::injections`].
     pub met: Vec<usize>,
-    /// What each of those goes by, where its effect goes by anything: the word that it drew, the time that a packet waits for
-    /// others, or that a queue was full.
+    /// For each of these, the value that its effect uses: the drawn word, the time that the packet waits for others, or
+    /// that a queue was full.
     pub drawn: Vec<u32>,
-    /// Those of them that had no cell for the packet's key, and so spared it.
+    /// The injections that had no cell for the packet's key and did not act on it.
     pub keyless: Vec<usize>,
-    /// Those that took the packet for one of another key.
+    /// The injections that confused the packet's key with another one.
     pub conflated: Vec<usize>,
-    /// Those of them that fired.
+    /// The injections that fired.
     pub hits: Vec<usize>,
-    /// Where it stands in its RDMA connection, for those that select by that.
+    /// The packet's position in its RDMA connection, for injections that select by it.
     pub places: Vec<(usize, Place)>,
-    /// Those that fired and of which nothing is to be seen, since another one dropped the packet.
+    /// The injections that fired without a visible effect, because another one dropped the packet.
     pub overridden: Vec<usize>,
-    /// What becomes of it.
+    /// The packet's fate.
     pub fate: Fate,
 }
 
 impl Verdict {
-    /// Of a packet that no unit looks at.
+    /// The verdict for a packet that no unit examines.
     #[must_use]
     #[inline]
     pub fn untouched() -> Verdict {
@@ -80,7 +81,7 @@ impl Verdict {
         }
     }
 
-    /// Where the packet stands in its RDMA connection, by an injection that selects by that.
+    /// The packet's position in its RDMA connection, for an injection that selects by it.
     #[must_use]
     #[inline]
     pub fn place_for(&self, injection: usize) -> Option<Place> {
@@ -99,30 +100,30 @@ impl Verdict {
     }
 }
 
-/// What a switch does to a frame.
+/// A frame's passage through a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// In ingress.
+    /// Verdict of ingress.
     pub ingress: Verdict,
-    /// For each port that it is forwarded to, in egress: one verdict per copy.
+    /// For each egress port, one egress verdict per copy.
     pub exits: Arc<[(u32, Vec<Verdict>)]>,
-    /// What it brings about for those behind it.
+    /// Changes of triggers by the frame.
     pub triggered: Triggered,
 }
 
-/// What a packet brings about. Indexes of the scenario's triggers.
+/// Changes of triggers by a packet. Indexes of the scenario's triggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggered {
-    /// Those that come on by it.
+    /// Triggers that came on.
     pub came_on: Vec<usize>,
-    /// Those that would count it, and have no cell for its key.
+    /// Triggers that should count the packet but have no cell for its key.
     pub keyless: Vec<usize>,
-    /// Those that take it for one of another key.
+    /// Triggers that confused the packet's key with another one.
     pub conflated: Vec<usize>,
 }
 
 impl Triggered {
-    /// Whether it is nothing.
+    /// Whether the packet affected no trigger.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -131,7 +132,7 @@ impl Triggered {
 }
 
 impl Passage {
-    /// How many copies leave by the port at this position of [`Passage::exits`].
+    /// Number of copies that leave by the port at this index of [`Passage::exits`].
     #[must_use]
     #[inline]
     pub fn leaving(&self, exit: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Faults of programs and switches: whom they name.
+//! Resolves faults of programs and switches: the commands and switches that they name.
 
 use super::epochs::during;
 use super::{switch, unknown};
@@ -69,7 +69,7 @@ fn is_command(
             }
             return found;
         }
-        // What is wrong with it has been said.
+        // The workload's error has been reported already.
         None if raw.declared.workload_is_refused => return false,
         Some(Workload::Redis(_)) => "the workload is weir's own Redis",
         Some(Workload::Training(_)) => "the workload is weir's own training",
@@ -84,7 +84,7 @@ fn is_command(
     false
 }
 
-/// A trigger counts packets, in a switch.
+/// Refuses triggers of disruptions: a trigger counts packets in a switch.
 pub(super) fn refuse_triggers(sink: &mut Sink<'_>, raw: &Raw) {
     for trigger in &raw.triggers {
         let stages = trigger.stages.iter().map(|stage| &stage.event);

@@ -1,4 +1,4 @@
-//! When: steps and the gaps between them.
+//! Epochs: the steps of the timeline and the gaps between them.
 
 use std::ops::RangeInclusive;
 
@@ -22,7 +22,7 @@ pub(super) fn all(sink: &Sink<'_>, steps: &[RawStep]) -> Vec<Epoch> {
         let mut on = step.on.as_ref().and_then(text).map(str::to_owned);
         for time in &step.times {
             let on = on.take();
-            // A step that starts where the last mark stands takes its place, but where that waits for something.
+            // A step that starts at the last mark replaces it, unless that mark waits for a condition.
             let is_hidden = |last: &Epoch| on.is_none() && last.at_ns >= time.at_ns;
             while epochs
                 .last()

@@ -1,4 +1,4 @@
-//! Which ways a flow's packets can take.
+//! The paths that a flow's packets can take.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::topology::{Host, Topology};
 
 /// The field that holds a sender's MAC address.
 const SOURCE: &str = "eth.src";
-/// The protocol whose frames go by a plan.
+/// The protocol whose frames follow a gradient plan.
 const AGGREGATION: &str = "agg";
-/// What they are on the way from a worker to a switch that sums, and from there: updates and sums (docs/protocol.md).
+/// Kinds of its frames on the path from a worker to a summing switch, and beyond it: updates and sums (docs/protocol.md).
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
-/// What comes back: results.
+/// Kind of its frames on the way back: results.
 const ANSWERS: [(&str, u128); 1] = [("agg.kind", 3)];
 
-/// Ways that a plan of gradients says.
+/// Paths according to a gradient plan.
 #[derive(Default)]
 pub(super) struct PlannedWays {
-    /// From workers to the server.
+    /// Paths from workers to the server.
     pub gradients: Vec<Path>,
-    /// From the server to workers, of answers to all. Those to one worker go by the same way as any other packet.
+    /// Paths from the server to workers, for answers to all. Answers to one worker take the path of any other packet.
     pub answers: Vec<Path>,
 }
 
@@ -33,14 +33,14 @@ const PORTS: [(u8, &str, &str); 2] = [
     (17, "udp.sport", "udp.dport"),
 ];
 
-/// The ways between all pairs of hosts: found once, asked for by every flow.
+/// The paths between all pairs of hosts, computed once for all flows.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
     planned: PlannedWays,
-    /// Where there are several between two hosts.
+    /// The paths, if there are several between two hosts.
     several: Option<&'t Ways>,
-    /// By position of the receiver, then of the sender.
+    /// Paths by position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
 
@@ -60,8 +60,8 @@ impl<'t> AllRoutes<'t> {
         }
     }
 
-    /// The paths that packets of a flow can take: between all hosts whose addresses its filter accepts, past a switch whose
-    /// port it accepts.
+    /// The paths that packets of a flow can take: between all hosts whose addresses its filter accepts, through a switch
+    /// whose port it accepts.
     pub(super) fn paths(
         &mut self,
         filter: &parser_gen::Filter,
@@ -82,7 +82,7 @@ impl<'t> AllRoutes<'t> {
             let bytes = host.mac.0.iter();
             bytes.fold(0, |all, byte| all << 8 | u128::from(*byte))
         };
-        // Programs may send from addresses that no host has: then every host may be the sender.
+        // Programs may send from addresses that no host has; then every host may be the sender.
         let has_mac = |host: &Host| allowed.allows(&[(SOURCE, mac(host))], &[]);
         let goes_by_mac = fields.contains(&SOURCE) && topology.hosts.iter().any(has_mac);
         let mut paths = Vec::new();
@@ -118,7 +118,7 @@ impl<'t> AllRoutes<'t> {
                     }
                 }
                 let answers = self.planned.answers.iter().find(is_between);
-                // Answers to all have the address of a group: a flow to one host has none of them.
+                // Answers to all workers are addressed to a group, so a flow to a single host contains none of them.
                 let answers = answers.filter(|_| to.is_none() && is_some_of(&ANSWERS));
                 let answers = answers.cloned();
                 paths.extend(answers.clone());
@@ -165,9 +165,9 @@ impl<'t> AllRoutes<'t> {
     }
 }
 
-/// What the packets of a flow between two hosts are shared out by, where all of them have the same: those of one connection, of
-/// ICMP, or of the aggregation protocol; or of frames with a VLAN tag, which all take the first way. A filter that says nothing
-/// of tags is of frames without.
+/// The hash by which switches distribute a flow's packets, if all of them have the same: packets of one connection, of
+/// ICMP, or of the aggregation protocol. Frames with a VLAN tag all take the first path. A filter without a test on tags
+/// is taken to mean untagged frames.
 fn known_hash(allowed: &overlap::Allowed<'_>, (sender, receiver): (&Host, &Host)) -> Option<u32> {
     let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
     let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];
@@ -206,7 +206,7 @@ fn all(several: &Ways, (from, to): (&Host, &Host), hash: Option<u32>) -> Vec<Pat
             to: to.name.clone(),
             switches: way.switches,
         };
-        // Parallel links lead past the same switches.
+        // Parallel links connect the same switches.
         if !paths.contains(&path) {
             paths.push(path);
         }

@@ -1,4 +1,4 @@
-//! What is to run, and on which hosts.
+//! The programs to run, and their hosts.
 
 use super::{host, switch};
 use crate::diagnostic::{Code, Sink, Source, few_names};
@@ -20,7 +20,7 @@ pub(super) fn check(sink: &mut Sink<'_>, raw: &Raw) {
         for name in [&probe.from].into_iter().chain(&probe.hosts) {
             host(sink, &raw.topology, name);
         }
-        // Of commands that were refused, no more is said where they are named.
+        // Refused commands are not reported again where they are named.
         if !raw.declared.workload_is_refused {
             let commands = || commands(raw).iter().map(|command| command.name.as_str());
             templates::check_folders(sink, &probe.folders, commands);
@@ -40,7 +40,7 @@ pub(super) fn check(sink: &mut Sink<'_>, raw: &Raw) {
     }
 }
 
-/// Roles that no host was given are played by the hosts of the same name.
+/// A role without an assigned host is taken by the host of the same name.
 fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource, roles: &[Role]) {
     let file = Source {
         file: &source.file,
@@ -62,7 +62,7 @@ fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource
     }
 }
 
-/// The user's programs, if those are the workload.
+/// The user's commands, if the workload consists of commands.
 fn commands(raw: &Raw) -> &[Command] {
     match raw
         .workload
@@ -74,7 +74,7 @@ fn commands(raw: &Raw) -> &[Command] {
     }
 }
 
-/// The sides of a wire are machines of somebody else's.
+/// Refuses programs on the sides of a wire, because these machines are not ours.
 fn refuse_hosts_of_ours(sink: &mut Sink<'_>, raw: &Raw) {
     let hint = "start it on the machines themselves, while `weir between` runs";
     if let Some(workload) = &raw.workload {

@@ -1,58 +1,58 @@
-//! What a switch is told, so that it shares flows out.
+//! The entries by which a switch distributes flows over several paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ways::{Hops, Kind, NextHops, Ways, Whole};
 
-/// What a switch is told of several ways.
+/// The forwarding data of a switch with several paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Of each host, in the topology's order.
+    /// The forwarding of each host, in the topology's order.
     pub hosts: Vec<ToHost>,
-    /// Of each host, the number of its switch; empty where no pair asks for it.
+    /// The number of each host's switch; empty if no pair of switches needs it.
     pub origins: Vec<u16>,
-    /// By the numbers of two switches: a list, and how many ways it has.
+    /// By the numbers of two switches: the list, and its number of paths.
     pub pairs: BTreeMap<(u16, u16), (u16, u16)>,
-    /// By list and way: the port.
+    /// The port, by list and path.
     pub next_hops: BTreeMap<(u16, u16), u32>,
 }
 
-/// How a host is reached.
+/// How a switch forwards to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToHost {
     /// By one port.
     Port(u32),
-    /// By one of a list's.
+    /// By one of the ports of a list.
     Spread {
-        /// Of frames without a flow: the list's first.
+        /// Port of frames without a flow: the first of the list.
         port: u32,
-        /// Which list.
+        /// Number of the list.
         list: u16,
-        /// How many ports it has.
+        /// Number of ports in the list.
         ways: u16,
-        /// By how much the hash is turned.
+        /// Number of bits by which the hash is rotated.
         turn: u8,
     },
-    /// By the way that leads from the sender's switch to this one.
+    /// By one of the paths from the sender's switch to the receiver's.
     Between {
-        /// On the shortest way.
+        /// Port on the shortest path.
         port: u32,
-        /// The switch's number.
+        /// Number of the receiver's switch.
         target: u16,
     },
-    /// Nothing leads there.
+    /// The host is unreachable.
     Nowhere,
 }
 
 impl Told {
-    /// Whether its program needs more than one way.
+    /// Whether the switch's program needs more than one path.
     #[must_use]
     pub fn is_multipath(&self) -> bool {
         !self.next_hops.is_empty()
     }
 }
 
-/// Lists, each once, numbered from 1.
+/// Distinct lists, numbered from 1.
 struct Lists<T>(BTreeMap<T, u16>);
 
 impl<T: Ord> Lists<T> {
@@ -62,13 +62,13 @@ impl<T: Ord> Lists<T> {
     }
 }
 
-/// The number of a switch in tables, where 0 is none.
+/// The number of a switch in tables, where 0 means none.
 fn numbered(switch: usize) -> u16 {
     switch as u16 + 1
 }
 
 impl Ways {
-    /// What a switch is told.
+    /// The forwarding data of a switch.
     #[must_use]
     pub fn told(&self, switch: &str) -> Told {
         let Some(at) = self.number(switch) else {

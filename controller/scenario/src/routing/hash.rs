@@ -1,37 +1,38 @@
-//! What tells flows apart in switches that share them out: CRC-32 of addresses, protocol and ports.
+//! The hash by which switches distribute flows: CRC-32 of addresses, protocol and ports.
 //!
-//! `FlowHash` of p4src/psa and p4src/v1model is the same. A CRC is linear: a bit of it may say nothing of the few bits in which
-//! ports in a row differ, and a seed for each switch would only add a constant. So it is turned, by how far the switch is from the
-//! receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits of a product depend on all others.
+//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few
+//! bits in which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by
+//! the switch's distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits
+//! of a product depend on all others.
 
-/// The UDP port of the aggregation protocol, whose frames take the first way: the switches that sum them are on it.
+/// The UDP port of the aggregation protocol. Its frames take the first path, on which the summing switches are.
 const AGGREGATION_PORT: u16 = 22_341;
 const ETHERNET: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// How far the bits of two switches in a row lie apart: coprime to 32, so that all rotations come before one comes again.
+/// Rotation between two consecutive switches: coprime to 32, so that all rotations occur before one repeats.
 const STEP: u32 = 7;
 /// 2^32 over the golden ratio, made odd; `FLOW_FACTOR` in p4src/common/forward.p4.
 const FACTOR: u32 = 0x9E37_79B1;
 
-/// What the packets of a flow have in common.
+/// The fields that all packets of a flow share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiveTuple {
     /// IPv4 address of the sender.
     pub src: u32,
-    /// Of the receiver.
+    /// IPv4 address of the receiver.
     pub dst: u32,
-    /// 6 is TCP, 17 is UDP.
+    /// IP protocol number: 6 is TCP, 17 is UDP.
     pub protocol: u8,
-    /// 0 without TCP or UDP, and in fragments behind the first.
+    /// Source port; 0 without TCP or UDP, and in fragments after the first.
     pub src_port: u16,
-    /// As `src_port`.
+    /// Destination port; 0 as for `src_port`.
     pub dst_port: u16,
 }
 
 impl FiveTuple {
-    /// Of a frame; `None` if it is no IPv4, or has a VLAN tag.
+    /// The tuple of a frame; `None` if the frame is not IPv4, or has a VLAN tag.
     #[must_use]
     pub fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
         let ip = frame.get(ETHERNET..ETHERNET + 20)?;
@@ -49,13 +50,13 @@ impl FiveTuple {
         })
     }
 
-    /// Whether it is one of the aggregation protocol's.
+    /// Whether the flow belongs to the aggregation protocol.
     #[must_use]
     pub fn is_aggregation(&self) -> bool {
         self.protocol == UDP && self.dst_port == AGGREGATION_PORT
     }
 
-    /// What its way is drawn by; 0, which is the first way, for aggregation.
+    /// The hash that selects the flow's path; 0, which selects the first path, for aggregation.
     #[must_use]
     pub fn hash(&self) -> u32 {
         if self.is_aggregation() {
@@ -71,13 +72,13 @@ impl FiveTuple {
     }
 }
 
-/// The same of a frame: 0 for what is no IPv4.
+/// The hash of a frame's flow; 0 if the frame is not IPv4.
 #[must_use]
 pub fn of_frame(frame: &[u8]) -> u32 {
     FiveTuple::of_frame(frame).map_or(0, |flow| flow.hash())
 }
 
-/// The ports of TCP or UDP, if the header is there whole.
+/// The ports of TCP or UDP, if the header is complete.
 fn ports(frame: &[u8], ip: &[u8]) -> Option<[u16; 2]> {
     let words = usize::from(ip[0] & 15);
     let is_first = ip[6] & 0x1F == 0 && ip[7] == 0;
@@ -95,13 +96,13 @@ fn ports(frame: &[u8], ip: &[u8]) -> Option<[u16; 2]> {
     Some([port(0), port(2)])
 }
 
-/// By how many bits the hash is turned where so many links are left to the receiver's switch.
+/// Number of bits by which the hash is rotated at a switch that is `hops` links away from the receiver's switch.
 #[must_use]
 pub fn turn(hops: u32) -> u8 {
     (hops * STEP % 32) as u8
 }
 
-/// Which of so many ways: the upper half of the product as a fraction of 1, times their number.
+/// The index of the selected path: the upper half of the product as a fraction of 1, times the number of paths.
 #[must_use]
 pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
     let mixed = hash.rotate_right(u32::from(turn)).wrapping_mul(FACTOR);
@@ -126,7 +127,7 @@ mod tests {
         );
     }
 
-    /// As a client's connections have them.
+    /// Ports as a client's consecutive connections have them.
     #[test]
     fn ports_in_a_row_are_shared_out() {
         for dst in 2..60 {

@@ -1,7 +1,8 @@
-//! Which of several ways through the network a packet takes, as p4src/common/forward.p4 has it.
+//! Multipath routing: which of several paths a packet takes, as in p4src/common/forward.p4.
 //!
-//! [`hash`] is what switches reckon of a packet's flow; [`Ways`] knows all ways between two hosts, the one that a flow takes,
-//! and what each switch is told. Ways are found by [`planner::routing`]. docs/decisions/0022 says why it is so.
+//! [`hash`] is the hash that switches compute of a packet's flow; [`Ways`] holds all paths between two hosts, the path
+//! that a flow takes, and the entries of each switch. [`planner::routing`] finds the paths. docs/decisions/0022 gives the
+//! reasons.
 
 mod entries;
 pub mod hash;
@@ -12,26 +13,26 @@ use serde::Serialize;
 pub use entries::{ToHost, Told};
 pub use ways::{Way, Ways, WaysError};
 
-/// Which ways there are between two hosts.
+/// Which paths are used between two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
-    /// One shortest way; of several, the one over the lowest port of each switch.
+    /// One shortest path; of several, the one over the lowest port of each switch.
     #[default]
     Shortest,
-    /// All shortest ways: each switch shares flows out over the ports that begin one (ECMP).
+    /// All shortest paths: each switch distributes flows over the ports on one (ECMP).
     Ecmp,
-    /// So many of the shortest ways, longer ones among them, or as many as there are.
+    /// Up to this many of the shortest paths, including longer ones.
     KShortest(u32),
 }
 
 impl Routing {
-    /// As files have it.
+    /// The words in files.
     pub const WORDS: [&'static str; 3] = ["shortest", "ecmp", "k_shortest"];
-    /// The most ways that [`Routing::KShortest`] may ask for.
+    /// Maximum number of paths for [`Routing::KShortest`].
     pub const MOST_WAYS: u32 = 16;
 
-    /// Whether there is one way between two hosts.
+    /// Whether there is a single path between two hosts.
     #[must_use]
     pub fn is_single(&self) -> bool {
         *self == Routing::Shortest

@@ -1,4 +1,4 @@
-//! All ways between two hosts, and the one that a flow takes.
+//! All paths between two hosts, and the one that a flow takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,57 +8,57 @@ use planner::routing::{self, Costs};
 use super::{Routing, hash};
 use crate::topology::{Topology, topology_network};
 
-/// Between two switches there are at most so many ways, so that those of a flow can be told one by one.
+/// Maximum number of equal paths between two switches, so that those of a flow can be listed.
 const MOST_EQUAL: u64 = 64;
-/// Whole ways are told of at most so many switches with hosts: of 4,032 pairs.
+/// Maximum number of switches with hosts between which whole paths are computed: 4,032 pairs.
 const MOST_ENDS: usize = 64;
 
-/// Why there are too many ways.
+/// Why there are too many paths.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WaysError {
     /// The network cannot be searched.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// More equal ways than are told one by one.
+    /// More equal paths than can be listed.
     #[error(
         "{count} shortest ways lead from `{from}` to `{to}`, and at most {MOST_EQUAL} can be shared out"
     )]
     Equal {
-        /// A switch.
+        /// The first switch.
         from: String,
-        /// Another.
+        /// The last switch.
         to: String,
-        /// How many there are.
+        /// Number of equal paths.
         count: u64,
     },
-    /// More switches with hosts than whole ways are told between.
+    /// More switches with hosts than whole paths are computed for.
     #[error("hosts stand on {0} switches, and whole ways are told between at most {MOST_ENDS}")]
     Ends(usize),
 }
 
-/// A way from one host to another.
+/// A path from one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
-    /// The switches, in order.
+    /// The switches on the path, in order.
     pub switches: Vec<String>,
-    /// The port by which it leaves each.
+    /// The egress port at each switch.
     pub ports: Vec<u32>,
 }
 
-/// Ways of a network where several lead to a host.
+/// The paths of a network in which several lead to a host.
 #[derive(Debug, Clone)]
 pub struct Ways {
     pub(super) names: Vec<String>,
-    /// The switch of each host and the port that leads to it, in the topology's order.
+    /// The switch of each host and its port to the host, in the topology's order.
     pub(super) homes: Vec<Home>,
     numbers: BTreeMap<String, usize>,
     by_host: BTreeMap<String, usize>,
-    /// By switch and port - 1: the switch there, if it is one.
+    /// By switch and port - 1: the neighboring switch, if there is one.
     peers: Vec<Vec<Option<usize>>>,
     pub(super) kind: Kind,
 }
 
-/// Where a host is.
+/// The attachment of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home {
     pub switch: usize,
@@ -67,39 +67,40 @@ pub(super) struct Home {
 
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// By switch, and switch of the receiver.
+    /// Next hops by switch and the receiver's switch.
     Equal(BTreeMap<(usize, usize), NextHops>),
-    /// Of the sender's switch and the receiver's.
+    /// Whole paths between the sender's switch and the receiver's.
     Whole(Whole),
 }
 
-/// Ways as wholes.
+/// Whole paths between switches.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
-    /// By the sender's switch and the receiver's: each way's switches but the last, and the ports by which it leaves them.
+    /// By the sender's switch and the receiver's: the switches of each path without the last, and the egress port at
+    /// each.
     pub ways: BTreeMap<(usize, usize), Vec<Hops>>,
-    /// By switch and the receiver's: the first port of the shortest way.
+    /// By switch and the receiver's switch: the first port of the shortest path.
     pub shortest: BTreeMap<(usize, usize), u32>,
 }
 
-/// Switches and ports, in order.
+/// Switches and egress ports, in order.
 pub(super) type Hops = Vec<(usize, u32)>;
 
-/// Where a switch sends on what is for another switch.
+/// The next hops from one switch to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NextHops {
-    /// The ports that begin a shortest way, ascending.
+    /// The ports on a shortest path, ascending.
     pub ports: Vec<u32>,
-    /// By how much the hash is turned here.
+    /// Number of bits by which the hash is rotated at this switch.
     pub turn: u8,
 }
 
 impl Ways {
-    /// The ways of a network; `None` where there is one between two hosts, or none is chosen.
+    /// The paths of a network; `None` if two hosts have a single path, or the topology is a wire.
     ///
     /// # Errors
     ///
-    /// [`WaysError`] says of what there is too much.
+    /// Returns [`WaysError`] if there are too many paths.
     pub fn of(topology: &Topology) -> Result<Option<Ways>, WaysError> {
         if topology.routing.is_single() || topology.wire {
             return Ok(None);
@@ -133,7 +134,7 @@ impl Ways {
         Ok(are_several.then_some(ways))
     }
 
-    /// All ways from one host to another; none where nothing leads there.
+    /// All paths from one host to another; empty if the receiver is unreachable.
     #[must_use]
     pub fn between(&self, from: &str, to: &str) -> Vec<Way> {
         let Some((from, to)) = self.home(from).zip(self.home(to)) else {
@@ -150,7 +151,7 @@ impl Ways {
         hops.into_iter().map(|hops| self.way(hops, to)).collect()
     }
 
-    /// The way that packets with a hash take from one host to another.
+    /// The path that packets with this hash take from one host to another.
     #[must_use]
     pub fn taken(&self, from: &str, to: &str, hash: u32) -> Option<Way> {
         let (from, to) = self.home(from).zip(self.home(to))?;
@@ -176,7 +177,7 @@ impl Ways {
         Some(self.way(hops, to))
     }
 
-    /// All ways by next hops, the lowest ports first.
+    /// All paths along next hops, the lowest ports first.
     fn spread(
         &self,
         next: &BTreeMap<(usize, usize), NextHops>,
@@ -224,12 +225,12 @@ impl Ways {
     }
 }
 
-/// A switch's or host's number in a topology's network: switches first.
+/// The number of a switch or host in the planner's network, where switches come first.
 fn node(number: usize) -> NodeId {
     NodeId(number as u32)
 }
 
-/// What is looked for in a network.
+/// A search in the planner's network.
 struct Search<'n> {
     network: &'n Network,
     routing: routing::Routing<'n>,
@@ -237,7 +238,7 @@ struct Search<'n> {
 }
 
 impl Search<'_> {
-    /// The next hops of all switches to those with hosts.
+    /// The next hops from all switches to the switches with hosts.
     fn equal(
         &self,
         ends: &BTreeSet<usize>,
@@ -249,12 +250,12 @@ impl Search<'_> {
             for from in (0..self.switches).filter(|from| from != to) {
                 match distance(from) {
                     Ok(distance) => nearest.push((distance.hops, from)),
-                    // Told as a warning when the network is read.
+                    // Reported as a warning when the network is read.
                     Err(NetworkError::Disconnected(..)) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
-            // The ways of a switch are those of the next ones together, which are nearer.
+            // The paths from a switch are those of its next hops, which are nearer and computed first.
             nearest.sort_unstable();
             let mut ways = vec![0_u64; self.switches];
             ways[*to] = 1;
@@ -280,7 +281,7 @@ impl Search<'_> {
         Ok(next)
     }
 
-    /// The ways between all switches with hosts, and the shortest from others.
+    /// The paths between all switches with hosts, and the shortest paths from other switches.
     fn whole(&self, ends: &BTreeSet<usize>, k: usize) -> Result<Whole, WaysError> {
         if ends.len() > MOST_ENDS {
             return Err(WaysError::Ends(ends.len()));
@@ -310,7 +311,7 @@ impl Search<'_> {
         Ok(whole)
     }
 
-    /// The switch of a host: scenarios' hosts have one link.
+    /// The switch of a host; hosts in scenarios have one link.
     fn home(&self, host: NodeId) -> Result<Home, NetworkError> {
         let unknown = || NetworkError::Unknown(self.network.name(host).to_owned());
         let (link, switch) = self.network.adjacent(host).first().ok_or_else(unknown)?;
@@ -320,14 +321,14 @@ impl Search<'_> {
         })
     }
 
-    /// What is behind each port of a switch, if it is a switch.
+    /// The neighboring switch at each port of a switch, if there is one.
     fn peers(&self, switch: usize) -> Vec<Option<usize>> {
         let links = self.network.adjacent(node(switch)).iter();
         let peers = links.map(|(_, peer)| Some(peer.index()).filter(|peer| *peer < self.switches));
         peers.collect()
     }
 
-    /// The port by which a switch sends into a link: they are numbered from 1 in the order of its links.
+    /// The port number of a switch at a link: ports are numbered from 1 in the order of the switch's links.
     fn port(&self, arc: Arc) -> u32 {
         let (from, _) = self.network.ends(arc);
         let mut links = self.network.adjacent(from).iter().zip(1..);

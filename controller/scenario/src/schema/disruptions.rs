@@ -7,9 +7,9 @@ use crate::disruption::Does;
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
-/// The shortest time that a switch is down: a process takes milliseconds to end and to start.
+/// Minimum downtime of a switch, in nanoseconds: a process takes milliseconds to stop and to start.
 const SHORTEST_NS: u64 = 1_000_000;
-/// The longest.
+/// Maximum downtime of a switch, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(super) static DISRUPTION: Object = Object {
@@ -29,7 +29,7 @@ pub(super) static DISRUPTION: Object = Object {
     ],
 };
 
-/// One of them; as a mapping, since none stands alone.
+/// A disruption's action as a mapping, since no keyword stands alone.
 static DOES: Object = Object {
     what: "what is done to a program or a switch",
     keys: &[
@@ -83,12 +83,12 @@ static RESTART: Object = Object {
 pub(crate) struct RawDisruption {
     pub id: Spanned<String>,
     pub does: Does,
-    /// Whom it names.
+    /// The command or switch that it names.
     pub on: Spanned<String>,
     pub during: Vec<Spanned<String>>,
 }
 
-/// Whether a fault of the file is one of these: by the word of its effect.
+/// Whether a fault in the file is a disruption, according to the word of its effect.
 pub(super) fn is_one(fault: &Node) -> bool {
     let Some(effect) = fault.get("effect") else {
         return false;

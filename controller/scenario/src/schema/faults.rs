@@ -14,7 +14,7 @@ use crate::model::Direction;
 use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
 
-/// Faults of one scenario: bounds what a file can make the checks and the planner do.
+/// Maximum number of faults in a scenario, which bounds the work of the checks and the planner.
 const MAX_FAULTS: usize = 64;
 
 pub(super) static FLOW: Shape = Shape::Either(&[Shape::Text, Shape::Object(&FLOW_FIELDS)]);
@@ -146,7 +146,7 @@ pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
     flows
 }
 
-/// `{filter, from, to, on}`, or only the filter.
+/// Reads `{filter, from, to, on}`, or only the filter.
 fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFlow> {
     if let Kind::Text { .. } = node.kind {
         return Some(RawFlow {
@@ -199,14 +199,14 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
     })
 }
 
-/// What stands in `faults`.
+/// The content of `faults`.
 #[derive(Default)]
 pub(super) struct Read {
-    /// Of packets.
+    /// Faults on packets.
     pub faults: Vec<RawFault>,
-    /// What partitions stand for.
+    /// Flows that partitions expand to.
     pub flows: Vec<RawFlow>,
-    /// Of programs and switches.
+    /// Faults on programs and switches.
     pub disruptions: Vec<RawDisruption>,
 }
 
@@ -333,7 +333,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
 }
 
 fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
-    // Those of programs and switches have been told apart before; messages list them.
+    // Disruptions have been separated before; messages also list their words.
     let words = effect::KINDS.iter().map(|kind| kind.word);
     let words: Vec<&str> = words.chain(Does::WORDS).collect();
     let written = reader::variant(sink, node, "an effect", &words)?;

@@ -1,12 +1,12 @@
-//! Words of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina, and what is written here for each: the hint behind an
+//! Words of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina, and our equivalent of each: the hint for an
 //! unknown key or alternative. The table is foreign.txt.
 
 use crate::units::{self, Dimension};
 
 const TABLE: &str = include_str!("foreign.txt");
 
-/// The hint for a word that `at` does not have, with the first of `values` that fits it. `at` is the object or the alternative as
-/// messages call it: `a fault`.
+/// The hint for a word that `at` does not have, with the first of `values` that fits it. `at` is the object or
+/// alternative in the words of messages: `a fault`.
 pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     let rows = TABLE.lines().filter_map(|line| {
         let (places, rest) = line.split_once(" | ")?;
@@ -20,7 +20,7 @@ pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     Some(filled(write, values))
 }
 
-/// A row's text with the user's values in place of its examples `<…>`, in order. Where one keeps its example, the text says so.
+/// Replaces a row's examples `<…>` by the user's values, in order. Where an example remains, the text marks it as one.
 fn filled(write: &str, values: &[String]) -> String {
     let mut text = String::new();
     let mut asked = None;
@@ -54,8 +54,8 @@ fn filled(write: &str, values: &[String]) -> String {
     }
 }
 
-/// Takes the value that stands for an example, and what to ask of it: the first that says its unit, or else the first of its
-/// kind.
+/// Removes the value for an example, and returns it with a question about it: the first value with a unit, or else the
+/// first one of the example's kind.
 fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<String>)> {
     let has_unit = |value: &str| value.parse::<f64>().is_err();
     let of = |sure: bool| {
@@ -70,9 +70,8 @@ fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<Stri
     Some(found)
 }
 
-/// A user's value, if it is of the example's kind: a share of packets (`0.01` where a number is a fraction, `1%` where it may be
-/// percent), a quantity, a number, or any word; and what to ask if
-/// it may mean another one.
+/// A user's value, if it is of the example's kind: a share of packets (`0.01` for a fraction, `1%` where percent is
+/// allowed), a quantity, a number, or any word; with a question if it is ambiguous.
 fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     if example.ends_with('%') {
         return percent(value);
@@ -85,7 +84,7 @@ fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
         .into_iter()
         .find(|of| units::parse(example, *of).is_ok())
     {
-        // Of several units the example's is the likeliest.
+        // Of several possible units, the example's is the likeliest.
         let unit = example.trim_start_matches(|c: char| c.is_ascii_digit());
         let as_example = format!("{value}{unit}");
         let (first, asked) = units::mended(value, dimension)?;
@@ -96,8 +95,8 @@ fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     (!is_number(example) || is_number(value)).then(|| (value.to_owned(), None))
 }
 
-/// A share as other tools write it, and its first word alone, as netem's `5% 25%` has a correlation behind it. A number up to 1
-/// may be a fraction or percent.
+/// A share as other tools write it: only the first word counts, since netem's `5% 25%` adds a correlation. A number up to
+/// 1 may be a fraction or percent.
 fn percent(text: &str) -> Option<(String, Option<String>)> {
     let first = text.split_whitespace().next()?;
     let share = share(first)?;
@@ -113,7 +112,8 @@ fn percent(text: &str) -> Option<(String, Option<String>)> {
     Some((share, asked))
 }
 
-/// A text as a share of packets: `5%`, `0.05%`; `5` is five percent, and `0.1`, which is no share of other tools', ten.
+/// A text as a share of packets: `5%`, `0.05%`. `5` means five percent, and `0.1` means ten, because other tools do not
+/// mean 0.1 %.
 pub(super) fn share(text: &str) -> Option<String> {
     let text = text.split_whitespace().next()?;
     let number = text.strip_suffix('%').unwrap_or(text);
@@ -147,7 +147,7 @@ mod tests {
         );
         let loss = told("a fault", "loss", "5% 25%");
         assert!(loss.contains("probability: 5%}"), "{loss}");
-        // Bits or bytes, a fraction or percent: what may be either is asked.
+        // A value that may be bits or bytes, or a fraction or percent, becomes a question.
         let loss = told("a fault", "loss", "0.3");
         assert!(loss.contains("probability: 0.3}"), "{loss}");
         assert!(loss.ends_with("write `30%` for the fraction, `0.3%` for percent"));
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(hint("a trigger", "loss", &[]), None);
     }
 
-    /// Chaos Mesh's rate stands beside numbers, and Toxiproxy's latency beside a jitter.
+    /// Chaos Mesh's rate comes with further numbers, and Toxiproxy's latency with a jitter.
     #[test]
     fn several_values_take_their_places_in_order() {
         let told = |word, values: &[&str]| {
@@ -178,8 +178,8 @@ mod tests {
         assert!(latency.contains("`1000s` or `1000ms`"), "{latency}");
     }
 
-    /// A number in backquotes is the user's own, or the text says that it is an example. The version of a file and values of
-    /// header fields that have one meaning are neither.
+    /// A number in backquotes is the user's own, or the text marks it as an example. Exceptions are the version of a file
+    /// and values of header fields with a fixed meaning.
     #[test]
     fn numbers_that_are_nobodys_are_examples() {
         let meant = ["weir: 1", "effect: {set: {ip.ecn: 3}}"];

@@ -1,4 +1,4 @@
-//! `jobs`: whose values a switch sums.
+//! `jobs`: jobs whose values switches sum.
 
 use parser_gen::FrameValues;
 
@@ -58,7 +58,7 @@ pub(super) static JOB: Object = Object {
     ],
 };
 
-/// A job and the places where it names hosts and switches.
+/// A job, with the positions where it names hosts and switches.
 #[derive(Debug)]
 pub(crate) struct RawJob {
     pub name: Spanned<String>,
@@ -71,7 +71,7 @@ pub(crate) struct RawJob {
     pub deadline: Option<Spanned<RawDeadline>>,
 }
 
-/// When a sum is made of fewer than all.
+/// When a switch completes a partial sum.
 #[derive(Debug)]
 pub(crate) struct RawDeadline {
     pub after_ns: u64,
@@ -154,7 +154,7 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     }
     let on = match on {
         None => Vec::new(),
-        // What is no name was told.
+        // An invalid name has been reported already.
         Some(on) => on?,
     };
     let deadline = deadline(sink, &fields)?;
@@ -181,7 +181,7 @@ fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
     found
 }
 
-/// `Some(None)` if there is none, `None` if it was refused.
+/// Reads the deadline: `Some(None)` if the file has none, `None` if it was refused.
 fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<RawDeadline>>> {
     let Some(node) = fields.get("deadline") else {
         for key in ["quorum", "late"] {

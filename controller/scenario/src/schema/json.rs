@@ -1,6 +1,7 @@
-//! The schema as a JSON Schema (draft 2020-12), for editors: written from what the readers refuse by.
+//! The schema as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers refuse files.
 //!
-//! It says less than the readers know: whether names are declared, whether sizes fit together. What it refuses, they refuse.
+//! It is weaker than the readers: it does not know whether names are declared or sizes fit together. Every file that it
+//! refuses, the readers refuse too.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub fn json_schema() -> Value {
     Writer::default().document("weir scenario", &SCENARIO)
 }
 
-/// The JSON Schema of workload files, in which texts with parameters may stand for other values.
+/// The JSON Schema of workload files, in which texts with parameters may replace other values.
 #[must_use]
 pub fn workload_json_schema() -> Value {
     let writer = Writer {
@@ -26,7 +27,7 @@ pub fn workload_json_schema() -> Value {
     writer.document("weir workload", &workload::WORKLOAD_FILE)
 }
 
-/// Mappings that are named in several places stand once.
+/// A mapping that several keys refer to is written once.
 #[derive(Default)]
 struct Writer {
     written: BTreeMap<String, Value>,

@@ -1,4 +1,4 @@
-//! `lease`: how soon faults end of which nobody takes care any more.
+//! `lease`: how soon faults end without a refresh by the controller.
 
 use crate::diagnostic::{Code, Sink};
 use crate::lease::{Asked, Lease, SHORTEST_REFRESH_NS};
@@ -7,7 +7,7 @@ use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
-/// The longest: a day, so that no clock of a switch wraps meanwhile.
+/// The longest lease, in nanoseconds: a day, so that no switch clock wraps meanwhile.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
 pub(super) static LEASE: Shape = Shape::Either(&[

@@ -1,5 +1,5 @@
-//! The file's shape, version 1: one function per section, each reporting all it finds. docs/scenarios.md is its
-//! reference.
+//! The file's schema, version 1: one function per section, each reporting all errors that it finds. docs/scenarios.md is
+//! the reference.
 
 mod blast_radius;
 mod disruptions;
@@ -59,17 +59,17 @@ pub(crate) use workload::named as named_workload;
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
 
-/// A file as written: every value typed, no name looked up.
+/// A file as written: every value typed, names not yet resolved.
 #[derive(Debug)]
 pub(crate) struct Raw {
     pub name: String,
     pub description: String,
     pub seed: u64,
     pub topology: Topology,
-    /// The file that the topology is from.
+    /// The file of the topology, if it has its own.
     pub topology_file: Option<TopologySource>,
     pub workload: Option<Spanned<RawWorkload>>,
-    /// The file that the workload is from, and those of its roles that no host was given to.
+    /// The file of the workload, and its roles that the scenario assigned no host.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
@@ -90,7 +90,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// The training that it declares, and where.
+    /// The declared training, with its position.
     pub fn training(&self) -> Option<(&Training, Span)> {
         let workload = self.workload.as_ref()?;
         match &workload.value.workload {
@@ -100,7 +100,7 @@ impl Raw {
     }
 }
 
-/// What the file declares, whether or not it could be read: of what was refused, no more is said where it is named.
+/// Names that the file declares, including refused items: further uses of a refused name are not reported.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub flows: Vec<String>,
@@ -110,31 +110,31 @@ pub(crate) struct Declared {
     pub probes_are_refused: bool,
 }
 
-/// A workload and the places where it names hosts and switches.
+/// A workload, with the positions where it names hosts and switches.
 #[derive(Debug)]
 pub(crate) struct RawWorkload {
     pub workload: Workload,
     pub hosts: Vec<Spanned<String>>,
     pub switches: Vec<Spanned<String>>,
-    /// The file that it was read from, and its probes.
+    /// The workload file and its probes, if the workload has its own file.
     pub file: Option<RawFile>,
 }
 
-/// What a workload file brings beside commands.
+/// A workload file's content besides commands.
 #[derive(Debug)]
 pub(crate) struct RawFile {
     pub source: WorkloadSource,
     pub probes: Vec<RawProbe>,
-    /// Roles that are to be hosts of the same name.
+    /// Roles that the hosts of the same name take.
     pub roles: Vec<Role>,
 }
 
-/// A role of a workload file, which no host was given.
+/// A role of a workload file without an assigned host.
 #[derive(Debug)]
 pub(crate) struct Role {
-    /// Its name, and where the scenario names the file.
+    /// The role's name, at the position where the scenario names the file.
     pub name: Spanned<String>,
-    /// Where it stands in the file.
+    /// Position of the role in the workload file.
     pub declared: Span,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct RawFlow {
     pub name: Spanned<String>,
     pub from: Vec<Spanned<String>>,
     pub to: Vec<Spanned<String>>,
-    /// A text node, kept whole: errors point inside it.
+    /// A text node, kept whole so that errors can point inside it.
     pub filter: Option<Node>,
     pub on: Option<Spanned<String>>,
 }
@@ -167,7 +167,7 @@ pub(crate) struct RawPlace {
     pub direction: Direction,
 }
 
-/// The whole file.
+/// The schema of a scenario file.
 pub(crate) static SCENARIO: Object = Object {
     what: "a scenario",
     keys: &[
@@ -277,7 +277,7 @@ static LIMITS: Object = Object {
     ],
 };
 
-/// Reads a whole file. `None` when it is not YAML or has no usable topology.
+/// Reads a whole file. `None` if it is not YAML or has no usable topology.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
     if let Some(version) = workload::version_of(&root) {
@@ -296,7 +296,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         given,
     );
     if sink.errors() > errors {
-        // Without them no filter means what it says.
+        // Without the protocols, filters have a different meaning.
         return None;
     }
     let name = sections

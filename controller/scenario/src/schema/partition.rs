@@ -1,5 +1,5 @@
-//! `partition: {groups: [[a, b], [c]]}`: hosts that do not hear each other, by Jepsen's names. It stands for flows between
-//! them, all of whose packets are dropped.
+//! `partition: {groups: [[a, b], [c]]}`: hosts that cannot reach each other, with Jepsen's names. A partition expands to
+//! flows between them whose packets are all dropped.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{RawFlow, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::yaml::{Kind, Node};
 
-/// Shapes that say by themselves who hears whom.
+/// Shapes that determine which hosts can reach each other.
 const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
 
 pub(super) static PARTITION: Object = Object {
@@ -36,15 +36,15 @@ pub(super) static PARTITION: Object = Object {
 
 type Hosts = Vec<Spanned<String>>;
 
-/// Hosts whose packets to others are lost.
+/// Hosts whose packets to other hosts are dropped.
 struct Cut {
-    /// Behind the fault's name.
+    /// Suffix of the flow's name, after the fault's name.
     name: String,
     from: Hosts,
     to: Hosts,
 }
 
-/// The flows of a partition, named after its fault.
+/// The flows that a partition expands to, named after its fault.
 pub(super) fn flows(
     sink: &mut Sink<'_>,
     id: &Spanned<String>,
@@ -116,7 +116,7 @@ pub(super) fn flows(
                     between(sink, node, &[first.to_vec(), second.to_vec()], both_ways)?
                 }
                 "bridge" => {
-                    // The one in the middle hears both sides.
+                    // The middle host reaches both sides.
                     let middle = hosts.len() / 2;
                     let (first, rest) = hosts.split_at(middle);
                     let second = rest.get(1..).unwrap_or_default();
@@ -138,7 +138,8 @@ pub(super) fn flows(
     flows.iter().all(named).then_some(flows)
 }
 
-/// No group hears another one; if it goes one way, none hears those before it.
+/// The flows between groups: no group receives from another one; in a one-way partition, no group receives from those
+/// before it.
 fn between(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -176,7 +177,7 @@ fn between(
     Some(cuts)
 }
 
-/// A host that stands in a group and in one before it.
+/// A host that is in two groups.
 fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     let before = |index: usize, host: &Spanned<String>| {
         let mut others = groups[..index].iter().flatten();
@@ -188,7 +189,7 @@ fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     })
 }
 
-/// The hint for two groups that have a host in common: the one that hears both sides.
+/// The hint for two groups that share a host, which may be meant to reach both sides.
 fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     let alone = |group: &Hosts| -> Vec<String> {
         let names = group.iter().map(|other| other.value.clone());
@@ -198,7 +199,7 @@ fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
         [first, second] => (alone(first), alone(second)),
         _ => Default::default(),
     };
-    // `bridge` cuts its list in the middle.
+    // `bridge` splits its list in the middle.
     let is_middle = matches!(first.len().checked_sub(second.len()), Some(0 | 1));
     let common = first.iter().any(|name| second.contains(name));
     if is_middle && !common && !second.is_empty() {
@@ -212,11 +213,12 @@ fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     )
 }
 
-/// Each hears its neighbours in the ring, which are a majority with it; no two hear the same.
+/// Each host receives from its neighbors in the ring, which form a majority with it; no two hosts have the same
+/// neighbors.
 fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
     are_apart(sink, hosts.iter())?;
     let count = hosts.len();
-    // Of five, one to either side.
+    // For five hosts: one neighbor on either side.
     let reach = (count / 2).div_ceil(2);
     let is_near = |a: usize, b: usize| {
         let apart = a.abs_diff(b);

@@ -1,4 +1,4 @@
-//! `per`: which packets of a flow belong together.
+//! `per`: the key by which packets of a flow belong together.
 
 use parser_gen::key::{KeyError, PacketKey};
 use parser_gen::psn;
@@ -12,7 +12,7 @@ use crate::model::{Keys, Shared};
 use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
 
-/// Both transports: a packet lacks one of them, and what it lacks counts as 0. Of each pair the end that sends comes first.
+/// Fields of both transports: a missing field counts as 0. In each pair the sender's field comes first.
 const CONNECTION: [[&str; 2]; 3] = [
     ["ip.src", "ip.dst"],
     ["tcp.sport", "tcp.dport"],
@@ -25,7 +25,7 @@ pub(super) static PER: Shape = Shape::Either(&[
     Shape::List(&Shape::Text),
 ]);
 
-/// The same of a trigger, which counts packets of several flows.
+/// The shape of `per` in a trigger, which counts packets of several flows.
 pub(super) static PER_OF_TRIGGER: Shape = Shape::Either(&[
     Shape::Word(&["connection", "source"]),
     Shape::Object(&DIRECTIONS),
@@ -41,21 +41,21 @@ static DIRECTIONS: Object = Object {
     )],
 };
 
-/// The keys within a flow.
+/// A key within a flow.
 #[derive(Debug)]
 pub(super) struct Per {
     pub key: PacketKey,
-    /// For people: `connections`.
+    /// Plural noun for users: `connections`.
     pub of: String,
-    /// One of them: `connection`.
+    /// Singular noun for users: `connection`.
     pub one: String,
-    /// They begin anew with a SYN.
+    /// Whether a SYN restarts the key.
     pub restarts: bool,
-    /// What all packets of a key have in common in any case.
+    /// The property that all packets of a key share.
     pub shared: Shared,
 }
 
-/// `flow` (`Some(None)`: the flow is the key), `connection`, `source`, `{connection: both}`, or a list of fields.
+/// Reads `flow` (`Some(None)`: the flow is the key), `connection`, `source`, `{connection: both}`, or a list of fields.
 pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
     if let Kind::List(items) = &node.kind {
         return fields(sink, node, items).map(Some);
@@ -79,7 +79,7 @@ pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
     }
 }
 
-/// What a trigger is followed by.
+/// Reads the key of a trigger.
 pub(super) fn per_of_trigger(sink: &mut Sink<'_>, node: &Node) -> Option<Per> {
     let flow = match &node.kind {
         Kind::Text { value, .. } => value == "flow",
@@ -114,7 +114,7 @@ fn one_way(sink: &mut Sink<'_>) -> Option<Per> {
     })
 }
 
-/// What `psn` places packets by.
+/// The key by which `psn` determines a packet's position.
 fn rdma_connection(sink: &mut Sink<'_>) -> Option<Per> {
     Some(Per {
         key: PacketKey::new(&sink.protocols(), &psn::CONNECTION).ok()?,
@@ -125,7 +125,7 @@ fn rdma_connection(sink: &mut Sink<'_>) -> Option<Per> {
     })
 }
 
-/// `{connection: both}`
+/// Reads `{connection: both}`.
 fn connection(sink: &mut Sink<'_>, ways: &Node) -> Option<Per> {
     reader::variant(sink, ways, "what of a connection is a key", &["both"])?.nothing(sink);
     Some(Per {
@@ -145,7 +145,7 @@ fn fields(sink: &mut Sink<'_>, node: &Node, items: &[Node]) -> Option<Per> {
             return reader::wrong_type(sink, item, "a field of a key is a name");
         };
         names.push(value);
-        // One by one, to point at the one that is wrong.
+        // Each field is checked on its own, so that the error points at the wrong one.
         if let Err(error) = PacketKey::new(&library, &names) {
             report(sink, item, &error);
             return None;
@@ -170,13 +170,13 @@ fn fields(sink: &mut Sink<'_>, node: &Node, items: &[Node]) -> Option<Per> {
     }
 }
 
-/// For how many keys there is room where the file does not say it.
+/// Default capacity for keys.
 const KEYS: u32 = 10_000;
-/// The most: a switch finds a key by 16 bits in each way.
+/// Maximum capacity for keys: a switch finds a key by 16 bits in each hash table.
 pub(super) const MAX_KEYS: u64 = 65_536;
 
-/// What packets are numbered by within a flow, if `per` says it or the selection does, which stands at `select`; and for how
-/// many keys there is room.
+/// The key that numbers packets within a flow, if `per` or the selection at `select` gives one, and the capacity for
+/// keys.
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
     (at, per): (Option<&Node>, Option<Per>),
@@ -207,7 +207,7 @@ pub(super) fn numbered(
             "it says for how many keys of `per` there is room, where packets are numbered or drawn",
         );
     }
-    // The share's key is the selection's own.
+    // A share uses the selection's own key.
     let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
     let most = match most {
         Some(node) => room(sink, node)?,
@@ -232,7 +232,7 @@ pub(super) fn numbered(
     Some(keys(per, most, node.span))
 }
 
-/// By what a trigger is followed, if `per` says it, and for how many keys there is room. `None` if something is wrong.
+/// A trigger's key, if `per` gives one, and the capacity for keys. `None` if an error was reported.
 pub(super) fn followed(
     sink: &mut Sink<'_>,
     per: Option<&Node>,

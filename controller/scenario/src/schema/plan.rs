@@ -1,4 +1,4 @@
-//! `plan`: who says where gradients are summed.
+//! `plan`: the planner that decides where gradients are summed.
 
 use planner::gradient::Method;
 

@@ -12,12 +12,12 @@ const MAX_PROBES: usize = 32;
 const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
 const EVERY_NS: u64 = 100_000_000;
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// Below, the asking itself would be what is measured.
+/// Shortest period, in nanoseconds; below it, the probe would measure itself.
 const SHORTEST_NS: u64 = 1_000_000;
 const LONGEST_NS: u64 = 60_000_000_000;
-/// How many questions of a probe may wait for their answers.
+/// Maximum number of a probe's requests that wait for an answer.
 const MAX_WAITING: u64 = 1_000;
-/// What a datagram of Ethernet carries.
+/// Payload of a UDP datagram in one Ethernet frame, in bytes.
 const MAX_DATAGRAM: usize = 1_472;
 
 pub(super) static PROBE: Object = Object {
@@ -50,20 +50,20 @@ pub(super) static PROBE: Object = Object {
     ],
 };
 
-/// A probe and the places where it names hosts and commands.
+/// A probe, with the positions where it names hosts and commands.
 #[derive(Debug)]
 pub(crate) struct RawProbe {
     pub probe: Probe,
     pub from: Spanned<String>,
     pub hosts: Vec<Spanned<String>>,
-    /// Commands whose folders it uses.
+    /// Commands whose folders it refers to.
     pub folders: Vec<Spanned<String>>,
-    /// Whether it stands in a workload file, where hosts are roles.
+    /// Whether a workload file declares it, where hosts are roles.
     pub is_of_file: bool,
 }
 
 impl RawProbe {
-    /// A workload file's, on the hosts that play its roles.
+    /// A workload file's probe, with roles replaced by the scenario's hosts.
     pub fn of_file(mut self, file: &str, host: &impl Fn(&str) -> String) -> RawProbe {
         self.probe = self.probe.with_hosts(host);
         self.probe.file = Some(file.to_owned());
@@ -72,7 +72,7 @@ impl RawProbe {
     }
 }
 
-/// Adds a workload file's probes to the scenario's own.
+/// Adds a workload file's probes to those of the scenario.
 pub(super) fn add(
     sink: &mut Sink<'_>,
     probes: &mut Vec<RawProbe>,
@@ -96,7 +96,7 @@ pub(super) fn add(
     }
 }
 
-/// A question and the places where it names hosts and commands.
+/// A request, with the positions where it names hosts and commands.
 struct Question {
     ask: Ask,
     hosts: Vec<Spanned<String>>,
@@ -250,7 +250,7 @@ fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Ask, Span)> {
     Some((Ask::Http { to, path }, span))
 }
 
-/// `HOST:PORT`, which begins at this byte of the node's text.
+/// Reads `HOST:PORT`, starting at this byte of the node's text.
 fn endpoint(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -277,7 +277,7 @@ fn endpoint(
     Some((Endpoint { host, port }, span))
 }
 
-/// The bytes that a datagram carries: text, or `0x` and hexadecimal digits.
+/// Reads the payload of a datagram: text, or `0x` and hexadecimal digits.
 fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
     let Some(node) = fields.get("send") else {
         sink.error(Code::MissingKey, fields.span, "`udp` needs the key `send`")

@@ -7,25 +7,25 @@ use super::shape::Shape;
 use crate::diagnostic::{Code, Sink};
 use crate::yaml::{Kind, Node};
 
-/// One of them, or a list.
+/// A number, a range, or a list of them.
 pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
 
-/// What is numbered.
+/// A numbered property, for messages.
 pub(super) struct Numbered {
     /// The key: `ordinals`.
     pub key: &'static str,
-    /// One number: `an ordinal`.
+    /// One number, with its article: `an ordinal`.
     pub one: &'static str,
-    /// What has the number: `packet`.
+    /// The numbered item: `packet`.
     pub of: &'static str,
-    /// The numbers there are.
+    /// The valid numbers.
     pub all: RangeInclusive<u32>,
-    /// How they are written.
+    /// The hint on how to write them.
     pub hint: &'static str,
 }
 
 impl Numbered {
-    /// Disjoint ranges, in the order of the file; what has no end goes to the last number there is.
+    /// Reads disjoint ranges in the order of the file; an open range ends at the largest valid number.
     pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
         let items = match &node.kind {
             Kind::List(items) => items.as_slice(),

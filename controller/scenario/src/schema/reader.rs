@@ -1,4 +1,4 @@
-//! Reading typed values out of the YAML tree, reporting all that is wrong and going on.
+//! Reads typed values from the YAML tree; reports all errors and continues.
 
 mod hints;
 mod variant;
@@ -16,11 +16,11 @@ pub(crate) use hints::bare_selection;
 use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair, with_values};
 pub(crate) use variant::{Variant, variant};
 
-/// A mapping whose keys are known.
+/// A mapping with the keys of a schema object.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
-    /// Where the mapping stands.
+    /// Position of the mapping.
     pub span: Span,
     object: &'static Object,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// The value at a key of the schema.
     pub fn get(&self, key: &str) -> Option<&'n Node> {
-        // What is read has to stand in the schema.
+        // A key must be in the schema before it can be read.
         debug_assert!(
             self.object.keys.iter().any(|known| known.name == key),
             "{} has no key {key}",
@@ -41,7 +41,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// Reads a mapping: refuses keys that it does not have, reports missing ones.
+/// Reads a mapping: refuses unknown keys, and reports missing ones.
 pub(crate) fn fields<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
@@ -180,7 +180,7 @@ pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
     }
 }
 
-/// Reads a name: letters, digits, `-` and `_`, so that it can stand in a metric.
+/// Reads a name: letters, digits, `-` and `_`, so that it can be part of a metric's name.
 pub(crate) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     if let Kind::Number { .. } = node.kind {
         let written = written(sink, node);
@@ -225,7 +225,7 @@ pub(crate) fn integer(
     };
     match integer.map(u64::try_from) {
         Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
-        // What YAML's integers cannot hold is read as a float, and is a whole number all the same.
+        // An integer beyond YAML's integer types is read as a float and is still whole.
         None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
             let found = written(sink, node);
             let message = format!("{what} is a whole number; found {found}");
@@ -237,7 +237,7 @@ pub(crate) fn integer(
         _ => {
             let (low, high) = (*range.start(), *range.end());
             let found = written(sink, node);
-            // As much as a number can be is no limit that anybody meets.
+            // A limit near the type's maximum is omitted from the message.
             let message = match high >= u64::from(u32::MAX) && value < low as f64 {
                 true => format!("{what} is {low} or more; found {found}"),
                 false => format!("{what} lies between {low} and {high}; found {found}"),
@@ -257,7 +257,7 @@ pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64>
     }
 }
 
-/// A scalar as it stands in the file, without quotes; those of a mapping, which other tools write for one.
+/// A scalar as written, without quotes; or the scalars of a mapping, which other tools use in its place.
 fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     match &node.kind {
         Kind::Text { value, .. } => vec![value.clone()],
@@ -271,7 +271,7 @@ fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     }
 }
 
-/// A number or a boolean as it stands in the file; or, where a parameter stands, as that is.
+/// A number or boolean as written in the file; where a parameter was filled in, the filled text.
 pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     match &node.kind {
         Kind::Text {
@@ -285,7 +285,7 @@ pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     }
 }
 
-/// A number, and the same where it is an integer; what parameters were put into may be one.
+/// A number, and its integer value if it is whole. A text that a parameter filled in may also be a number.
 fn number(node: &Node) -> Option<(f64, Option<i128>)> {
     match &node.kind {
         Kind::Number { value, integer } => Some((*value, *integer)),
@@ -314,7 +314,8 @@ pub(crate) fn quantity(
     quantity_of(sink, node, what, dimension, 0..=u64::MAX)
 }
 
-/// Reads a quantity that is to lie within a range, which the caller checks: the hint for a number without a unit keeps to it.
+/// Reads a quantity in a range that the caller checks: the hint for a number without a unit suggests units within the
+/// range.
 pub(crate) fn quantity_of(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -409,7 +410,7 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
     None
 }
 
-/// Reports a value of another type than wanted.
+/// Reports a value of the wrong type.
 pub(crate) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
     sink.error(
         Code::WrongType,

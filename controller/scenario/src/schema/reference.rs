@@ -1,4 +1,4 @@
-//! The schema as a page for people: a table for each mapping, written from what the readers refuse by.
+//! The schema as a reference page: a table for each mapping, generated from the tables by which the readers refuse files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::shape::{Object, Shape, Way};
 use super::{SCENARIO, workload};
 
-/// Markdown, below its first heading.
+/// The page as Markdown, below its first heading.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::new();
@@ -20,14 +20,14 @@ pub fn reference() -> String {
         if !told.insert(section.title()) {
             continue;
         }
-        // What a section leads to comes behind it, and before what others have led to.
+        // A section's subsections follow it, before those of earlier sections.
         let found = section.write(&mut page);
         pending.splice(0..0, found);
     }
     page
 }
 
-/// What has a table of its own.
+/// A part of the page with its own table.
 enum Section {
     Of(&'static Object),
     /// Alternatives, by the key that takes them.
@@ -42,7 +42,7 @@ impl Section {
         }
     }
 
-    /// Writes it, and says what else it leads to.
+    /// Writes the section, and returns the sections that it refers to.
     fn write(self, page: &mut String) -> Vec<Section> {
         let mut found = Vec::new();
         let title = self.title();
@@ -80,7 +80,7 @@ impl Section {
     }
 }
 
-/// What stands behind a key, in words.
+/// The value of a key, in words.
 fn written(key: &'static str, shape: &Shape, found: &mut Vec<Section>) -> String {
     match shape {
         Shape::Text => "text".to_owned(),

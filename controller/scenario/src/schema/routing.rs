@@ -1,4 +1,4 @@
-//! `routing: ecmp`: which ways packets take where several lead to a host.
+//! `routing: ecmp`: which paths packets take if several lead to a host.
 
 use super::reader;
 use super::shape::{Shape, Way};
@@ -22,7 +22,7 @@ pub(super) const ROUTING: Shape = Shape::Variant(|| {
     ]
 });
 
-/// Says it of the topology.
+/// Reads `routing` into the topology.
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, topology: &mut Topology) {
     let Some(written) = reader::variant(sink, node, "`routing`", &Routing::WORDS) else {
         return;

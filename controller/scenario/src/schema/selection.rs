@@ -1,4 +1,4 @@
-//! `select`: which of a flow's packets a fault selects.
+//! `select`: the selection of a flow's packets that a fault acts on.
 
 use parser_gen::psn::MODULUS;
 
@@ -26,7 +26,7 @@ const SELECTIONS: [&str; 12] = [
     "psn",
 ];
 
-/// All of [`SELECTIONS`].
+/// The shape of all of [`SELECTIONS`].
 pub(super) static SELECTION: Shape = Shape::Variant(|| {
     vec![
         Way::alone("always", "all"),
@@ -153,12 +153,12 @@ static GILBERT_ELLIOTT: Object = Object {
     ],
 };
 
-/// The longest pattern.
+/// Maximum length of a pattern.
 const MAX_PATTERN: usize = 1024;
-/// The most entries of a unit's `outcome` table: a range of ordinals takes up to 62.
+/// Maximum number of entries in a unit's `outcome` table: a range of ordinals takes up to 62.
 const MAX_KEYS: usize = 4096;
 
-/// Reads a selection, of the packets of these keys.
+/// Reads a selection among packets of these keys.
 pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     if let Some(hint) = reader::bare_selection(sink, node) {
         let message = format!(
@@ -247,7 +247,7 @@ fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selectio
 
 /// `{at: 3, round: 1}`
 fn psn(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Selection> {
-    // What is missing has been reported.
+    // A missing key has been reported.
     let at = fields.get("at").map(|node| RELATIVE.read(sink, node));
     let rounds = match fields.get("round") {
         Some(node) => ROUND.read(sink, node),
@@ -272,7 +272,7 @@ fn burst(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Counted
         fields.get(key).map(|node| ordinal(sink, node, &what))
     };
     let (start, length, every) = (read("start"), read("length"), read("every"));
-    // Of those that are written, the wrong one has been reported.
+    // An invalid value has been reported.
     let start = match start {
         Some(start) => start?,
         None => 1,
@@ -360,7 +360,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
 }
 
 fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection> {
-    // Of those without a default, the missing one has been reported.
+    // A missing key without a default has been reported.
     let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
         Some(node) => reader::probability(sink, node, &format!("`{key}`")),
         None => default.map(|value| Spanned::new(value, fields.span)),
@@ -404,7 +404,7 @@ fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection>
     }))
 }
 
-/// A probability greater than 0 as the switch takes it.
+/// Converts a probability greater than 0 to the switch's limit.
 fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
     let limit = decision::limit(p.value);
     if limit.is_none() {

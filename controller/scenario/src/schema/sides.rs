@@ -1,4 +1,5 @@
-//! The sides of a wire: a name alone, or with what it is: `{name: web, netns: web}`, `{name: up, interface: eth1}`.
+//! The sides of a wire: a name, optionally with an interface or host: `{name: web, netns: web}`, `{name: up, interface:
+//! eth1}`.
 
 use super::reader;
 use super::shape::{Object, Shape, may, needed};
@@ -29,12 +30,12 @@ pub(super) static SIDE: Object = Object {
     ],
 };
 
-/// A side's name, and what it is if the file says so.
+/// A side's name, and its interface or host if the file gives one.
 type Written = (Spanned<String>, Option<Side>);
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<Written>> {
     let items = reader::list(sink, node, "`wire`")?;
-    // All of them: what is wrong with the second is told with what is wrong with the first.
+    // Reads both sides, so that errors of both are reported.
     let sides: Vec<_> = items.iter().map(|item| side(sink, item)).collect();
     sides.into_iter().collect()
 }
@@ -94,7 +95,7 @@ fn netns(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(name)
 }
 
-/// As the kernel has names of interfaces.
+/// Reads a name that the kernel accepts for an interface.
 fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     let name = reader::text(sink, node, "the name of an interface")?.value;
     let is_bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
@@ -107,7 +108,7 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(name)
 }
 
-/// What both sides are, or neither: none is left to the command line alone.
+/// Returns what both sides are, or nothing: the file may not leave only one of them to the command line.
 pub(super) fn together(sink: &mut Sink<'_>, node: &Node, read: Vec<Written>) -> Option<Vec<Side>> {
     let sides: Vec<Option<Side>> = read.into_iter().map(|(_, side)| side).collect();
     match <[Option<Side>; 2]>::try_from(sides).ok()? {

@@ -1,4 +1,4 @@
-//! Texts with variables, and what programs of the user's are started by: commands and probes have them.
+//! Texts with variables, and the command lines of the user's programs, in commands and probes.
 
 use super::reader;
 use super::shape::Shape;
@@ -7,14 +7,14 @@ use crate::workload::commands::Run;
 use crate::workload::{Template, Variable};
 use crate::yaml::{Kind, Node, locate};
 
-/// A line for the shell, or words.
+/// A shell line, or a list of words.
 pub(super) const RUN: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
 
-/// What reads templates: it notes the hosts that they name, for these are looked up later.
+/// Reads templates, and collects the hosts that they name, which are resolved later.
 pub(super) struct Reader<'s, 'f> {
     pub sink: &'s mut Sink<'f>,
     pub hosts: Vec<Spanned<String>>,
-    /// Commands whose folders are named.
+    /// Commands whose folders the templates refer to.
     pub folders: Vec<Spanned<String>>,
 }
 
@@ -27,7 +27,7 @@ impl<'s, 'f> Reader<'s, 'f> {
         }
     }
 
-    /// What a program is started by.
+    /// Reads the command line of a program.
     pub fn run(&mut self, node: &Node) -> Option<Run> {
         let Kind::List(items) = &node.kind else {
             if !matches!(node.kind, Kind::Text { .. }) {
@@ -88,7 +88,7 @@ impl<'s, 'f> Reader<'s, 'f> {
     }
 }
 
-/// Refuses folders of commands that there are not.
+/// Refuses folders of undeclared commands.
 pub(crate) fn check_folders<'c, I>(
     sink: &mut Sink<'_>,
     folders: &[Spanned<String>],

@@ -1,4 +1,4 @@
-//! `timeline`: steps, once or again and again. What repeats is unrolled here, so that the rest of the house knows epochs only.
+//! `timeline`: steps, once or repeated. Repetitions are unrolled here, so that all other code sees only epochs.
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::model::Limits;
@@ -7,43 +7,45 @@ use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
-/// Times that steps come. Each and each gap behind it is an epoch, of which a switch knows 2^16.
+/// Maximum number of occurrences of steps. Each occurrence and each gap after it is an epoch; a switch distinguishes 2^16
+/// epochs.
 const MAX_TIMES: usize = 1024;
 
-/// The shortest part of a step that repeats: a write to a switch takes milliseconds, and a step that is over before it is
-/// written is skipped.
+/// The shortest part of a repeated step, in nanoseconds: a write to a switch takes milliseconds, and a step that ends
+/// before it is written is skipped.
 const SHORTEST_NS: u64 = 10_000_000;
 
 #[derive(Debug)]
 pub(crate) struct RawStep {
     pub name: Spanned<String>,
-    /// What it waits for: then its times, and those of the steps behind it, count from when that held.
+    /// The condition that the step waits for. Its times, and those of later steps, then count from when the condition
+    /// held.
     pub on: Option<Node>,
-    /// When it begins, and for how long it lasts: each time that it comes.
+    /// Start and duration of each occurrence.
     pub times: Vec<Time>,
 }
 
-/// One of the times that a step is in force.
+/// One occurrence of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {
     pub at_ns: u64,
-    /// `None`: until the next step, or the end.
+    /// Duration in nanoseconds; `None`: until the next step, or the end of the run.
     pub for_ns: Option<u64>,
 }
 
-/// A step as it is written.
+/// A step as written.
 struct Written {
     name: Spanned<String>,
-    /// Since the start, or since a step before it began that waits for something.
+    /// Start, in nanoseconds since the start of the run, or since the last step before that waits for a condition.
     at: Spanned<u64>,
     on: Option<Node>,
-    /// Of each time.
+    /// Duration of each occurrence, in nanoseconds.
     length: Option<u64>,
-    /// From one beginning to the next.
+    /// Period of the occurrences, in nanoseconds.
     every: Option<u64>,
-    /// How often, at most.
+    /// Maximum number of occurrences.
     times: Option<u64>,
-    /// When it is over for good.
+    /// End of the repetition, in nanoseconds.
     until: Option<Spanned<u64>>,
     span: Span,
 }
@@ -240,7 +242,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
     })
 }
 
-/// Whether `on` is the text of a condition.
+/// Whether `on` contains the text of a condition; reports other values.
 fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
     if let Kind::Map(_) = node.kind {
         sink.error(
@@ -254,7 +256,7 @@ fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
     reader::text(sink, node, "`on`").is_some()
 }
 
-/// When a step begins: `at` a time, or, with `on`, when something holds.
+/// The start of a step: `at` a time, or, with `on`, when a condition holds.
 fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
     match (fields.get("at"), fields.get("on")) {
         (Some(at), None) => reader::quantity(sink, at, "`at`", Dimension::Duration),
@@ -277,7 +279,7 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
     }
 }
 
-/// What waits for a condition begins when the steps before it are over, but for one that lasts until then.
+/// Checks that a step which may repeat without end does not precede a step that waits for a condition.
 fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
     if step.every.is_some() && step.times.is_none() && step.until.is_none() {
         let message = format!(
@@ -289,7 +291,7 @@ fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
     }
 }
 
-/// Refuses a step that begins while the one before it is in force, or is still to come again.
+/// Refuses a step that begins while the previous one is in force or still repeats.
 fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &Written) {
     let Some(last) = before.times.last() else {
         return;
@@ -305,7 +307,7 @@ fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &Written) {
     }
 }
 
-/// The times that a step comes. One without an end of its own lasts until the next step, or until the run has to be over.
+/// The occurrences of a step. A step without an end lasts until the next step, or until the run's time limit.
 fn unroll(sink: &mut Sink<'_>, step: &Written, next: Option<u64>, limits: &Limits) -> Vec<Time> {
     let at = step.at.value;
     let until = step.until.map(|until| until.value);
@@ -338,7 +340,7 @@ fn unroll(sink: &mut Sink<'_>, step: &Written, next: Option<u64>, limits: &Limit
     let end = said.or(next).unwrap_or(limits.time_ns);
     let mut times = Vec::new();
     let mut at_ns = at;
-    // One beyond what is allowed is enough to say so.
+    // One occurrence beyond the limit suffices to report it.
     while at_ns < end && times.len() <= MAX_TIMES {
         let for_ns = Some(length.min(end - at_ns));
         times.push(Time { at_ns, for_ns });

@@ -1,4 +1,4 @@
-//! Section `triggers`: what faults wait for.
+//! Section `triggers`: events that faults wait for.
 
 use super::Declared;
 use super::per::{self, followed};
@@ -9,13 +9,13 @@ use crate::model::Keys;
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
-/// Stages of one trigger: a packet's events are a word of 16 bits, of which one resets.
+/// Maximum number of stages of a trigger: a packet's events are a word of 16 bits, one of which is the reset.
 const MAX_STAGES: usize = 15;
-/// Triggers of one scenario.
+/// Maximum number of triggers in a scenario.
 const MAX_TRIGGERS: usize = 16;
-/// What one stage counts to.
+/// Maximum count of a stage.
 const MAX_COUNT: u64 = 100_000_000;
-/// Clocks reckon with half of 48 bits of nanoseconds.
+/// The longest duration, in nanoseconds; clocks compare half of 48 bits.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 pub(super) static TRIGGER: Object = Object {
@@ -114,7 +114,8 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, declared: &Declared) -> Vec
     triggers.collect()
 }
 
-/// `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list where one thing follows another.
+/// Reads `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list if there are several
+/// stages.
 fn trigger(
     sink: &mut Sink<'_>,
     name: Spanned<String>,
@@ -175,7 +176,7 @@ fn trigger(
     })
 }
 
-/// A flow or a fault whose name alone is written: `flow: out`.
+/// The hint for an event that gives only the name of a flow or fault: `flow: out`.
 fn named(node: &Node, declared: &Declared) -> Option<String> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;
@@ -185,7 +186,7 @@ fn named(node: &Node, declared: &Declared) -> Option<String> {
     found.next().map(|(kind, _)| format!("{kind}: {value}"))
 }
 
-/// `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`, and behind another `within`.
+/// Reads `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`; stages after the first may have `within`.
 fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     let fields = reader::fields(sink, node, &STAGE)?;
     let event = event(sink, &fields, "what a trigger waits for")?;
@@ -239,7 +240,7 @@ fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEven
     }
 }
 
-/// `Some(None)` if it is not there, `None` if it was refused.
+/// Reads an optional duration: `Some(None)` if it is absent, `None` if it was refused.
 fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u64>> {
     let Some(node) = fields.get(key) else {
         return Some(None);

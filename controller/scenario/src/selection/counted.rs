@@ -1,41 +1,41 @@
-//! Selections that are a list of ordinals: they count, and draw nothing.
+//! Selections by ordinal: they count packets and draw nothing.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// So many ordinals are looked at to see whether one list is within another.
+/// Maximum number of ordinals that are compared to decide whether one list contains another.
 const MAX_COMPARED: u64 = 65_536;
 
-/// Which packets fire, by their number in the flow. The number is an *index* here, the ordinal less one, and starts again at 0
+/// A set of packets by their number in the flow. The number is an *index* here, the ordinal less one, and restarts at 0
 /// after `cycle` packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// So many packets and it starts again; 0 = it counts on, modulo 2³².
+    /// Number of packets after which counting restarts; 0: counting continues modulo 2³².
     cycle: u32,
-    /// Indexes that fire: ascending, disjoint, not adjacent.
+    /// Indexes of selected packets: ascending, disjoint, not adjacent.
     fires: Vec<RangeInclusive<u32>>,
 }
 
 impl Counted {
-    /// The packet with this ordinal, once.
+    /// Selects the packet with this ordinal, once.
     #[must_use]
     pub fn nth(n: u32) -> Counted {
         Counted::once([n..=n])
     }
 
-    /// Ordinals n, 2n, 3n …
+    /// Selects the ordinals n, 2n, 3n …
     #[must_use]
     pub fn every(n: u32) -> Counted {
         Counted::of(n, [n..=n])
     }
 
-    /// The first n packets.
+    /// Selects the first n packets.
     #[must_use]
     pub fn first(n: u32) -> Counted {
         Counted::once([1..=n])
     }
 
-    /// All packets but the first n.
+    /// Selects all packets but the first n.
     #[must_use]
     pub fn after(n: u32) -> Counted {
         Counted {
@@ -44,21 +44,21 @@ impl Counted {
         }
     }
 
-    /// These ordinals, once; `n..=u32::MAX` has no end.
+    /// Selects these ordinals, once; `n..=u32::MAX` has no end.
     #[must_use]
     pub fn once(ordinals: impl IntoIterator<Item = RangeInclusive<u32>>) -> Counted {
         Counted::of(0, ordinals)
     }
 
-    /// `length` packets from the ordinal `start` on; again every `every` packets unless that is 0. The first burst ends
-    /// within `every`.
+    /// Selects `length` packets from the ordinal `start` on; again every `every` packets unless that is 0. The first
+    /// burst must end within `every`.
     #[must_use]
     pub fn burst(start: u32, length: u32, every: u32) -> Counted {
         let end = start.saturating_add(length.saturating_sub(1));
         Counted::of(every, std::iter::once(start..=end))
     }
 
-    /// Fires where the pattern does, over and over.
+    /// Selects packets according to the pattern, which repeats.
     #[must_use]
     pub fn pattern(pattern: &[bool]) -> Counted {
         let ordinals = (1..).zip(pattern).filter(|(_, fires)| **fires);
@@ -88,19 +88,19 @@ impl Counted {
         Counted { cycle, fires }
     }
 
-    /// The index after which a switch starts again at 0.
+    /// The last index before a switch restarts at 0.
     #[must_use]
     pub fn last(&self) -> u32 {
         self.cycle.wrapping_sub(1)
     }
 
-    /// Indexes that fire: ascending, disjoint, not adjacent.
+    /// Indexes of selected packets: ascending, disjoint, not adjacent.
     #[must_use]
     pub fn fires(&self) -> &[RangeInclusive<u32>] {
         &self.fires
     }
 
-    /// The one index that fires, if it is one.
+    /// The only selected index, if there is exactly one.
     #[must_use]
     pub fn only_index(&self) -> Option<u32> {
         match self.fires.as_slice() {
@@ -109,7 +109,7 @@ impl Counted {
         }
     }
 
-    /// The ordinal of the first packet that fires; `None` if none does.
+    /// The ordinal of the first selected packet; `None` if none is selected.
     #[must_use]
     pub fn first_ordinal(&self) -> Option<u64> {
         self.fires
@@ -117,13 +117,13 @@ impl Counted {
             .map(|range| u64::from(*range.start()) + 1)
     }
 
-    /// Whether every packet fires.
+    /// Whether every packet is selected.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.fires == [0..=self.last()]
     }
 
-    /// Whether the packet with this index fires, of those within a cycle.
+    /// Whether the packet with this index within a cycle is selected.
     #[must_use]
     pub fn fires_at(&self, index: u32) -> bool {
         let after = self.fires.partition_point(|range| *range.end() < index);
@@ -132,13 +132,13 @@ impl Counted {
             .is_some_and(|range| range.contains(&index))
     }
 
-    /// The fewest ternary keys that match the indexes that fire: value and mask.
+    /// The smallest set of ternary keys, as value and mask, that matches exactly the selected indexes.
     #[must_use]
     pub fn keys(&self) -> Vec<(u32, u32)> {
         self.fires.iter().cloned().flat_map(prefixes).collect()
     }
 
-    /// Whether every packet that this one selects is also selected by another, as far as that is easily said.
+    /// Whether another list selects every packet that this one selects; may be false if that is expensive to decide.
     #[must_use]
     pub fn is_within(&self, outer: &Counted) -> bool {
         let Some(first) = self.fires.first() else {
@@ -156,7 +156,7 @@ impl Counted {
                 let mut around = outer.fires.iter();
                 around.any(|outer| outer.start() <= range.start() && range.end() <= outer.end())
             }),
-            // It fires for ever.
+            // The inner list repeats forever.
             (_, 0) => outer.fires.last() == Some(&(*first.start()..=u32::MAX)),
             (inner, _) => {
                 let cycles = match inner {
@@ -186,7 +186,7 @@ fn lcm(a: u32, b: u32) -> u64 {
     u64::from(a) / x.max(1) * u64::from(b)
 }
 
-/// The fewest prefixes that make up a range, in ascending order.
+/// The smallest set of prefixes that covers a range, in ascending order.
 fn prefixes(range: RangeInclusive<u32>) -> Vec<(u32, u32)> {
     let (mut low, high) = (u64::from(*range.start()), u64::from(*range.end()));
     let mut found = Vec::new();
@@ -200,7 +200,7 @@ fn prefixes(range: RangeInclusive<u32>) -> Vec<(u32, u32)> {
     found
 }
 
-/// For people: `the 3rd`, `every 5th`, `the first 2`, `all after 10`, `1, 4 to 6`, `3 to 5 of every 10`.
+/// For users: `the 3rd`, `every 5th`, `the first 2`, `all after 10`, `1, 4 to 6`, `3 to 5 of every 10`.
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ordinal = |index: &u32| u64::from(*index) + 1;
@@ -239,7 +239,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Ranges of a list that people are shown.
+/// Maximum number of ranges of a list that are shown to users.
 pub(super) const MAX_SHOWN: usize = 4;
 
 fn suffix(n: u64) -> &'static str {
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn what_lies_within_another_list_is_known() {
         let within = |inner: &Counted, outer: &Counted| {
-            // The definition, over more packets than any cycle here takes together.
+            // Checks the definition over more packets than any pair of cycles here.
             let fires = |counted: &Counted, n: u32| {
                 counted.fires_at(if counted.cycle == 0 {
                     n

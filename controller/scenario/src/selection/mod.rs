@@ -1,4 +1,4 @@
-//! Which packets of a flow a fault fires on: the model that the switch is held against.
+//! Selections: which packets of a flow a fault fires on. This model is the reference for the switch.
 
 mod counted;
 mod psn;
@@ -14,71 +14,71 @@ use parser_gen::psn::{Connection, Place};
 
 use crate::decision::{Draws, Words, coarse, probability};
 
-/// A way to select packets, with its parameters as the switch takes them.
+/// A selection, with its parameters in the form that the switch takes.
 ///
 /// Limits are inclusive: `limit` is p·2³² − 1 ([`crate::decision::limit`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// No packet (probability 0). The switch gets no entry.
+    /// Selects no packet (probability 0). The switch gets no entry.
     Never,
-    /// Every packet.
+    /// Selects every packet.
     Always,
-    /// By number in the flow.
+    /// Selects by number in the flow.
     Counted(Counted),
-    /// Each packet with the same probability, independently.
+    /// Selects each packet with the same probability, independently.
     Probability {
         /// Greatest draw that fires.
         limit: u32,
     },
-    /// Two states with a loss rate each (Gilbert 1960, Elliott 1963).
+    /// Selects with two states, each with its own loss rate (Gilbert 1960, Elliott 1963).
     GilbertElliott(GilbertElliott),
-    /// All packets of some keys.
+    /// Selects all packets of some keys.
     Share(Share),
-    /// By place in an RDMA connection.
+    /// Selects by position in an RDMA connection.
     Psn(Psn),
 }
 
-/// The two-state chain's limits.
+/// The limits of a two-state Markov chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GilbertElliott {
-    /// Good → bad.
+    /// Limit for the transition from good to bad.
     pub to_bad: u32,
-    /// Bad → good.
+    /// Limit for the transition from bad to good.
     pub to_good: u32,
-    /// Fires in the bad state.
+    /// Limit for firing in the bad state.
     pub loss_bad: u32,
-    /// Fires in the good state; `None` = never.
+    /// Limit for firing in the good state; `None`: never.
     pub loss_good: Option<u32>,
 }
 
-/// What a switch holds for one flow of a fault.
+/// State of a fault for one flow on a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Cell {
     /// Packets so far, within the cycle of a list.
     pub index: u32,
-    /// Packets so far, where words are drawn.
+    /// Packets so far, if words are drawn.
     pub turn: u32,
-    /// The channel's state.
+    /// Whether the channel is bad.
     pub bad: bool,
-    /// The RDMA connection, where packets are selected by their place in one.
+    /// The RDMA connection, if packets are selected by their position in one.
     pub connection: Connection,
 }
 
-/// What a packet's turn depends on beside the cell.
+/// Inputs of the decision about a packet besides the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// Of fault and flow, and of what is told apart within the flow.
+    /// Decision key of fault, flow and key within the flow.
     pub key: u32,
-    /// Of the packet's key, where one selects.
+    /// Hash of the packet's key, if the selection uses it.
     pub hash: u32,
-    /// Where the packet stands in its RDMA connection, where that selects.
+    /// Position of the packet in its RDMA connection, if the selection uses it.
     pub place: Option<Place>,
-    /// Whether the effect needs any words.
+    /// Whether the effect needs drawn words.
     pub draws_words: bool,
 }
 
 impl Selection {
-    /// Whether it draws.
+    /// Whether the selection draws words.
     #[must_use]
     #[inline]
     pub fn is_by_chance(&self) -> bool {
@@ -88,7 +88,7 @@ impl Selection {
         )
     }
 
-    /// Whether it selects every packet.
+    /// Whether the selection selects every packet.
     #[must_use]
     pub fn is_always(&self) -> bool {
         match self {
@@ -98,8 +98,8 @@ impl Selection {
         }
     }
 
-    /// Takes the next packet of a flow, or of a key: the words drawn for it if the fault fires. What does not count stays as it
-    /// is: states are compared.
+    /// Processes the next packet of a flow or key; returns the words drawn for it if the fault fires. Fields of the cell
+    /// that the selection does not use stay unchanged, because states are compared.
     #[inline]
     pub fn take(
         &self,
@@ -141,7 +141,7 @@ impl Selection {
         fires.then_some(words)
     }
 
-    /// Whether the fault fires, packet by packet from the first one; never ends.
+    /// Whether the fault fires, packet by packet from the first one; an infinite iterator.
     pub fn decisions<'a>(&'a self, draws: &'a Draws, key: u32) -> impl Iterator<Item = bool> + 'a {
         let mut cell = Cell::default();
         let turn = Turn {
@@ -151,7 +151,8 @@ impl Selection {
         std::iter::from_fn(move || Some(self.take(draws, turn, &mut cell).is_some()))
     }
 
-    /// Where draws have only their upper `bits`: with the nearest probabilities that are left. `Err` is one that would be 0.
+    /// The selection with the nearest probabilities for draws of only the upper `bits`. `Err` is a probability that would
+    /// become 0.
     pub fn rounded(&self, bits: u32) -> Result<Selection, f64> {
         let round = |limit: u32| coarse(limit, bits).ok_or_else(|| probability(limit));
         Ok(match self {
@@ -172,7 +173,7 @@ impl Selection {
         })
     }
 
-    /// The limits that it draws against.
+    /// The limits that the selection compares draws with.
     pub fn limits(&self) -> Vec<u32> {
         match self {
             Selection::Probability { limit } => vec![*limit],
@@ -201,7 +202,7 @@ impl GilbertElliott {
     }
 }
 
-/// For people: `every 5th`, `1 %`, `bursts, 1 % in, 33 % out`.
+/// For users: `every 5th`, `1 %`, `bursts, 1 % in, 33 % out`.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,29 +5,29 @@ use std::ops::RangeInclusive;
 
 use parser_gen::psn::Place;
 
-/// Packets by their place in their connection, which is the key.
+/// Selects packets by their position in their connection, which is the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Psn {
-    /// Sequence numbers, relative to the connection's first.
+    /// Sequence numbers, relative to the first one of the connection.
     pub at: Ranges,
-    /// In which rounds.
+    /// Rounds of the connection.
     pub rounds: Ranges,
 }
 
 impl Psn {
-    /// Whether it selects the packet that stands there.
+    /// Whether the packet at this position is selected.
     #[must_use]
     pub fn fires_at(&self, place: Place) -> bool {
         self.at.contains(place.relative) && self.rounds.contains(place.round)
     }
 
-    /// Whether every packet that this one selects is also selected by another.
+    /// Whether another selection selects every packet that this one selects.
     #[must_use]
     pub fn is_within(&self, outer: &Psn) -> bool {
         self.at.is_within(&outer.at) && self.rounds.is_within(&outer.rounds)
     }
 
-    /// How many packets of a connection's first 2²⁴, answers to READs apart; `None` if there is no end.
+    /// Number of selected packets among a connection's first 2²⁴, without responses to READs; `None` if there is no end.
     #[must_use]
     pub fn packets(&self) -> Option<u64> {
         let packets = self.at.count()?.checked_mul(self.rounds.count()?);
@@ -35,12 +35,12 @@ impl Psn {
     }
 }
 
-/// Numbers: ascending, disjoint ranges, not adjacent. What ends with `u32::MAX` has no end.
+/// Numbers in ascending, disjoint, non-adjacent ranges. A range that ends with `u32::MAX` has no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges(Vec<RangeInclusive<u32>>);
 
 impl Ranges {
-    /// Of ranges in any order.
+    /// Builds the set from ranges in any order.
     #[must_use]
     pub fn new(ranges: impl IntoIterator<Item = RangeInclusive<u32>>) -> Ranges {
         let mut ranges: Vec<RangeInclusive<u32>> = ranges.into_iter().collect();
@@ -57,13 +57,13 @@ impl Ranges {
         Ranges(joined)
     }
 
-    /// All of them.
+    /// The ranges.
     #[must_use]
     pub fn as_slice(&self) -> &[RangeInclusive<u32>] {
         &self.0
     }
 
-    /// Whether a number is among them.
+    /// Whether the set contains a number.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         let after = self.0.partition_point(|range| *range.end() < number);
@@ -79,7 +79,7 @@ impl Ranges {
         })
     }
 
-    /// How many; `None` without end.
+    /// How many numbers the set contains; `None` without an end.
     fn count(&self) -> Option<u64> {
         let has_end = self.0.last().is_none_or(|range| *range.end() < u32::MAX);
         let counts = self.0.iter();
@@ -95,7 +95,7 @@ impl Ranges {
     }
 }
 
-/// For people: `3`, `0 to 2, 7`, `from 2 on`.
+/// For users: `3`, `0 to 2, 7`, `from 2 on`.
 impl fmt::Display for Ranges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, range) in self.0.iter().enumerate() {
@@ -113,7 +113,7 @@ impl fmt::Display for Ranges {
     }
 }
 
-/// For people: `PSN 3 in round 1`, `PSNs 0 to 4, 9 in rounds from 2 on`.
+/// For users: `PSN 3 in round 1`, `PSNs 0 to 4, 9 in rounds from 2 on`.
 impl fmt::Display for Psn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |ranges: &Ranges| if ranges.is_one() { "" } else { "s" };

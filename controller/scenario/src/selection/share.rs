@@ -1,4 +1,4 @@
-//! `share: 10%`: all packets of a share of the keys, none of the others.
+//! `share: 10%`: selects all packets of a share of the keys, and no packet of other keys.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use parser_gen::key::PacketKey;
 use super::percent;
 use crate::decision::Draws;
 
-/// All packets of the keys that are drawn. What is drawn depends on the key alone: a key is hit from its first packet to its
-/// last, and nothing is counted.
+/// Selects all packets of randomly chosen keys. The choice depends only on the key: a key is hit from its first packet to
+/// its last, and nothing is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     /// Greatest draw that fires.
     pub limit: u32,
-    /// What packets of one key have in common.
+    /// The key of a packet.
     pub key: PacketKey,
-    /// The keys, for people: `connections`.
+    /// Plural noun for the keys, for users: `connections`.
     pub of: String,
 }
 
 impl Share {
-    /// Whether packets whose key has this hash are hit.
+    /// Whether packets whose key has this hash are selected.
     #[must_use]
     pub fn fires_on(&self, draws: &Draws, key: u32, hash: u32) -> bool {
         draws.words(key, hash).u <= self.limit

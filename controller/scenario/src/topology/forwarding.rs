@@ -1,4 +1,4 @@
-//! What a switch sends where: by one search from it, and along one tree.
+//! Forwarding of a switch: shortest paths by one search, and the broadcast tree.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ impl Topology {
         let mut towards: BTreeMap<&str, u32> = BTreeMap::new();
         let mut hops = BTreeMap::from([(switch, 0)]);
         let mut queue = VecDeque::from([switch]);
-        // All at one distance are taken before any farther one, so the port of each is the lowest by then.
+        // Nodes are visited in order of distance, so the port of each is the lowest one when it is visited.
         while let Some(node) = queue.pop_front() {
             let next = hops[node] + 1;
             let onward = peers.get(node).map_or(&[][..], Vec::as_slice);
@@ -39,7 +39,7 @@ impl Topology {
         towards
     }
 
-    /// Ports of a switch on the tree that broadcasts follow: no loop, whatever the network.
+    /// Ports of a switch on the tree that broadcasts follow, which has no loop in any network.
     #[must_use]
     pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
         let Some(root) = self.switches.first() else {
@@ -66,7 +66,7 @@ impl Topology {
         on_tree.map(|(_, number)| number).collect()
     }
 
-    /// The links of each node and what is at their other ends, in declared order: those of a switch are its ports.
+    /// The links of each node and its neighbors, in declared order: those of a switch are its ports.
     fn peers(&self) -> BTreeMap<&str, Vec<(&Link, &str)>> {
         let mut peers: BTreeMap<&str, Vec<(&Link, &str)>> = BTreeMap::new();
         for link in &self.links {
@@ -121,7 +121,7 @@ mod tests {
         let drawn = (0..10).map(|seed| jellyfish(seed).build());
         for network in std::iter::once(fat_tree.build()).chain(drawn) {
             let mut topology = Topology::of_network(&network.unwrap(), &Link::new("", ""));
-            // A second link between two switches, and a host that would be a shorter way.
+            // Adds a second link between two switches, and a host that would shorten a path.
             let [a, b] = [&topology.switches[0], &topology.switches[5]].map(Clone::clone);
             topology.add_host("both", &a);
             let others = [Link::new("both", &b), Link::new(&a, &b), Link::new(&b, &a)];

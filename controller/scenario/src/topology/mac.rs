@@ -9,43 +9,43 @@ use serde::Serialize;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Every host.
+    /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
-    /// The address of the n-th host where the file gives none: locally administered, `WE` inside.
+    /// The default address of the n-th host: locally administered, `WE` inside.
     #[must_use]
     pub fn of_host(index: usize) -> Mac {
         let [high, low] = (index as u16).to_be_bytes();
         Mac([0x02, 0x57, 0x45, 0, high, low])
     }
 
-    /// The group address that a job's results for all workers go to: that of the IPv4 group 239.87.69.x (RFC 1112).
+    /// The group address of a job's results for all workers: that of the IPv4 group 239.87.69.x (RFC 1112).
     #[must_use]
     pub fn of_job(job: u16) -> Mac {
         let [_, low] = job.to_be_bytes();
         Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
     }
 
-    /// The address of frames that the switches are to sum for all of a job: what comes of them goes to [`Mac::of_job`].
+    /// The address of frames that switches sum for all workers of a job; the sums go to [`Mac::of_job`].
     #[must_use]
     pub fn of_sum(job: u16) -> Mac {
         Mac::beside_job(job, 0x02)
     }
 
-    /// The address of frames that ask the switches that sum: what comes of them goes back.
+    /// The address of requests to the summing switches, which answer the sender.
     #[must_use]
     pub fn of_question(job: u16) -> Mac {
         Mac::beside_job(job, 0x06)
     }
 
-    /// The address of frames of a training that a switch is to sum as part `number`, on their way there. Those of one part that part
-    /// ways at a switch have different routes.
+    /// The address of a training's frames on the way to the switch that sums them as part `number`. Frames of one part
+    /// whose paths diverge at a switch have different routes.
     #[must_use]
     pub fn of_part(number: u16, route: u8) -> Mac {
         Mac::of_sum(number).by(route)
     }
 
-    /// The same of what it has summed, on the way to the server, and of what no switch sums.
+    /// The address of the sums of a part on the way to the server, and of frames that no switch sums.
     #[must_use]
     pub fn of_part_summed(number: u16, route: u8) -> Mac {
         Mac::of_job(number).by(route)
@@ -63,7 +63,7 @@ impl Mac {
         Mac([first, a, b, c, d, e])
     }
 
-    /// As a number, most significant byte first.
+    /// The address as a number, most significant byte first.
     #[must_use]
     pub fn value(self) -> u128 {
         self.0

@@ -1,4 +1,4 @@
-//! A topology as planners see it, and back; what it says for them alone.
+//! Conversion between topologies and the planner's networks, and the attributes that only planners use.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 
 use super::{Host, Link, Mac, Topology, default_ip};
 
-/// What a switch can take, for planners. What is `None` does not bind.
+/// The capacity of a switch, for planners. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capacity {
-    /// Whether it can sum and inject.
+    /// Whether the switch can sum and inject faults.
     pub programmable: bool,
-    /// Bits of gradients a second that it can sum.
+    /// Rate of gradients that it can sum, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<u64>,
-    /// For sums under way.
+    /// Memory for sums in progress, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Of its pipeline.
+    /// Stages of its pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
-    /// Bits of gradients a second that it sums already for others.
+    /// Rate of gradients that it already sums for others, in bits per second.
     pub load_bps: u64,
 }
 
 impl Default for Capacity {
-    /// As weir's own switch: it sums, and nothing is said.
+    /// The capacity of weir's own switch: it can sum, without limits.
     fn default() -> Capacity {
         Capacity {
             programmable: true,
@@ -39,15 +39,15 @@ impl Default for Capacity {
     }
 }
 
-/// What a host is made of, for planners.
+/// The hardware of a host, for planners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Machine {
     /// Graphics processors.
     pub gpus: u32,
-    /// Workers that it has room for; `None`: not said.
+    /// Number of workers that fit on the host; `None`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Whether it runs something already.
+    /// Whether the host already runs something.
     pub busy: bool,
 }
 
@@ -57,11 +57,11 @@ impl Machine {
     }
 }
 
-/// What planners see of a topology: switches first, then hosts, then links, each in their order.
+/// The planner's network of a topology: switches first, then hosts, then links, each in order.
 ///
 /// # Errors
 ///
-/// As [`Network`] has them; a topology that was read has none.
+/// Returns the errors of [`Network`]; a topology that was read from a file has none.
 pub fn topology_network(topology: &Topology) -> Result<Network, NetworkError> {
     let mut network = Network::new();
     for name in &topology.switches {
@@ -70,7 +70,7 @@ pub fn topology_network(topology: &Topology) -> Result<Network, NetworkError> {
     for host in &topology.hosts {
         network.add_host(&host.name, machine(host.machine))?;
     }
-    // They forward nothing.
+    // Dead switches become hosts, because hosts do not forward.
     for name in &topology.gone {
         network.add_host(name, planner::Host::default())?;
     }
@@ -106,7 +106,7 @@ fn machine(machine: Machine) -> planner::Host {
 }
 
 impl Topology {
-    /// The same without some switches. Their links stay, so that ports of the others have the numbers that they had.
+    /// The topology without some switches. Their links stay, so that the ports of other switches keep their numbers.
     #[must_use]
     pub(crate) fn without(&self, gone: &BTreeSet<String>) -> Topology {
         let mut topology = self.clone();
@@ -115,7 +115,7 @@ impl Topology {
         topology
     }
 
-    /// A network with addresses; `as_link` gives its links all that a scenario's have beyond rate, latency and load.
+    /// A topology with addresses for a network; `as_link` gives all attributes of links except rate, latency and load.
     pub(crate) fn of_network(network: &Network, as_link: &Link) -> Topology {
         let mut topology = Topology::default();
         for node in network.nodes() {

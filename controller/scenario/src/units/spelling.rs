@@ -1,4 +1,4 @@
-//! Units as tc, Chaos Mesh, Toxiproxy, Go and iperf spell them, and the quantity that each means.
+//! Unit spellings of tc, Chaos Mesh, Toxiproxy, Go and iperf, and the quantity that each means.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,20 +7,20 @@ use super::{Dimension, parse, scale, show_duration, show_rate};
 
 /// A number with another tool's unit, in weir's units.
 pub(super) enum Meaning {
-    /// One quantity.
+    /// A single quantity.
     One(String),
-    /// A rate that was written in bytes.
+    /// A rate given in bytes.
     Bytes(String),
-    /// A rate in bits or in bytes, and the name of the unit without them: `mega`.
+    /// A rate in bits or bytes, with the prefix of the unit: `mega`.
     BitsOrBytes {
         bits: String,
         bytes: String,
         kind: &'static str,
         unit: String,
     },
-    /// A size by 1000 or by 1024.
+    /// A size with prefixes of either 1000 or 1024.
     Either([(String, u64); 2]),
-    /// A bare number, with each of the units that it may lack.
+    /// A bare number, with each possible unit.
     Bare(Vec<String>, Dimension),
 }
 
@@ -34,7 +34,7 @@ const DURATIONS: [(&[&str], u64); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
 ];
 
-/// A prefix, and its factors by 1000 and by 1024.
+/// A prefix, with its factors to the base of 1000 and of 1024.
 const PREFIXES: [(char, &str, u64, u64); 4] = [
     ('k', "kilo", 1_000, 1 << 10),
     ('m', "mega", 1_000_000, 1 << 20),
@@ -50,8 +50,8 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// A number without a unit, where the quantity lies within a range: with each usual unit that leads into the range, else with
-/// each other unit that does, else with each usual unit.
+/// A number without a unit, for a quantity within a range: with each usual unit that puts it in the range, else
+/// with each other unit that does, else with each usual unit.
 pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
     let with = |unit: &str| format!("{number}{unit}");
     let is_within = |text: &String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
@@ -73,7 +73,7 @@ pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u6
     Meaning::Bare(if within.is_empty() { usual } else { within }, dimension)
 }
 
-/// A bare unit of a rate in weir's units: the hint for `mbps` where no number stands.
+/// A bare rate unit in weir's units: the hint for `mbps` without a number.
 pub(crate) fn of_rate(unit: &str) -> Option<String> {
     let own = |one: &str| {
         let unit = one.strip_prefix('1')?;
@@ -95,7 +95,7 @@ pub(crate) fn of_rate(unit: &str) -> Option<String> {
     })
 }
 
-/// `min`, `Secs`; and several quantities in one, as Go writes them: `1m30s`.
+/// Reads `min`, `Secs`, and sums of quantities as Go writes them: `1m30s`.
 fn duration(number: &str, unit: &str) -> Option<String> {
     let lower = unit.to_ascii_lowercase();
     let of = Dimension::Duration;
@@ -121,7 +121,7 @@ fn duration(number: &str, unit: &str) -> Option<String> {
     Some(show_duration(total))
 }
 
-/// A prefix with its factors, and the unit behind it.
+/// Splits a unit into its prefix, with factors, and the base unit.
 fn prefixed(unit: &str) -> (&'static str, [u64; 2], bool, &str) {
     let first = unit.chars().next().map(|c| c.to_ascii_lowercase());
     let mut known = PREFIXES.iter();
@@ -180,7 +180,7 @@ fn size(number: &str, unit: &str) -> Option<Meaning> {
 }
 
 impl Meaning {
-    /// The quantity as it is most likely meant, and what to ask if it may be another one.
+    /// The most likely quantity, and a question if it is ambiguous.
     pub fn quantity(self) -> Option<(String, Option<String>)> {
         let asked = self.to_string();
         Some(match self {
@@ -188,14 +188,14 @@ impl Meaning {
             Meaning::BitsOrBytes { bits, .. } => (bits, Some(asked)),
             Meaning::Either([(decimal, _), _]) => (decimal, Some(asked)),
             Meaning::Bare(mut all, _) if all.len() == 1 => (all.remove(0), None),
-            // Where tools write no unit, they mean the smaller one.
+            // Tools that write no unit mean the smaller one.
             Meaning::Bare(mut all, Dimension::Duration) => (all.pop()?, Some(asked)),
             Meaning::Bare(mut all, _) => (all.remove(0), Some(asked)),
         })
     }
 }
 
-/// Says what to write.
+/// Writes the suggestion.
 impl fmt::Display for Meaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

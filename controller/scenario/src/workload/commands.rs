@@ -1,8 +1,8 @@
-//! Programs of the user's, each in a host: services, and the drivers that use them.
+//! Programs of the user, each on a host: services, and the drivers that use them.
 //!
-//! A command that says when it is `ready` is a service: started before the timeline begins, in the order of the file, each
-//! when the one before is ready, and stopped when the last driver has ended. All others are drivers: started together once
-//! the timeline has begun. The run ends when they have ended.
+//! A command with `ready` is a service. Services start before the timeline begins, in the order of the file, each when
+//! the previous one is ready, and stop after the last driver has exited. All other commands are drivers, which start
+//! together once the timeline has begun. The run ends when all drivers have exited.
 
 use serde::Serialize;
 
@@ -12,38 +12,38 @@ use crate::expect::Measure;
 /// Services and drivers, in declared order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Commands {
-    /// At least one of them is a driver.
+    /// The commands; at least one is a driver.
     pub commands: Vec<Command>,
 }
 
-/// A program and where it runs.
+/// A program and its host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Command {
-    /// Its name in metrics and messages.
+    /// The command's name in metrics and messages.
     pub name: String,
-    /// Host.
+    /// The host's name.
     pub host: String,
-    /// The workload file that it stands in; none: the scenario.
+    /// The workload file that declares it; `None`: the scenario.
     pub file: Option<String>,
-    /// What is run.
+    /// The command line.
     pub run: Run,
-    /// When others may use it; none: it is a driver.
+    /// When other commands may use it; `None`: the command is a driver.
     pub ready: Option<Ready>,
-    /// Variables of its environment, beside those of the caller.
+    /// Environment variables, in addition to those of the caller.
     pub env: Vec<(String, Template)>,
-    /// The folder it starts in; none: the caller's.
+    /// Working directory; `None`: that of the caller.
     pub dir: Option<Template>,
-    /// Whether it may do in its host what takes privileges.
+    /// Whether the command may use privileges on its host.
     pub root: bool,
-    /// Of a driver: how often it runs.
+    /// For a driver: how often it runs.
     pub repeat: Repeat,
-    /// Of a service: how it is stopped.
+    /// For a service: how it is stopped.
     pub stop: Stop,
-    /// Numbers that are taken from its output.
+    /// Numbers to extract from its output.
     pub series: Vec<Series>,
 }
 
-/// A command's words.
+/// A command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Run {
@@ -53,52 +53,52 @@ pub enum Run {
     Words(Vec<Template>),
 }
 
-/// When a service can be used.
+/// When a service counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ready {
-    /// What tells.
+    /// The sign of readiness.
     pub when: When,
-    /// How long it may take.
+    /// Maximum time until it is ready, in nanoseconds.
     pub within_ns: u64,
 }
 
-/// What tells that a service can be used.
+/// The sign that a service is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// That it was started.
+    /// The service was started.
     Started,
-    /// That it accepts connections at this port.
+    /// The service accepts connections at this port.
     Tcp(u16),
-    /// That a line of its output matches.
+    /// A line of the service's output matches this regular expression.
     Log(String),
-    /// That a file is there.
+    /// A file exists.
     File(Template),
-    /// That it has ended with this exit code: a preparation.
+    /// The program has exited with this code: it is a preparation.
     Exit(u8),
 }
 
-/// How often a driver runs: so often or for so long, whatever comes first.
+/// How often a driver runs: limited by number or by time, whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Repeat {
-    /// So often at most.
+    /// Maximum number of runs.
     pub times: Option<u32>,
-    /// No more once so much time has passed since the first began.
+    /// Time in nanoseconds since the first run began, after which no run starts.
     pub for_ns: Option<u64>,
-    /// Between the end of one and the start of the next.
+    /// Pause between the end of a run and the start of the next, in nanoseconds.
     pub pause_ns: u64,
 }
 
-/// How a service is asked to end.
+/// How a service is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stop {
-    /// What it is sent.
+    /// The signal to send.
     pub signal: Signal,
-    /// When that has been without effect for so long, it is killed.
+    /// Time in nanoseconds after which a service that is still running is killed.
     pub within_ns: u64,
 }
 
-/// The signals that ask a program to end.
+/// Signals that ask a program to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {
@@ -114,37 +114,37 @@ pub enum Signal {
     Kill,
 }
 
-/// Numbers in a command's output.
+/// A series of numbers in a command's output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Its name in metrics.
+    /// The series' name in metrics.
     pub name: String,
-    /// Where they stand.
+    /// Position of the numbers in the output.
     pub source: Source,
-    /// What they measure.
+    /// The measure of the numbers.
     pub measure: Measure,
-    /// What one of the declared unit is in the measure's own.
+    /// Factor from the declared unit to the measure's unit.
     pub factor: f64,
 }
 
-/// Where a number stands in the output.
+/// Position of a number in the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// In the first group of every match, line by line.
+    /// The first group of every match of a regular expression, line by line.
     Regex(String),
-    /// At this pointer (RFC 6901) of the JSON document that the standard output is, or that its last line is.
+    /// The value at this pointer (RFC 6901) in the JSON document that the standard output, or its last line, contains.
     Json(String),
 }
 
 impl Command {
-    /// Whether others use it, and it ends with them.
+    /// Whether the command is a service, which other commands use and which stops after them.
     #[must_use]
     pub fn is_service(&self) -> bool {
         self.ready.is_some()
     }
 
-    /// All its texts with variables.
+    /// All texts of the command that may contain variables.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let words = match &self.run {
             Run::Line(line) => std::slice::from_ref(line),
@@ -163,7 +163,7 @@ impl Command {
 }
 
 impl Run {
-    /// The same about other hosts: those that the names stand for.
+    /// The same command line with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Run {
         let of = |template: Template| template.with_hosts(host);
@@ -175,7 +175,7 @@ impl Run {
 }
 
 impl Command {
-    /// The same on other hosts: those that the names stand for.
+    /// The same command with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Command {
         let of = |template: Template| template.with_hosts(host);
@@ -196,7 +196,7 @@ impl Command {
 }
 
 impl Signal {
-    /// All, with their names.
+    /// All signals, with their names.
     pub const ALL: [(&'static str, Signal); 5] = [
         ("TERM", Signal::Term),
         ("INT", Signal::Int),

@@ -1,4 +1,4 @@
-//! What runs while the faults act. The testbed executes it.
+//! Workloads: programs that run while the faults act. The testbed executes them.
 
 pub mod commands;
 mod template;
@@ -8,12 +8,12 @@ use serde::Serialize;
 pub use commands::Commands;
 pub use template::{Template, TemplateError, Variable};
 
-/// A file that holds a workload, read by the caller.
+/// A workload file, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadSource {
-    /// Its path, for messages and for `{here}`.
+    /// Path, for messages and for `{here}`.
     pub file: String,
-    /// All of it.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -21,15 +21,15 @@ pub struct WorkloadSource {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
-    /// Programs of the user's: services, and the drivers that use them.
+    /// Programs of the user: services, and the drivers that use them.
     Commands(Commands),
-    /// A redis-server and clients that talk to it, one request at a time each.
+    /// A redis-server and clients, each with one request at a time.
     Redis(Redis),
     /// Data-parallel training with a parameter server.
     Training(Training),
-    /// Nothing of ours: the user's own traffic, for so long.
+    /// No programs of ours: the user's own traffic, for a fixed time.
     Idle {
-        /// How long.
+        /// Duration in nanoseconds.
         for_ns: u64,
     },
 }
@@ -37,41 +37,41 @@ pub enum Workload {
 /// A redis-server and its clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Redis {
-    /// Host of the server.
+    /// The server's host.
     pub server: String,
-    /// TCP port.
+    /// The server's TCP port.
     pub port: u16,
     /// Clients in declared order.
     pub clients: Vec<RedisClient>,
 }
 
-/// One connection and what it asks for.
+/// A client with one connection, and its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RedisClient {
-    /// Its name in metrics.
+    /// The client's name in metrics.
     pub name: String,
-    /// Where it runs.
+    /// The client's host.
     pub host: String,
-    /// How many requests it makes.
+    /// Number of requests.
     pub requests: u32,
-    /// Taken in turn; `{n}` stands for the number of the request, from 1. A `SET` without a value gets one.
+    /// Request commands, used in turn; `{n}` is the request's number, from 1. A `SET` without a value gets one.
     pub commands: Vec<Vec<String>>,
-    /// Length of the values that `SET`s get.
+    /// Length of values added to `SET`s, in bytes.
     pub value_bytes: u32,
-    /// Between an answer and the next request.
+    /// Time between an answer and the next request, in nanoseconds.
     pub pause_ns: u64,
 }
 
 /// A training job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Training {
-    /// Host of the parameter server.
+    /// The parameter server's host.
     pub server: String,
-    /// Hosts of the workers, by rank.
+    /// The workers' hosts, in rank order.
     pub workers: Vec<String>,
-    /// Rounds.
+    /// Number of iterations.
     pub iterations: u32,
-    /// The switch that sums; none: the server does.
+    /// The switch that sums; `None`: the server sums.
     pub aggregate_on: Option<String>,
     /// Chunks in flight per worker, a power of two.
     pub window: u32,

@@ -1,7 +1,7 @@
 //! Texts with variables in braces: `nginx -p {dir}`, `curl http://{host.s.ip}/{n}`.
 //!
-//! Shells and programs have braces of their own (`${HOME}`, `%{time_total}`, `awk '{print}'`): only what has the form of a
-//! variable of ours is one, and nothing behind `$` or `%` is.
+//! Shells and programs use braces themselves (`${HOME}`, `%{time_total}`, `awk '{print}'`): only a text in the form of
+//! one of our variables is a variable, and none after `$` or `%`.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ pub struct Template {
     variables: Vec<(Range<usize>, Variable)>,
 }
 
-/// What stands in braces.
+/// A variable in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variable {
-    /// `{dir}`: a folder of the command's own, empty at first and gone with the run.
+    /// `{dir}`: the command's own folder, initially empty and removed after the run.
     Dir,
     /// `{dir.NAME}`: the folder of another command.
     DirOf(String),
-    /// `{here}`: the folder of the file that the text stands in.
+    /// `{here}`: the folder of the file that contains the text.
     Here,
     /// `{n}`: the number of the repetition, from 1.
     Number,
@@ -31,13 +31,13 @@ pub enum Variable {
     Name(String),
 }
 
-/// A variable that does not exist, and where it stands in the text.
+/// An unknown variable, with its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no variable is called `{name}`")]
 pub struct TemplateError {
-    /// Without its braces.
+    /// The variable's name, without braces.
     pub name: String,
-    /// With them.
+    /// Byte range in the text, including the braces.
     pub place: Range<usize>,
 }
 
@@ -65,7 +65,7 @@ impl Template {
                         let name = name.to_owned();
                         return Err(TemplateError { name, place });
                     }
-                    // Braces of somebody else's.
+                    // These braces are not a variable of ours.
                     None => continue,
                 },
             };
@@ -78,7 +78,7 @@ impl Template {
         })
     }
 
-    /// The same about other hosts: those that the names stand for.
+    /// The same text with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Template {
         let mut made = Template {
@@ -112,13 +112,13 @@ impl Template {
         made
     }
 
-    /// As written.
+    /// The text as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its variables, with their places in the text.
+    /// The variables, with their byte ranges in the text.
     #[must_use]
     pub fn variables(&self) -> &[(Range<usize>, Variable)] {
         &self.variables
@@ -139,7 +139,7 @@ impl Template {
     }
 }
 
-/// A variable that names something; an error if it only begins like one.
+/// Parses a variable that names a host or command; an error if the text only begins like one.
 fn named(text: &str) -> Option<Result<Variable, ()>> {
     let found = match text.strip_prefix("host.") {
         Some(rest) => {

@@ -1,4 +1,4 @@
-//! saphyr's events to a tree with spans. All scalars are text here; the types come later.
+//! Builds a tree with spans from saphyr's events. All scalars are text here; types are assigned later.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Node, Style};
 use crate::diagnostic::{Code, Sink, Span};
 
-/// Reads the document. `None` when the tree is not complete; what was found is in the sink.
+/// Reads the document. `None` if the tree is incomplete; the errors are in the sink.
 pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
     let mut builder = Builder {
@@ -45,7 +45,7 @@ pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     builder.root
 }
 
-/// A collection whose end has not come yet.
+/// A collection that is not closed yet.
 struct Open {
     start: usize,
     anchor: usize,
@@ -58,14 +58,14 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         key: Option<(String, Span)>,
-        /// Where each key stands.
+        /// Index of each key.
         keys: HashMap<String, usize>,
     },
 }
 
 struct Builder<'a> {
     text: &'a str,
-    /// Byte offset of each character: saphyr counts characters.
+    /// Byte offset of each character, because saphyr counts characters.
     offsets: Vec<usize>,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Node>,
@@ -143,7 +143,8 @@ impl Builder<'_> {
                 };
                 let mut node = target.clone();
                 self.nodes += count(&node);
-                // An error in an aliased scalar is shown where it was written; the node itself where it is used.
+                // An error in an aliased scalar is shown at its definition; an error in an aliased collection is shown
+                // where it is used.
                 if matches!(node.kind, Kind::List(_) | Kind::Map(_)) {
                     node.span = span;
                 }
@@ -186,7 +187,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Puts a complete node where it belongs.
+    /// Inserts a complete node into its parent.
     fn finish(&mut self, sink: &mut Sink<'_>, node: Node, anchor: usize) -> Option<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -234,7 +235,8 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Spans of tagged or anchored scalars start at the tag; spans of block collections and scalars reach over the line breaks and comments behind them.
+    /// Trims a span to the value: spans of tagged or anchored scalars start at the tag; spans of block collections and
+    /// scalars include the line breaks and comments after them.
     fn trim(&self, span: Span, style: Style) -> Span {
         let mut text = self.text.get(span.start..span.end).unwrap_or("");
         while text.starts_with(['!', '&']) {
@@ -262,7 +264,7 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// `!name`; the core schema's tags (`!!str`) only steer the typing.
+/// The name in `!name`; tags of the core schema (`!!str`) only affect typing and yield `None`.
 fn name_of(tag: Option<&Tag>) -> Option<String> {
     tag.filter(|tag| !tag.is_yaml_core_schema())
         .map(|tag| tag.suffix.clone())

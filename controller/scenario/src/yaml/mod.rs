@@ -1,8 +1,8 @@
-//! YAML text to a tree in which every value knows its place.
+//! Parses YAML text into a tree in which every value has a position.
 //!
-//! Two readers look at the same text: `serde_yaml` says what each scalar means (its typing of plain scalars is what
-//! users know), `saphyr-parser` where everything stands: serde's errors carry no position inside tagged values and
-//! sequences of them. Neither leaves this module, since `serde_yaml` is frozen upstream.
+//! Two readers parse the same text. `serde_yaml` determines the type of each scalar, because users know its typing of
+//! plain scalars; `saphyr-parser` provides positions, because serde's errors have none inside tagged values and sequences
+//! of them. Both are used only in this module, since `serde_yaml` is frozen upstream.
 
 mod marked;
 mod scalar;
@@ -11,23 +11,23 @@ use crate::diagnostic::{Code, Sink, Span, is_obeyed};
 
 pub use scalar::locate;
 
-/// Nesting beyond this is refused; both readers stay far from the end of the stack.
+/// Maximum nesting depth; both readers stay far from the end of the stack.
 const MAX_DEPTH: usize = 64;
-/// Nodes after aliases are expanded: an alias bomb ends here.
+/// Maximum number of nodes after alias expansion, which stops alias bombs.
 const MAX_NODES: usize = 100_000;
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// The value's text, without its tag.
+    /// Span of the value's text, without its tag.
     pub span: Span,
-    /// `!tag` in front of it.
+    /// The name of the tag `!tag` in front of the value.
     pub tag: Option<String>,
     /// The value.
     pub kind: Kind,
 }
 
-/// What a value is.
+/// The type and content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// `~`, `null` or nothing at all.
@@ -36,16 +36,16 @@ pub enum Kind {
     Bool(bool),
     /// A number.
     Number {
-        /// Its value.
+        /// The number's value.
         value: f64,
-        /// The same where it is an integer.
+        /// The number's value if it is an integer.
         integer: Option<i128>,
     },
     /// Any other scalar.
     Text {
         /// The decoded text.
         value: String,
-        /// How it is written, to find places inside it.
+        /// The scalar's style, which is needed to find positions inside it.
         style: Style,
     },
     /// A sequence.
@@ -54,7 +54,7 @@ pub enum Kind {
     Map(Vec<Entry>),
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Without quotes.
@@ -65,7 +65,7 @@ pub enum Style {
     Double,
     /// `|` or `>`
     Block,
-    /// Otherwise: the text was put together from several.
+    /// Not written in the file as such: the text was composed from several.
     Made,
 }
 
@@ -74,14 +74,14 @@ pub enum Style {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
-    /// The child at a key.
+    /// The value at a key of a mapping.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// What a user would call it.
+    /// A description of the value's type for users.
     #[must_use]
     pub fn describe(&self) -> String {
         match &self.kind {
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Every path below this node with its place, in document order: `faults[1].select.every`.
+    /// The path of every node below this one with its position, in document order: `faults[1].select.every`.
     #[must_use]
     pub fn paths(&self) -> Vec<(String, Span)> {
         let mut found = Vec::new();
@@ -132,7 +132,7 @@ impl Node {
     }
 }
 
-/// Reads one document. `None` when something was reported.
+/// Reads one document. `None` if an error was reported.
 pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
     if let Some((start, c)) = text.char_indices().find(|(_, c)| !is_printable(*c)) {
@@ -165,8 +165,8 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     (!sink.has_errors()).then_some(root)
 }
 
-/// Escapes in double quotes can stand for what a terminal obeys, and tables, plans, pages and generated P4 show what a
-/// file says as it is.
+/// Refuses characters that a terminal obeys: escapes in double quotes can produce them, and tables, plans, pages and
+/// generated P4 show a file's texts unchanged.
 fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
     match &node.kind {
         Kind::Text { value, .. } => {
@@ -180,7 +180,7 @@ fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
             }
         }
         Kind::List(items) => items.iter().for_each(|item| refuse_controls(sink, item)),
-        // Keys are those of the schema, or names: neither holds any.
+        // Keys are schema keys or names, which contain no such character.
         Kind::Map(entries) => entries
             .iter()
             .for_each(|entry| refuse_controls(sink, &entry.value)),
@@ -188,7 +188,7 @@ fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
     }
 }
 
-/// Integers that no type of ours holds: serde_yaml would refuse them by the names of its types.
+/// Refuses integers that exceed our types; serde_yaml's own error would name its Rust types.
 fn refuse_large_integers(sink: &mut Sink<'_>, node: &Node) {
     match &node.kind {
         Kind::List(items) => items
@@ -214,7 +214,7 @@ fn refuse_large_integers(sink: &mut Sink<'_>, node: &Node) {
     }
 }
 
-/// What a YAML text may hold (YAML 1.2.2, section 5.1).
+/// Whether YAML permits a character in a text (YAML 1.2.2, section 5.1).
 fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
@@ -260,7 +260,7 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
     }
 }
 
-/// serde_yaml appends " at line 3 column 4", which the diagnostic already says.
+/// Removes the suffix " at line 3 column 4" of serde_yaml, since the diagnostic has the position.
 fn strip_location(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or(message)
 }

@@ -1,12 +1,12 @@
-//! Places inside a scalar: where a byte of the decoded text stands in the file.
+//! Positions inside a scalar: maps a byte of the decoded text to the file.
 
 use super::{Kind, Node};
 use crate::diagnostic::Span;
 
-/// The place in the file of `start..end` of the decoded text of a scalar.
+/// The span in the file of `start..end` in the decoded text of a scalar.
 ///
-/// Quotes, escapes, indentation and folded line breaks lie between the two texts. They are aligned character by
-/// character: outside white space and escapes both texts are the same.
+/// Quotes, escapes, indentation and folded line breaks make the two texts differ. They are aligned character by
+/// character: outside white space and escapes both texts are equal.
 #[must_use]
 pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     let Kind::Text { value, style } = &node.kind else {
@@ -33,7 +33,7 @@ pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     }
 }
 
-/// For each byte of the decoded text, and its end, the byte of the raw text.
+/// For each byte of the decoded text, and for its end, the byte of the raw text.
 fn align(raw: &str, skip: usize, decoded: &str, style: super::Style) -> Vec<usize> {
     let mut offsets = Vec::with_capacity(decoded.len() + 1);
     let mut at = skip;
@@ -47,7 +47,7 @@ fn align(raw: &str, skip: usize, decoded: &str, style: super::Style) -> Vec<usiz
     offsets
 }
 
-/// How many raw bytes come before the character, and how many it takes itself.
+/// Number of raw bytes before the character, and number of raw bytes of the character itself.
 fn step(rest: &str, c: char, style: super::Style) -> (usize, usize) {
     let lead: usize = if c.is_whitespace() {
         0
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::diagnostic::{Sink, Source};
 
-    /// The text that a span inside the decoded value points at.
+    /// The text in the file at the span of a word in the decoded value.
     fn found<'a>(file: &'a str, word: &str) -> &'a str {
         let mut sink = Sink::new(Source {
             file: "t",

@@ -1,5 +1,5 @@
 #![no_main]
-//! P4Runtime's calls, right and wrong.
+//! Fuzzes P4Runtime calls, valid and invalid.
 
 #[path = "../src/p4runtime.rs"]
 mod p4runtime;

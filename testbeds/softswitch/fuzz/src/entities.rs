@@ -1,4 +1,4 @@
-//! Entities that mostly make sense, and queries for them.
+//! Generates entities that are mostly valid, and queries for them.
 
 use arbitrary::{Result, Unstructured};
 use p4rt::config::{self, P4Info, match_field};
@@ -12,7 +12,7 @@ pub(super) fn entity_of(kind: Kind) -> v1::Entity {
     v1::Entity { entity: Some(kind) }
 }
 
-/// Queries for all that there is.
+/// Queries for all entities.
 pub fn all() -> Vec<v1::Entity> {
     let table = |default| v1::TableEntry {
         is_default_action: default,
@@ -44,7 +44,7 @@ pub fn all() -> Vec<v1::Entity> {
     .into()
 }
 
-/// One of these ids, or any number.
+/// One of these ids, or a random number.
 fn id(
     ids: impl Iterator<Item = Option<config::Preamble>>,
     input: &mut Unstructured<'_>,
@@ -67,7 +67,7 @@ fn bytes(width: i32, input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             let mut bytes = (0..length)
                 .map(|_| input.arbitrary())
                 .collect::<Result<Vec<u8>>>()?;
-            // Within the width.
+            // Keeps the value within the width.
             let spare = length as u32 * 8 - width.max(1) as u32;
             bytes[0] &= 0xff >> spare;
             bytes
@@ -75,7 +75,7 @@ fn bytes(width: i32, input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     })
 }
 
-/// An action of the program with its parameters; sometimes one too few.
+/// An action of the program with its parameters; sometimes one parameter is missing.
 fn action(info: &P4Info, ids: &[u32], input: &mut Unstructured<'_>) -> Result<v1::Action> {
     let wanted = match ids.is_empty() || input.ratio(1, 16)? {
         true => id(info.actions.iter().map(|a| a.preamble.clone()), input)?,
@@ -297,7 +297,7 @@ fn data(input: &mut Unstructured<'_>, depth: u8) -> Result<v1::P4Data> {
     Ok(v1::P4Data { data })
 }
 
-/// An entity to be written.
+/// An entity for a write.
 pub fn entity(info: &P4Info, input: &mut Unstructured<'_>) -> Result<v1::Entity> {
     let kind = match input.int_in_range(0..=15u8)? {
         0..=5 => Kind::TableEntry(table_entry(info, input)?),
@@ -413,7 +413,7 @@ pub fn entity(info: &P4Info, input: &mut Unstructured<'_>) -> Result<v1::Entity>
     Ok(entity_of(kind))
 }
 
-/// An entity that is asked for: all of a kind, or one.
+/// A query for all entities of a kind, or for one.
 pub fn query(info: &P4Info, input: &mut Unstructured<'_>) -> Result<v1::Entity> {
     match input.ratio(1, 4)? {
         true => Ok(input.choose(&all())?.clone()),

@@ -1,4 +1,4 @@
-//! What of an entity that was written must come back.
+//! The normal form in which a written entity must be read back.
 
 use super::entities::entity_of;
 use p4rt::v1;
@@ -8,12 +8,12 @@ use v1::entity::Entity as Kind;
 use v1::field_match::FieldMatchType;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// What names an entity, and what of it must be read as it was written. `None`: what an update does not set as a whole.
+/// An entity's key, and the normal form of its value. `None` if an update does not replace the entity as a whole.
 pub fn form(entity: &v1::Entity) -> Option<(Vec<u8>, Vec<u8>)> {
     let (key, value) = match entity.entity.as_ref()? {
         Kind::TableEntry(entry) if entry.is_default_action => return None,
         Kind::TableEntry(entry) => {
-            // Modified without an action, an entry keeps the one it has.
+            // An entry modified without an action keeps its action.
             let action = entry.action.as_ref()?.r#type.as_ref()?;
             let action = match action {
                 v1::table_action::Type::Action(action) => {

@@ -1,5 +1,5 @@
-//! P4Runtime's calls, as bytes and as messages that make sense: the server neither panics nor keeps half a batch, and what it
-//! accepts it reads back. Shared by the fuzz target and by the test that replays what is kept.
+//! P4Runtime calls, as raw bytes and as valid messages: the server must not panic, must not keep half of a batch, and
+//! must read back what it accepted. Shared by the fuzz target and by the test that replays the corpus.
 
 mod entities;
 mod normal;
@@ -19,20 +19,20 @@ use v1::write_request::Atomicity;
 const DEVICE: u64 = 7;
 const CPU_PORT: u32 = 510;
 const PRIMARY: v1::Uint128 = v1::Uint128 { high: 0, low: 1 };
-/// Calls of one input.
+/// Maximum number of calls per input.
 const CALLS: usize = 24;
-/// Configs of one input: each is compiled.
+/// Maximum number of configs per input: each is compiled.
 const CONFIGS: usize = 2;
 const PROGRAM: &str = include_str!("../../tests/support/everything.p4");
 
-/// Panics if the server breaks a promise on this input.
+/// Panics if the server violates a guarantee on this input.
 pub fn run(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime");
     let whole = runtime.block_on(async {
         let client = Client::new().await;
         let mut input = Unstructured::new(data);
-        // Input that ends early is no fault.
+        // The end of the input is not an error.
         let _ended = client.drive(&mut input).await;
         client.server.stop().await
     });
@@ -158,7 +158,7 @@ impl Client {
         })
     }
 
-    /// Writes, and holds the state behind against the one before.
+    /// Writes, and compares the state afterwards with the state before.
     async fn write(&self, request: v1::WriteRequest) {
         let whole = request.atomicity != i32::from(Atomicity::ContinueOnError);
         let before = self.everything().await;
@@ -169,7 +169,7 @@ impl Client {
                 alive(Some(error.clone()));
                 match status::results(error, request.updates.len()) {
                     Some(results) => results,
-                    // The call was refused as a whole.
+                    // The server refused the call as a whole.
                     None => {
                         assert_eq!(before, self.everything().await, "{error}\n{request:#?}");
                         return;
@@ -188,7 +188,7 @@ impl Client {
         self.reads_back(&request, &results, &after).await;
     }
 
-    /// What was accepted and not changed later in the batch is there.
+    /// Checks that accepted updates that were not changed later in the batch can be read.
     async fn reads_back(
         &self,
         request: &v1::WriteRequest,
@@ -222,7 +222,7 @@ impl Client {
         }
     }
 
-    /// All that can be read.
+    /// Reads all entities.
     async fn everything(&self) -> Vec<v1::Entity> {
         let request = v1::ReadRequest {
             device_id: DEVICE,
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// A config that may be whatever; afterwards the program is the old one again.
+    /// Sets a random config; afterwards restores the program.
     async fn set_config(&self, input: &mut Unstructured<'_>) -> Result<()> {
         let before = self.everything().await;
         let action = input.int_in_range(0..=7i32)?;
@@ -306,7 +306,7 @@ fn raw<'a>(input: &mut Unstructured<'a>) -> Result<&'a [u8]> {
     input.bytes(length)
 }
 
-/// An error may be any but those that say that something broke.
+/// Accepts any error except those that report a broken server.
 fn alive(error: Option<tonic::Status>) {
     if let Some(error) = error {
         let broken = [tonic::Code::Internal, tonic::Code::Unavailable];

@@ -1,12 +1,12 @@
-//! The packet loop. One thread owns program and ports; the control plane sends it short commands, which run between two
-//! batches of frames, so a command is atomic for the data plane.
+//! The packet loop. One thread owns the program and the ports; the control plane sends it short commands, which run
+//! between two batches of frames, so that a command is atomic for the data plane.
 //!
-//! A turn takes a batch from each port that has frames, runs each frame to completion, and flushes what the program has
-//! sent once. Commands have a bounded part of a turn ([`COMMAND_SLICE`]): long work comes in steps
-//! ([`Handle::run_steps`]), between which frames move. Nothing here waits for the control plane: packets for it are dropped,
-//! and counted, when it is too slow.
+//! An iteration takes a batch from each port that has frames, runs each frame to completion, and flushes the program's
+//! output once. Commands get a bounded part of an iteration ([`COMMAND_SLICE`]): long work runs in steps
+//! ([`Handle::run_steps`]), with frames between them. The loop never waits for the control plane: if that is too slow,
+//! packets for it are dropped and counted.
 //!
-//! In steady state nothing is allocated for a frame.
+//! In steady state, the loop allocates nothing for a frame.
 
 mod core;
 mod engine;
@@ -33,22 +33,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use wait::Waiter;
 
-/// Frames taken from one port before the others have their turn.
+/// Maximum number of frames taken from one port per iteration.
 const FRAMES_PER_TURN: usize = 64;
-/// No further command begins in a turn after this long.
+/// Time in an iteration after which no further command starts.
 pub const COMMAND_SLICE: Duration = Duration::from_micros(100);
-/// Commands waiting.
+/// Maximum number of waiting commands.
 const COMMAND_BACKLOG: usize = 256;
-/// Packets waiting for the control plane; more are dropped and counted.
+/// Maximum number of packets waiting for the control plane; further ones are dropped and counted.
 const PACKET_IN_BACKLOG: usize = 1024;
 
 /// A running packet loop.
 pub struct Driver {
-    /// For commands.
+    /// Handle for commands.
     pub handle: Handle,
     /// Packets from the CPU port, digest messages, idle entries.
     pub packet_in: mpsc::Receiver<Event>,
-    /// Ends when the loop does.
+    /// The loop's thread, which finishes when the loop does.
     pub thread: JoinHandle<()>,
 }
 
@@ -94,7 +94,7 @@ pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Resul
 }
 
 fn run(core: &mut Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waiter) {
-    // What is left of a command that works in steps.
+    // A command that works in steps and has not finished.
     let mut unfinished: Option<Command> = None;
     waiter.look(core.engine());
     loop {
@@ -115,9 +115,9 @@ fn run(core: &mut Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waite
 }
 
 enum Flow {
-    /// The switch ends.
+    /// The switch stops.
     End,
-    /// Commands wait.
+    /// Commands are waiting.
     More,
     Idle,
 }
@@ -134,7 +134,7 @@ fn run_commands(
             None => match commands.try_recv() {
                 Ok(command) => command,
                 Err(mpsc::error::TryRecvError::Empty) => return Flow::Idle,
-                // Nobody can ever ask again: the owner is gone.
+                // No further command can come: the owner has dropped its handle.
                 Err(mpsc::error::TryRecvError::Disconnected) => return Flow::End,
             },
         };
@@ -143,7 +143,7 @@ fn run_commands(
             *unfinished = Some(command);
             return Flow::More;
         }
-        // What it sends (packet-out) is not held until the turn's end.
+        // Packets that it sends (packet-out) do not wait for the end of the iteration.
         core.engine().transmit();
         if core.has_stopped() {
             return Flow::End;

@@ -1,4 +1,4 @@
-//! What stands behind a port.
+//! Back ends of ports.
 //!
 //! Back ends are non-blocking and hand frames over in batches; [`dump::Dump`] and [`delayed::Delayed`] wrap any of them.
 
@@ -28,12 +28,12 @@ pub enum Io {
     Mmsg,
 }
 
-/// How interfaces are opened.
+/// Options for opening an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Which back end.
+    /// The back end.
     pub io: Io,
-    /// Of the ring.
+    /// Options of the ring.
     pub ring: RingOptions,
 }
 
@@ -41,12 +41,12 @@ pub struct Options {
 pub struct Opened {
     /// The port.
     pub port: Box<dyn PortIo>,
-    /// What its user should know about how it was opened.
+    /// A notice for the user about how the port was opened.
     pub notice: Option<String>,
 }
 
-/// Opens what a port is attached to: an interface by its name, or an inherited socket as `fd:N`. Where frames are to be marked
-/// and no ring tells how many wait, that is an error.
+/// Opens an attachment: an interface by its name, or an inherited socket as `fd:N`. Returns an error if frames are to be
+/// marked and no ring shows how many wait.
 pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
     let marks = options.ring.mark_at.is_some();
     let unknown = |what: &str| {
@@ -65,7 +65,7 @@ pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
         (_, Io::Auto) => match Ring::open(attachment, options.ring) {
             Ok(ring) => Box::new(ring),
             Err(refused) => {
-                // An interface that is missing, or not ours to open, fails here too, with its own reason.
+                // A missing or forbidden interface also fails here, with its own error.
                 let port = Mmsg::open(attachment)?;
                 if marks {
                     return Err(unknown(&format!("a port without a ring ({refused})")));

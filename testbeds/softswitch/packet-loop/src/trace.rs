@@ -1,4 +1,4 @@
-//! What [`pipeline`] tells of packets, for people and for machines.
+//! Renders the events of [`pipeline`] for users and for programs.
 
 use p4lang::source::visible;
 use pipeline::{Event, EventField, EventKind, Ran};
@@ -14,7 +14,7 @@ pub enum Form {
     Json,
 }
 
-/// Events as text, one or more lines each; `lost`: how many were too many to be kept.
+/// Renders events as text, one or more lines each. `lost`: number of events that exceeded the buffer.
 #[must_use]
 pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
     let mut out = String::new();
@@ -45,7 +45,7 @@ pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
     out
 }
 
-/// The last line of a trace that has no end of its own: the packet was recirculated so many times.
+/// The last line of a trace that was stopped after `rounds` rounds of recirculation.
 #[must_use]
 pub fn given_up(rounds: u32, form: Form) -> String {
     match form {
@@ -74,7 +74,7 @@ impl Paint {
         }
     }
 
-    /// A line whose control characters are made visible, but for colours of this program's: names may hold anything.
+    /// A line with visible control characters, except for the colors of this program: names may contain any character.
     fn only_own(self, line: &str) -> String {
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
@@ -112,7 +112,7 @@ impl Paint {
     }
 }
 
-/// Blocks stand at the margin, what they do below them.
+/// Blocks start at the margin; their steps are indented.
 fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
     match kind {
         EventKind::Received { port, bytes } => {
@@ -221,7 +221,7 @@ fn with_fields(head: String, fields: &[EventField]) -> Vec<String> {
     std::iter::once(head).chain(rows).collect()
 }
 
-/// An argument of an extern; of a struct each field by name.
+/// An argument of an extern; for a struct, each field by name.
 fn argument(field: &EventField) -> String {
     match field.name.split_once('.') {
         Some((_, inner)) if !inner.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -405,7 +405,7 @@ mod tests {
         Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;
         Switch(pipe) main;";
 
-    /// What the architecture tells since the last call, as text and as JSON.
+    /// The trace since the last call, as text and as JSON.
     fn told(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
         let (mut events, lost) = switch.take_events();
         events.retain(|event| event.at.is_none());

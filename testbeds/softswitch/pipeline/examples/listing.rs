@@ -1,5 +1,5 @@
-//! Instructions of a P4 program: `cargo run -p pipeline --example listing -- FILE.p4`.
-// A tool that reads a file; the crate itself reads none.
+//! Prints the instructions of a P4 program: `cargo run -p pipeline --example listing -- FILE.p4`.
+// A tool that reads a file; the crate itself does no I/O.
 #![allow(clippy::disallowed_methods)]
 
 fn main() {

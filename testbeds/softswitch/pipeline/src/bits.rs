@@ -3,21 +3,21 @@
 /// Index of a slot in the frame, a word of 64 bits.
 pub type Slot = u32;
 
-/// Most bits of one value.
+/// Maximum width of a value, in bits.
 pub const MAX_BITS: u32 = 2048;
 
-/// Slots of a value of `w` bits.
+/// Number of slots of a value of `w` bits.
 pub fn limbs(w: u32) -> u32 {
     w.div_ceil(64).max(1)
 }
 
-/// The lowest `w` bits set; `w` ≤ 64.
+/// A mask of the lowest `w` bits; `w` ≤ 64.
 #[inline(always)]
 pub fn mask(w: u32) -> u64 {
     if w >= 64 { u64::MAX } else { (1u64 << w) - 1 }
 }
 
-/// Reads `w` ≤ 64 bits at bit `at`. The caller has checked that they lie within `bytes`.
+/// Reads `w` ≤ 64 bits at bit `at`. The caller guarantees that they are within `bytes`.
 #[inline(always)]
 pub fn read(bytes: &[u8], at: usize, w: u32) -> u64 {
     let (byte, shift) = (at >> 3, (at & 7) as u32);
@@ -42,7 +42,7 @@ fn read_slow(bytes: &[u8], at: usize, w: u32) -> u64 {
     (word >> (n * 8 - shift - w)) as u64 & mask(w)
 }
 
-/// Writes `w` ≤ 64 bits at bit `at`, into zeroes. The caller has made room.
+/// Writes `w` ≤ 64 bits at bit `at`, over zeroes. The caller guarantees that they are within `bytes`.
 #[inline(always)]
 pub fn write(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     let byte = at >> 3;
@@ -67,7 +67,7 @@ fn write_slow(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     }
 }
 
-/// Reads `w` bits of any number into little-endian limbs.
+/// Reads `w` bits into little-endian limbs; `w` may exceed 64.
 pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     let mut left = w;
     for limb in limbs.iter_mut() {
@@ -77,7 +77,7 @@ pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     }
 }
 
-/// Writes `w` bits from little-endian limbs, into zeroes.
+/// Writes `w` bits from little-endian limbs, over zeroes.
 pub fn write_limbs(bytes: &mut [u8], at: usize, w: u32, limbs: &[u64]) {
     let mut left = w;
     for limb in limbs {

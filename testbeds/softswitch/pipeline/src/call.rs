@@ -1,4 +1,4 @@
-//! Calls of what an architecture brings along, as both executors take them from the program.
+//! Calls of an architecture's objects and functions, as both executors take them from the program.
 
 use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method};
 

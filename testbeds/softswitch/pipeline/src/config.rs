@@ -1,34 +1,35 @@
-//! How a program is run.
+//! Configuration of a switch.
 
 use crate::port_numbers::CPU_PORT;
 use crate::queues::EgressQueues;
 use std::collections::BTreeSet;
 
-/// Marks kept until they are fetched.
+/// Maximum number of marks kept until they are fetched.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
-/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes three milliseconds a packet. Rounds are counted,
-/// not what a round does: one that copies an array of a megabyte each time takes seconds.
+/// Default step limit: twice the steps of a loop over a `bit<16>`; a program with an infinite loop takes three
+/// milliseconds per packet. Steps count iterations, not their work: iterations that copy an array of a megabyte each take
+/// seconds.
 const MAX_STEPS: u32 = 1 << 17;
 
-/// Which ports exist. The CPU port and the recirculation port always do.
+/// The existing ports. The CPU port and the recirculation port always exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ports {
     /// Every number is a port.
     #[default]
     Any,
-    /// These.
+    /// Only these ports exist.
     Only(BTreeSet<u32>),
 }
 
 /// The link from the recirculation port back to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecirculationLink {
-    /// From the last bit in to the parser; at least 1 ns.
+    /// Time from the last bit sent to the start of the parser, in nanoseconds; at least 1.
     pub latency_ns: u64,
-    /// `None`: unlimited.
+    /// Rate in bits per second; `None`: unlimited.
     pub rate_bps: Option<u64>,
-    /// Packets on the link at most; more are dropped and counted.
+    /// Maximum number of packets on the link; further ones are dropped and counted.
     pub queue: usize,
 }
 
@@ -42,48 +43,49 @@ impl Default for RecirculationLink {
     }
 }
 
-/// What runs a program's blocks. Both give the same results.
+/// The executor of a program's blocks. All give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Executor {
     /// A register machine, for traffic.
     #[default]
     Fast,
-    /// A plain interpreter of the program as p4lang gives it, to be compared with.
+    /// A direct interpreter of p4lang's IR, for comparison.
     Reference,
-    /// Both, block by block from the same state: for tests. The machine's results count, and what the other does
-    /// differently is told by [`crate::Switch::take_differences`].
+    /// Both executors, block by block from the same state: for tests. The machine's results count, and
+    /// [`crate::Switch::take_differences`] returns the interpreter's differences.
     Both,
 }
 
-/// How a program is run.
+/// Configuration of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Of all `Random` externs.
+    /// Seed of all `Random` externs.
     pub seed: u64,
     /// The recirculation port.
     pub recirculation: RecirculationLink,
-    /// Between ingress and egress.
+    /// The queues between ingress and egress.
     pub egress_queues: EgressQueues,
-    /// Where packets to and from the controller pass.
+    /// Port of packets to and from the controller.
     pub cpu_port: u32,
-    /// Which ports exist.
+    /// The existing ports.
     pub ports: Ports,
-    /// Parser states or loop rounds of one block, each once more for every 1,024 words of 8 bytes that its instructions read or
-    /// write; a block that takes more is cut there and counted ([`crate::Stats::out_of_steps`]).
+    /// Maximum number of parser states or loop iterations in a block, each counted once more for every 1,024 words of 8
+    /// bytes that its instructions read or write; a block that exceeds it is aborted and counted
+    /// ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
-    /// Resubmissions and egress clones of one packet in sequence.
+    /// Maximum number of consecutive resubmissions and egress clones of a packet.
     pub max_passes: u32,
-    /// Further passes that one event may cause.
+    /// Maximum number of further passes that one event may cause.
     pub max_work: u32,
-    /// Packets that wait to be sent.
+    /// Maximum number of packets that wait to be sent.
     pub transmit_limit: usize,
-    /// Records which states, tables and actions packets meet.
+    /// Whether to record the states, tables and actions of packets.
     pub trace: bool,
-    /// What runs blocks.
+    /// The executor of blocks.
     pub executor: Executor,
-    /// With [`Executor::Reference`]: undefined bits hold a pattern of this seed, and what reads them to decide anything is
-    /// told by [`crate::Switch::take_events`]. `None`: they are 0. What metadata carry into another pass or out of an egress queue
-    /// counts as defined, but for what PSA's ingress gives egress at once.
+    /// With [`Executor::Reference`]: undefined bits hold a pattern with this seed, and [`crate::Switch::take_events`]
+    /// reports decisions that read them. `None`: undefined bits are 0. Metadata that is carried into another pass or out
+    /// of an egress queue counts as defined, except for metadata that PSA's ingress passes to egress at once.
     pub poison: Option<u64>,
 }
 

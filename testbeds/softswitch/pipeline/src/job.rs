@@ -1,6 +1,6 @@
 //! Packets that wait for a pass.
 
-/// How a packet came to a parser.
+/// The path by which a packet came to a parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Path {
     #[default]
@@ -20,7 +20,7 @@ pub(crate) struct Job {
     pub port: u32,
     pub instance: u16,
     pub class: u64,
-    /// Passes since the packet came from a port or the recirculation port.
+    /// Number of passes since the packet came from a port or the recirculation port.
     pub passes: u32,
     pub bytes: Vec<u8>,
     pub meta: Vec<u64>,

@@ -1,8 +1,8 @@
-//! Table keys and hashed data where the fields of invalid headers keep what they hold ([`InvalidFields::Kept`]).
+//! Table keys and hashed data on targets where fields of invalid headers keep their values ([`InvalidFields::Kept`]).
 //!
-//! BMv2 looks up 0 for such a field. Here a key or an argument that names the field of a header becomes
-//! `h.isValid() ? h.f : 0`, once, before the program is compiled. A field that holds 0 in every invalid header stays as it
-//! is: one whose headers never become invalid, and that is never written by itself.
+//! BMv2 looks up 0 for such a field. So a key or argument that is a field of a header becomes `h.isValid() ? h.f : 0`,
+//! once, before the program is compiled. A field that is 0 in every invalid header stays unchanged: its headers never
+//! become invalid, and it is never written individually.
 
 use crate::rules::{InvalidFields, Rules};
 use num_bigint::BigUint;
@@ -14,7 +14,7 @@ use p4lang::ir::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The program as it is run.
+/// The program with these checks.
 pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
     if Rules::of(program).invalid != InvalidFields::Kept {
         return Arc::clone(program);
@@ -53,7 +53,7 @@ pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
     }
 }
 
-/// Checks what the calls of a block hash.
+/// Checks the values that the calls of a block hash.
 fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt]) -> bool {
     let mut any = false;
     visit_mut(block, &mut |stmt| {
@@ -83,7 +83,7 @@ fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt
     any
 }
 
-/// Makes a field 0 while its header is invalid, where it may hold anything else.
+/// Replaces a field by 0 while its header is invalid, if it may hold another value.
 fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     let Some(lvalue) = field(e) else {
         return false;
@@ -116,7 +116,7 @@ fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     true
 }
 
-/// The field that is looked up: itself, a part of it, or it under a mask.
+/// The field that is looked up: directly, in part, or under a mask.
 fn field(e: &Expr) -> Option<&LValue> {
     match &e.kind {
         ExprKind::Read(lvalue) => Some(lvalue),
@@ -130,7 +130,7 @@ fn field(e: &Expr) -> Option<&LValue> {
     }
 }
 
-/// The innermost header that a place lies in, its type, and which of its fields the place is in.
+/// The innermost header that contains a place, its type, and the index of the field that contains the place.
 fn header_of(program: &Program, vars: &[Var], lvalue: &LValue) -> Option<(LValue, TypeId, u32)> {
     let mut ty = vars.get(lvalue.var.index())?.ty.clone();
     let mut found = None;
@@ -158,12 +158,12 @@ fn header_of(program: &Program, vars: &[Var], lvalue: &LValue) -> Option<(LValue
     found
 }
 
-/// Which fields of invalid headers may hold something.
+/// The fields of invalid headers that may hold a value other than 0.
 #[derive(Default)]
 struct Stale {
-    /// Written by themselves.
+    /// Fields that are written individually.
     fields: BTreeSet<(TypeId, u32)>,
-    /// Of headers that become invalid.
+    /// Headers that become invalid.
     headers: BTreeSet<TypeId>,
 }
 
@@ -235,7 +235,7 @@ impl Stale {
         }
     }
 
-    /// A value of the type takes another's place, perhaps one with invalid headers in it.
+    /// Records that a value of the type is replaced, possibly by one with invalid headers.
     fn invalidated(&mut self, program: &Program, ty: &Type) {
         let (Type::Struct(id) | Type::Stack(id, _)) = ty else {
             return;

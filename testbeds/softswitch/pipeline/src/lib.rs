@@ -15,7 +15,8 @@
 //! through `compile::dialect`, `reference::dialect` and `arch::Loaded`; `rules.rs` has the small differences.
 //! The top modules form no import cycle; `cargo xtask weight --check` fails on one.
 //!
-//! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers as `rules.rs` says, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
+//! Where P4 leaves the behavior undefined: variables without a value are 0; fields of invalid headers and stack elements
+//! out of range behave as `rules.rs` says; a register beyond its end reads as 0; a division by zero gives 0.
 
 mod arch;
 mod bits;

@@ -1,29 +1,31 @@
-//! How much a program may ask of a switch. Whatever p4lang accepts, loading it ends within a second or so and in some hundred
-//! MiB: each thing that can be large has a limit here, and an error that names it and its place.
+//! Limits on the resources of a program. Whatever p4lang accepts, loading it takes about a second at most and some
+//! hundred MiB: each resource that can grow has a limit here, and an error that names it and its position.
 //!
-//! The limits are far above what honest programs need: p4src and the largest of p4c's samples stay below a tenth of each. What a
-//! program's text can be is limited by [`p4lang::LIMITS`].
+//! The limits are far above the needs of real programs: p4src and the largest of p4c's samples stay below a tenth of
+//! each. [`p4lang::LIMITS`] limits a program's text.
 
-/// See the module.
+/// Limits on the resources of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the cells of all registers, counters, meters and filters, those of a Tofino in all pipes.
+    /// Bytes of the cells of all registers, counters, meters and filters; on a Tofino, summed over all pipes.
     pub cells_bytes: u64,
-    /// Entries that a table may be declared with. Memory is taken as entries are written.
+    /// Maximum declared size of a table, in entries. Memory is allocated as entries are written.
     pub entries: u64,
-    /// Members that an action profile may be declared with, or weights of all groups of a selector.
+    /// Maximum declared size of an action profile, in members; or of a selector, in weights of all groups.
     pub members: u64,
-    /// Tables.
+    /// Number of tables.
     pub tables: usize,
-    /// Slots of variables, of 8 bytes: each worker has a frame of as many.
+    /// Slots of variables, of 8 bytes: each worker has a frame of that size.
     pub slots: u32,
-    /// Slots of values that go to or come from bytes (headers, what is hashed, digests, elements of registers), counted at each place.
+    /// Slots of values that are moved to or from bytes (headers, hashed data, digests, elements of registers), counted at
+    /// each use.
     pub moved_slots: u32,
-    /// Different constants, in words of 8 bytes.
+    /// Distinct constants, in words of 8 bytes.
     pub constants: u32,
-    /// Instructions: calls are inlined, so that functions that call the one before twice double.
+    /// Number of instructions: calls are inlined, so a chain of functions that each call the previous one twice grows
+    /// exponentially.
     pub instructions: usize,
-    /// Words of 8 bytes, one a field at least, of digest messages that wait to be fetched.
+    /// Words of 8 bytes, at least one per field, of digest messages that wait to be fetched.
     pub digest_words: usize,
 }
 
@@ -40,7 +42,7 @@ pub const LIMITS: Limits = Limits {
     digest_words: 1 << 20,
 };
 
-/// Bytes of a pipe's buffer.
+/// Size of a pipe's packet generator buffer, in bytes.
 pub(crate) const GENERATOR_BUFFER: usize = 16 * 1024;
-/// Batches of a start, packets of a batch at most: their numbers have 16 bits.
+/// Maximum number of batches per start and of packets per batch: their numbers have 16 bits.
 pub(crate) const GENERATOR_BATCHES: u32 = 1 << 16;

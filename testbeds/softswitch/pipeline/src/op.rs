@@ -1,7 +1,7 @@
 //! The executable form: flat code over one frame of 64-bit slots.
 //!
-//! A load inlines every call (P4 has no recursion), so that code knows only jumps. Constants live in the first slots of
-//! the frame, so that every operand is a slot. Invariant kept by all code: **the fields of an invalid header are 0**, so
+//! Loading inlines every call (P4 has no recursion), so that code contains only jumps. Constants are in the first slots
+//! of the frame, so that every operand is a slot. Invariant of all code: **the fields of an invalid header are 0**, so
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
 pub mod bindings;
@@ -17,7 +17,7 @@ pub use code::{
     Reached, RegisterPlan, WideOp, WidePlan,
 };
 
-/// Label while compiling, position in the code afterwards.
+/// A label during compilation, a position in the code afterwards.
 pub type Target = u32;
 
 /// Three operands of one width.
@@ -34,76 +34,76 @@ pub struct T3 {
 }
 
 /// One instruction. Values are zero-extended bit patterns; `int<W>` in two's complement cut to W bits.
-// The tag is a byte of its own: hidden in a field, it costs two instructions more at each step.
+// The tag is a separate byte: hidden in a field, it costs two more instructions at each step.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum Op {
-    /// Goes there.
+    /// Jumps to the target.
     Jump(Target),
-    /// If not zero.
+    /// Jumps if `c` is not zero.
     JumpIf {
         c: Slot,
         to: Target,
     },
-    /// If zero.
+    /// Jumps if `c` is zero.
     JumpIfNot {
         c: Slot,
         to: Target,
     },
-    /// If equal.
+    /// Jumps if both are equal.
     JumpEq {
         a: Slot,
         b: Slot,
         to: Target,
     },
-    /// If different.
+    /// Jumps if both differ.
     JumpNe {
         a: Slot,
         b: Slot,
         to: Target,
     },
-    /// The block is done.
+    /// Ends the block.
     End,
-    /// A round of a loop or a state, which takes some of the block's steps; with fewer left, goes to `to`.
+    /// Starts a loop iteration or state, which takes some of the block's steps; jumps to `to` if fewer are left.
     Step {
         to: Target,
         cost: u32,
     },
-    /// Counts a failed `assert` if zero.
+    /// Counts a failed `assert` if `c` is zero.
     Assert {
         c: Slot,
     },
-    /// Sets the parser error and goes there.
+    /// Sets the parser error and jumps.
     Fail {
         error: Slot,
         to: Target,
     },
 
-    /// One slot.
+    /// Copies one slot.
     Mov {
         d: Slot,
         s: Slot,
     },
-    /// One slot, if the guard is not zero.
+    /// Copies one slot, if the guard is not zero.
     MovIf {
         g: Slot,
         d: Slot,
         s: Slot,
     },
-    /// Several.
+    /// Copies several slots.
     Copy {
         d: Slot,
         s: Slot,
         n: u32,
     },
-    /// Several, if the guard is not zero.
+    /// Copies several slots, if the guard is not zero.
     CopyIf {
         g: Slot,
         d: Slot,
         s: Slot,
         n: u32,
     },
-    /// Zeroes.
+    /// Sets slots to zero.
     Zero {
         d: Slot,
         n: u32,
@@ -116,24 +116,24 @@ pub enum Op {
     Mod(T3),
     AddSat(T3),
     SubSat(T3),
-    /// Signed.
+    /// Saturating addition, signed.
     AddSatS(T3),
-    /// Signed.
+    /// Saturating subtraction, signed.
     SubSatS(T3),
     And(T3),
     Or(T3),
     Xor(T3),
     Shl(T3),
     Shr(T3),
-    /// Arithmetic.
+    /// Arithmetic shift to the right.
     Sar(T3),
     Eq(T3),
     Ne(T3),
     Lt(T3),
     Le(T3),
-    /// Signed.
+    /// Less than, signed.
     LtS(T3),
-    /// Signed.
+    /// Less than or equal, signed.
     LeS(T3),
     /// `!` on bool.
     Not {
@@ -152,7 +152,7 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `w` bits from bit `lo`.
+    /// Takes `w` bits from bit `lo`.
     Slice {
         lo: u8,
         w: u8,
@@ -167,36 +167,36 @@ pub enum Op {
         a: Slot,
         s: Slot,
     },
-    /// From one width to a larger.
+    /// Sign-extends a value to a larger width.
     SignExtend {
         from: u8,
         to: u8,
         d: Slot,
         a: Slot,
     },
-    /// `a ++ b`, `b` of `wb` bits, 64 in sum at most.
+    /// `a ++ b`, with `b` of `wb` bits; at most 64 bits in total.
     Concat {
         wb: u8,
         d: Slot,
         a: Slot,
         b: Slot,
     },
-    /// `n` slots each equal.
+    /// Whether `n` slots are pairwise equal.
     EqRange {
         d: Slot,
         a: Slot,
         b: Slot,
         n: u32,
     },
-    /// Beyond 64 bits: index into [`Code::wide`].
+    /// An operation beyond 64 bits: index into [`Code::wide`].
     Wide(u32),
 
-    /// Stack element to `d`, zeroes if out of range: index into [`Code::elements`].
+    /// Loads a stack element to `d`, zeroes if out of range: index into [`Code::elements`].
     LoadElement {
         e: u32,
         d: Slot,
     },
-    /// `s` to stack element, nothing if out of range.
+    /// Stores `s` to a stack element; has no effect if out of range.
     StoreElement {
         e: u32,
         s: Slot,
@@ -212,20 +212,20 @@ pub enum Op {
         n: u32,
     },
 
-    /// A header from the packet: index into [`Code::layouts`].
+    /// Extracts a header from the packet: index into [`Code::layouts`].
     Extract {
         layout: u32,
         d: Slot,
         to: Target,
     },
-    /// The same; `bits` for its varbit field.
+    /// Extracts a header with `bits` bits in its varbit field.
     ExtractVarbit {
         layout: u32,
         d: Slot,
         bits: Slot,
         to: Target,
     },
-    /// A value from the packet without moving on.
+    /// Reads a value from the packet without advancing.
     Lookahead {
         layout: u32,
         d: Slot,
@@ -236,81 +236,81 @@ pub enum Op {
         bits: Slot,
         to: Target,
     },
-    /// Bytes of the packet.
+    /// Length of the packet, in bytes.
     PacketLength {
         d: Slot,
     },
-    /// Appends a header, if valid.
+    /// Appends a header if it is valid.
     Emit {
         layout: u32,
         s: Slot,
     },
-    /// Looks up the value set: index into [`Code::value_sets`].
+    /// Looks up a value set: index into [`Code::value_sets`].
     InValueSet {
         d: Slot,
         set: u32,
     },
 
-    /// Index into [`Code::applies`].
+    /// Applies a table: index into [`Code::applies`].
     Apply(u32),
-    /// Index into [`Code::registers`].
+    /// Reads a register: index into [`Code::registers`].
     RegisterRead {
         r: u32,
         d: Slot,
         index: Slot,
     },
-    /// The same.
+    /// Writes a register: index into [`Code::registers`].
     RegisterWrite {
         r: u32,
         index: Slot,
         s: Slot,
     },
-    /// Counter and index.
+    /// Counts at an index of a counter.
     Count {
         counter: u32,
         index: Slot,
     },
-    /// Direct counter of the table, at the entry found last.
+    /// Counts in a table's direct counter, at the entry found last.
     CountDirect {
         table: u32,
     },
-    /// Direct meter of the table, at the entry found last; otherwise as `Meter`.
+    /// Executes a table's direct meter, at the entry found last; otherwise as `Meter`.
     MeterDirect {
         table: u32,
         colour: Slot,
         d: Slot,
     },
-    /// Meter; the colour of the packet so far (0 green, 1 yellow, 2 red), the result the same.
+    /// Executes a meter with the packet's previous color (0 green, 1 yellow, 2 red); the result is a color too.
     Meter {
         meter: u32,
         index: Slot,
         colour: Slot,
         d: Slot,
     },
-    /// Index into [`Code::hashes`].
+    /// Computes a hash: index into [`Code::hashes`].
     Hash(u32),
-    /// Checksum unit to 0.
+    /// Resets a checksum unit to 0.
     ChecksumClear {
         unit: u32,
     },
-    /// Internet checksum, data added or subtracted: index into [`Code::layouts`].
+    /// Adds data to an Internet checksum, or subtracts it: index into [`Code::layouts`].
     ChecksumAdd {
         unit: u32,
         layout: u32,
         s: Slot,
         subtract: bool,
     },
-    /// Its result.
+    /// Result of an Internet checksum.
     ChecksumGet {
         unit: u32,
         d: Slot,
     },
-    /// Its inner state.
+    /// Inner state of an Internet checksum.
     ChecksumState {
         unit: u32,
         d: Slot,
     },
-    /// Sets its inner state.
+    /// Sets the inner state of an Internet checksum.
     ChecksumSetState {
         unit: u32,
         s: Slot,
@@ -321,39 +321,39 @@ pub enum Op {
         layout: u32,
         s: Slot,
     },
-    /// Result of such a unit: index into [`Code::hashes`] for the algorithm.
+    /// Result of a checksum unit with any algorithm: index into [`Code::hashes`] for the algorithm.
     ChecksumFinish {
         unit: u32,
         hash: u32,
     },
-    /// Random number.
+    /// Draws a random number.
     Random {
         unit: u32,
         d: Slot,
     },
-    /// Random number between two others, inclusive; `low` if there is none.
+    /// Draws a random number between two others, inclusive; `low` if the range is empty.
     RandomRange {
         unit: u32,
         d: Slot,
         low: Slot,
         high: Slot,
     },
-    /// The next counter or meter takes this many bytes off the packet's length.
+    /// Reduces the packet's length for the next counter or meter by this many bytes.
     AdjustBytes {
         s: Slot,
     },
-    /// A register that several calls may execute is executed: counts the second time in one pass.
+    /// Records that a register which several calls may execute is executed, and counts the second time in a pass.
     RegisterOnce {
         unit: u32,
     },
-    /// Cell of a direct register at the entry found last, `words` long from word `offset`.
+    /// Reads the cell of a direct register at the entry found last, `words` long from word `offset`.
     DirectRead {
         table: u32,
         offset: u32,
         words: u32,
         d: Slot,
     },
-    /// The same, or the cells of all entries.
+    /// Writes the cell of a direct register at the entry found last, or the cells of all entries.
     DirectWrite {
         every: bool,
         table: u32,
@@ -361,70 +361,71 @@ pub enum Op {
         words: u32,
         s: Slot,
     },
-    /// Whether the member at a place of a selector's group may be picked, by the program's will.
+    /// Whether the program permits to pick the member at an index of a selector's group.
     MemberRead {
         profile: u32,
         index: Slot,
         d: Slot,
     },
-    /// Sets it.
+    /// Sets whether the program permits to pick the member.
     MemberWrite {
         profile: u32,
         index: Slot,
         s: Slot,
     },
-    /// A deparser asks for a copy of another kind (`externs::capture`): session, data to go with it (no layout: none).
+    /// Requests a copy of another kind from a deparser (`externs::capture`): session, and data for the copy (no layout:
+    /// none).
     Capture {
         kind: u8,
         session: Slot,
         layout: Option<u32>,
         s: Slot,
     },
-    /// Low-pass filter or random early detection: index into the filters.
+    /// Executes a low-pass filter or random early detection: index into the filters.
     Filter {
         filter: u32,
         index: Slot,
         s: Slot,
         d: Slot,
     },
-    /// The same at the entry found last of the table that names the filter.
+    /// Executes a direct filter at the entry found last of the table that names it.
     DirectFilter {
         filter: u32,
         s: Slot,
         d: Slot,
     },
-    /// A stateful ALU's math unit: index into [`Code::maths`]; the result is `w` bits wide.
+    /// Executes a stateful ALU's math unit: index into [`Code::maths`]; the result is `w` bits wide.
     Math {
         unit: u32,
         w: u8,
         d: Slot,
         s: Slot,
     },
-    /// The checksum of a unit less the bytes that the parser read from `start` on, not complemented.
+    /// The checksum of a unit without the bytes that the parser read from `start` on, not complemented.
     ChecksumResidual {
         unit: u32,
         start: Slot,
         d: Slot,
     },
-    /// How many bits the parser has read.
-    /// A parser ends: a slot is set to 0, its error goes to another one, or the same.
+    /// Ends a parser: sets a slot to 0, then writes its error to another one, or the same.
     Verdict {
         /// See [`crate::op::bindings::Left`].
         error: Slot,
         /// See [`crate::op::bindings::Left`].
         cleared: Slot,
     },
+    /// Number of bits that the parser has read.
     Cursor {
         d: Slot,
     },
-    /// Digest message: index into [`Code::digests`].
+    /// Sends a digest message: index into [`Code::digests`].
     Digest {
         digest: u32,
         s: Slot,
     },
-    /// Index into [`Code::marks`].
+    /// Records a mark: index into [`Code::marks`].
     Trace(u32),
-    /// What was rolled up, in its place: index into [`Code::lanes`]; then goes there.
+    /// Executes rolled-up instructions in their place, then jumps: index into [`Code::lanes`].
     Lanes {
         lanes: u32,
         to: Target,
@@ -432,13 +433,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// Where it may go other than to the next one. An application's targets are in [`Code::applies`].
+    /// The jump target, if any. A table application's targets are in [`Code::applies`].
     pub fn target(&self) -> Option<Target> {
         let mut op = *self;
         op.target_mut().copied()
     }
 
-    /// The same, to be changed.
+    /// The jump target, mutable.
     pub fn target_mut(&mut self) -> Option<&mut Target> {
         match self {
             Op::Jump(to)

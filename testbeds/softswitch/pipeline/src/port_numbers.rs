@@ -1,4 +1,4 @@
-//! Which numbers an architecture's ports may have.
+//! Valid port numbers of the architectures.
 
 use p4lang::ir::Arch;
 use std::ops::RangeInclusive;
@@ -7,21 +7,21 @@ use std::ops::RangeInclusive;
 pub const RECIRCULATE_PORT: u32 = 0xffff_fffa;
 /// `PSA_PORT_CPU`
 pub const CPU_PORT: u32 = 0xffff_fffd;
-/// An `egress_spec` that drops the packet.
+/// The `egress_spec` that drops the packet.
 pub const DROP_PORT: u32 = 511;
-/// Pipes of a Tofino.
+/// Number of pipes of a Tofino.
 pub(crate) const PIPES: u32 = 4;
-/// Device ports: beyond the last pipe's.
+/// Number of device ports, over all pipes.
 pub(crate) const PORTS: u32 = PIPES << 7;
-/// Port of the CPU on the PCIe bus, of a Tofino 1 and of a Tofino 2.
+/// Port of the CPU on the PCIe bus: of a Tofino 1, and of a Tofino 2.
 pub(crate) const CPU_PORTS: [u32; 2] = [320, 0];
 /// Recirculation ports within a pipe.
 pub(crate) const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
 
-/// Why there can be no such port.
+/// The reason why a port number is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
-    /// The type of ports does not hold it, or it means something else.
+    /// The number exceeds the type of ports, or has another meaning.
     #[error("there is no port {port}: this architecture's are {first} to {last}")]
     Unknown {
         /// The number.
@@ -31,15 +31,15 @@ pub enum PortError {
         /// The last one.
         last: u32,
     },
-    /// Packets to and from the controller pass it.
+    /// The port is reserved for packets to and from the controller.
     #[error("port {0} is the controller's")]
     Cpu(u32),
-    /// What goes there comes back in.
+    /// The port is a recirculation port.
     #[error("port {0} is a recirculation port")]
     Recirculation(u32),
 }
 
-/// Where packets may come in: v1model's ports and Tofino's have 9 bits, and v1model's last one means to drop.
+/// Valid ingress ports: v1model's and Tofino's ports have 9 bits, and v1model's last one means to drop.
 #[must_use]
 pub fn ports(arch: &Arch) -> RangeInclusive<u32> {
     match arch {
@@ -49,10 +49,10 @@ pub fn ports(arch: &Arch) -> RangeInclusive<u32> {
     }
 }
 
-/// Whether packets may come in at a port.
+/// Checks that packets may come in at a port.
 ///
 /// # Errors
-/// The architecture has no such port.
+/// Returns an error if the architecture has no such port.
 pub fn check_port(arch: &Arch, port: u32) -> Result<(), PortError> {
     let ports = ports(arch);
     if ports.contains(&port) {
@@ -62,10 +62,10 @@ pub fn check_port(arch: &Arch, port: u32) -> Result<(), PortError> {
     Err(PortError::Unknown { port, first, last })
 }
 
-/// Whether an interface may be attached to a port.
+/// Checks that an interface may be attached to a port.
 ///
 /// # Errors
-/// The architecture has no such port, or needs it for itself.
+/// Returns an error if the architecture has no such port, or reserves it.
 pub fn check_attachable(arch: &Arch, cpu_port: u32, port: u32) -> Result<(), PortError> {
     check_port(arch, port)?;
     let (cpu, recirculates) = match arch {
@@ -93,7 +93,7 @@ pub(crate) fn device_cpu_port(configured: u32, tofino2: bool) -> u32 {
     }
 }
 
-/// Whether a device port comes back in on every chip.
+/// Whether packets to a device port come back in on every chip.
 pub(crate) fn recirculates(port: u32) -> bool {
     RECIRCULATION.contains(&(port & 0x7f))
 }

@@ -1,41 +1,42 @@
-//! Egress queues: what waits between ingress and egress for a port whose rate is limited.
+//! Egress queues: packets that wait between ingress and egress for a port with a limited rate.
 //!
-//! A port has eight classes of service, each with a queue of its own. While the port sends, packets for it wait; when it is
-//! free, the scheduler says which of them passes egress and is sent. How long the port is busy follows from the length of
-//! what leaves egress. A packet whose queue is full is dropped and counted (tail drop).
+//! A port has eight classes of service, each with its own queue. While the port sends, packets for it wait; when it is
+//! free, the scheduler chooses the one that passes egress and is sent. The length of the packet that leaves egress
+//! determines how long the port is busy. A packet whose queue is full is dropped and counted (tail drop).
 //!
-//! A port without a rate has no queue: its packets pass straight on, at no cost. So do those for the CPU port and the
-//! recirculation port, whose link has a queue of its own.
+//! A port without a rate has no queue: its packets pass directly, at no cost. So do packets for the CPU port and the
+//! recirculation port, whose link has its own queue.
 //!
-//! Time is virtual and exact: a packet that is dequeued late (its caller was busy) makes the port busy from when it should
-//! have been, so the rate holds on average.
+//! Time is virtual and exact: a packet that is dequeued late (because its caller was busy) makes the port busy from the
+//! time at which it was due, so the rate holds on average.
 
 use crate::job::Job;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Classes of service of a port. Those of a packet beyond are the highest.
+/// Number of classes of service of a port. A packet with a higher class gets the highest one.
 pub const CLASSES: usize = 8;
 
-/// Which of several classes that wait is sent from.
+/// The choice among classes with waiting packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scheduler {
-    /// The highest class (the greatest number): lower ones wait as long as it has packets.
+    /// The highest class (the greatest number) first: lower ones wait as long as it has packets.
     #[default]
     StrictPriority,
-    /// Each in proportion to its weight, by bytes (start-time fair queueing); a weight of 0 counts as 1.
+    /// Each class in proportion to its weight, in bytes (start-time fair queueing); a weight of 0 counts as 1.
     Weighted([u32; CLASSES]),
 }
 
 /// Queues between ingress and egress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressQueues {
-    /// Packets that wait in one class of one port at most; more are dropped and counted.
+    /// Maximum number of packets that wait in one class of one port; further ones are dropped and counted.
     pub depth: usize,
-    /// Of every port.
+    /// Scheduler of every port.
     pub scheduler: Scheduler,
-    /// Of ports that are not named in `port_rates_bps`; `None`: unlimited. Bits of frames, without FCS and preamble.
+    /// Rate of ports without an entry in `port_rates_bps`, in bits of frames per second, without FCS and preamble;
+    /// `None`: unlimited.
     pub rate_bps: Option<u64>,
-    /// Of these ports.
+    /// Rates of individual ports, in bits per second.
     pub port_rates_bps: BTreeMap<u32, u64>,
 }
 
@@ -56,23 +57,23 @@ impl EgressQueues {
     }
 }
 
-/// How a packet had to wait.
+/// Data about a packet's time in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waited {
-    /// When it joined its queue.
+    /// Time at which the packet joined its queue, in nanoseconds.
     pub enqueued_ns: u64,
-    /// Packets that waited for the port then.
+    /// Number of packets that waited for the port when it joined.
     pub enqueue_depth: u64,
-    /// Packets that wait for the port now.
+    /// Number of packets that wait for the port when it leaves.
     pub dequeue_depth: u64,
-    /// The same of its queue, in cells of [`CELL`] bytes.
+    /// Length of its queue when it joined, in cells of [`CELL`] bytes.
     pub enqueue_cells: u64,
-    /// The same.
+    /// Length of its queue when it leaves, in cells.
     pub dequeue_cells: u64,
 }
 
 impl Waited {
-    /// Not at all.
+    /// The data of a packet that did not wait.
     pub(crate) fn not(now_ns: u64) -> Waited {
         Waited {
             enqueued_ns: now_ns,
@@ -81,17 +82,17 @@ impl Waited {
     }
 }
 
-/// Bytes of a cell of a Tofino's packet buffer.
+/// Size of a cell of a Tofino's packet buffer, in bytes.
 const CELL: usize = 80;
 
-/// What becomes of a packet for a port.
+/// The admission of a packet for a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Egress, now.
+    /// The packet passes egress now.
     Straight,
-    /// It waits.
+    /// The packet joins its queue.
     Queue,
-    /// Its queue is full.
+    /// The packet is dropped because its queue is full.
     Full,
 }
 
@@ -99,30 +100,30 @@ pub(crate) enum Admission {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     config: EgressQueues,
-    /// No port has a rate.
+    /// Whether no port has a rate.
     unlimited: bool,
     ports: BTreeMap<u32, Port>,
-    /// From when on what is transmitted makes its port busy.
+    /// Time from which on a transmitted packet makes its port busy, in nanoseconds.
     clock_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct Port {
-    /// It sends until then.
+    /// Time until which the port sends, in nanoseconds.
     free_ns: u64,
     classes: [Class; CLASSES],
-    /// Packets in all classes.
+    /// Number of packets in all classes.
     waiting: usize,
-    /// Start tag of the packet that was sent last.
+    /// Start tag of the packet sent last.
     virtual_time: u64,
 }
 
 #[derive(Debug, Default)]
 struct Class {
     queue: VecDeque<Queued>,
-    /// What they take of the packet buffer.
+    /// Cells of the packet buffer that the waiting packets take.
     cells: u64,
-    /// Finish tag of its last packet that was sent.
+    /// Finish tag of the last packet sent from this class.
     finish: u64,
 }
 
@@ -140,9 +141,9 @@ impl Queued {
     }
 }
 
-/// Ports that are remembered although nothing waits for them.
+/// Maximum number of ports that are remembered without waiting packets.
 const IDLE_PORTS: usize = 1024;
-/// Of virtual time for a byte of weight 1.
+/// Virtual time of a byte at weight 1.
 const TAG_SCALE: u64 = 1 << 16;
 
 fn class_of(class: u64) -> usize {
@@ -160,12 +161,12 @@ impl Queues {
         }
     }
 
-    /// An event happens now.
+    /// Sets the time of the current event.
     pub(crate) fn set_now(&mut self, now_ns: u64) {
         self.clock_ns = now_ns;
     }
 
-    /// Asked of each packet that ingress, or a clone session, sends to a port.
+    /// Decides about a packet that ingress, or a clone session, sends to a port.
     #[inline]
     pub(crate) fn admit(&self, now_ns: u64, port: u32, class: u64) -> Admission {
         if self.unlimited {
@@ -185,7 +186,7 @@ impl Queues {
         }
     }
 
-    /// Lets a packet wait that was admitted to a queue.
+    /// Enqueues a packet that was admitted to a queue.
     pub(crate) fn push(&mut self, now_ns: u64, job: Job) {
         let port = self.ports.entry(job.port).or_default();
         let class = &mut port.classes[class_of(job.class)];
@@ -200,13 +201,13 @@ impl Queues {
         class.queue.push_back(queued);
     }
 
-    /// Cells that wait in one class of a port.
+    /// Number of cells that wait in one class of a port.
     pub(crate) fn cells(&self, port: u32, class: u64) -> u64 {
         let port = self.ports.get(&port);
         port.map_or(0, |port| port.classes[class_of(class)].cells)
     }
 
-    /// A packet leaves for a port, which is busy for its length.
+    /// Makes a port busy for the length of a packet that leaves.
     #[inline]
     pub(crate) fn sent(&mut self, port: u32, bytes: usize) {
         if !self.unlimited {
@@ -228,23 +229,23 @@ impl Queues {
         port.free_ns = start.saturating_add(sending_ns(bytes, rate));
     }
 
-    /// When the next packet may leave its queue.
+    /// Time at which the next packet may leave its queue, in nanoseconds.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.next().map(|(free_ns, _)| free_ns)
     }
 
-    /// Packets that wait for any port.
+    /// Number of packets that wait for any port.
     pub(crate) fn waiting(&self) -> usize {
         self.ports.values().map(|port| port.waiting).sum()
     }
 
-    /// And for which port: the one that is free first.
+    /// That time, and the port: the one that is free first.
     fn next(&self) -> Option<(u64, u32)> {
         let waiting = self.ports.iter().filter(|(_, port)| port.waiting > 0);
         waiting.map(|(number, port)| (port.free_ns, *number)).min()
     }
 
-    /// The next packet whose port is free by now, in order of when it became free.
+    /// The next packet whose port is free by now, in the order in which the ports became free.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<(Job, Waited)> {
         if self.unlimited {
             return None;
@@ -257,7 +258,7 @@ impl Queues {
             enqueue_depth,
             enqueue_cells,
         } = port.pop(self.config.scheduler)?;
-        // The port is not free before the packet came.
+        // The port does not send before the packet came.
         self.clock_ns = free_ns.max(enqueued_ns);
         let waited = Waited {
             enqueued_ns,
@@ -275,7 +276,7 @@ impl Port {
         let backlogged = || (0..CLASSES).filter(|class| !self.classes[*class].queue.is_empty());
         let class = match scheduler {
             Scheduler::StrictPriority => backlogged().next_back()?,
-            // Of equal tags the lowest class.
+            // If tags are equal, the lowest class comes first.
             Scheduler::Weighted(_) => backlogged().min_by_key(|class| self.start_tag(*class))?,
         };
         let start = self.start_tag(class);
@@ -296,7 +297,7 @@ impl Port {
     }
 }
 
-/// How long a link sends.
+/// Time in nanoseconds that a link takes to send a packet.
 pub(crate) fn sending_ns(bytes: usize, rate_bps: u64) -> u64 {
     let bits = bytes as u128 * 8;
     u64::try_from((bits * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)))).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! In what the architectures differ where generic code has to know: one row each. What one of them has to itself is in its
-//! folder of `arch`.
+//! Differences between the architectures that generic code must know: one set of rules each. Everything specific to one
+//! architecture is in its folder of `arch`.
 
 use crate::externs::hash::Algorithm;
 use crate::externs::meter;
@@ -7,16 +7,16 @@ use crate::port_numbers::PIPES;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arch, FieldType, Program, StructType};
 
-/// What the fields of an invalid header hold. P4_16 8.17 leaves it open.
+/// The contents of an invalid header's fields, which P4_16 8.17 leaves open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InvalidFields {
-    /// 0. A write has no effect.
+    /// The fields are 0. A write has no effect.
     #[default]
     Zero,
-    /// What was written, until `setInvalid` makes them 0: a Tofino's containers know nothing of validity.
+    /// The fields hold written values, until `setInvalid` makes them 0: a Tofino's containers have no validity.
     Written,
-    /// What they held before, or what was written since, as in BMv2: `setInvalid`, `setValid` and the assignment of an
-    /// invalid header change the validity alone. A table's key and hashed data take such a field as 0.
+    /// The fields keep their previous or later written values, as in BMv2: `setInvalid`, `setValid` and the assignment of
+    /// an invalid header only change the validity. A table's key and hashed data use 0 for such a field.
     Kept,
 }
 
@@ -27,24 +27,25 @@ impl InvalidFields {
     }
 }
 
-/// A row.
+/// The rules of an architecture.
 #[derive(Debug)]
 pub struct Rules {
-    /// Copies of the cells of registers, counters and meters: one for each pipe, and one for pipes that no packet has met.
+    /// Number of copies of the cells of registers, counters and meters: one per pipe, and one for pipes without packets
+    /// so far.
     pub cell_copies: u64,
-    /// What the fields of an invalid header hold.
+    /// The contents of an invalid header's fields.
     pub invalid: InvalidFields,
-    /// Direct counters and meters work at every hit, called or not.
+    /// Whether direct counters and meters work at every hit, called or not.
     pub counts_hits: bool,
-    /// Hashed data are filled up to whole bytes on the left, as BMv2 does it for PSA.
+    /// Whether hashed data is padded to whole bytes on the left, as BMv2 does for PSA.
     pub pads_left: bool,
-    /// Headers, and structs that its compiler may lay out as it likes, are filled up to whole bytes, at the end.
+    /// Whether headers, and structs whose layout the compiler may choose, are padded to whole bytes at the end.
     pub pads_headers: bool,
-    /// A hash algorithm by the name that the include file gives it.
+    /// The hash algorithm with this name in the include file.
     pub algorithm: fn(&str) -> Option<Algorithm>,
-    /// Green, yellow and red, where they are numbers and no enum.
+    /// The values of green, yellow and red, if they are numbers and not an enum.
     pub colours: [u64; 3],
-    /// Fields of the intrinsic metadata that are invalid until they are assigned; invalid is not 0.
+    /// Fields of the intrinsic metadata that are invalid until they are assigned; invalid differs from 0.
     own_validity: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -93,7 +94,7 @@ const TNA: Rules = Rules {
 };
 
 impl Rules {
-    /// Of the program's architecture.
+    /// The rules of the program's architecture.
     pub fn of(program: &Program) -> &'static Rules {
         match program.arch {
             Arch::Psa | Arch::Other(_) => &PSA,
@@ -102,13 +103,13 @@ impl Rules {
         }
     }
 
-    /// Whether a value of the type takes whole bytes in a packet, however many bits its fields have.
+    /// Whether a value of the type takes whole bytes in a packet, whatever the width of its fields.
     pub fn is_padded(&self, ty: &StructType) -> bool {
         let flexible = || ty.annotations.iter().any(|a| a.name == "flexible");
         self.pads_headers && (ty.kind == StructKind::Header || flexible())
     }
 
-    /// Whether the field has a validity, in the slot that follows it.
+    /// Whether the field has its own validity, in the slot after it.
     pub fn own_validity(&self, owner: &StructType, field: &FieldType) -> bool {
         let mut owners = self.own_validity.iter();
         owners.any(|(name, fields)| *name == owner.name && fields.contains(&&*field.name))

@@ -1,15 +1,16 @@
-//! Loops over many values, compiled twice: for every x86-64, and for those with AVX2, which do four values at a time.
+//! Loops over many values, compiled twice: for every x86-64, and for those with AVX2, which process four values at a
+//! time.
 //!
-//! Measured on 256 sums a packet: the plain build takes half as long again. The loops are ordinary Rust; the compiler
-//! vectorises them.
+//! Measured on 256 sums per packet: the plain build takes half as long again. The loops are ordinary Rust, which the
+//! compiler vectorizes.
 
-/// Runs the closure, compiled for the best instructions that this processor has. It has to be inlined: what it calls out
-/// of line is compiled for every processor.
+/// Runs the closure, compiled for the best instructions of this processor. The closure must be inlined: functions that it
+/// calls are compiled for every processor.
 #[inline(always)]
 pub fn widest<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: `with_avx2` needs a processor with AVX2; the line above has asked this one.
+        // SAFETY: `with_avx2` needs a processor with AVX2; the line above has checked this one.
         #[allow(unsafe_code)]
         return unsafe { with_avx2(work) };
     }

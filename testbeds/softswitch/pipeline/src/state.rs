@@ -1,4 +1,4 @@
-//! What a program keeps from packet to packet, and what one block leaves for the next.
+//! The state of a program between packets, and between the blocks of a pass.
 
 mod compare;
 
@@ -13,7 +13,7 @@ use crate::table::{Index, Table};
 use p4lang::runtime::Value;
 use std::collections::VecDeque;
 
-/// Digest messages held for the control plane, fewer of long ones; more are counted and lost.
+/// Maximum number of digest messages held for the control plane, fewer of long ones; further ones are counted and lost.
 const DIGEST_LIMIT: usize = 4096;
 
 /// A digest message.
@@ -21,22 +21,22 @@ const DIGEST_LIMIT: usize = 4096;
 pub struct DigestMessage {
     /// Fully qualified name of the `Digest`.
     pub name: String,
-    /// The fields of its data, in order.
+    /// The fields of the message, in order.
     pub fields: Vec<Value>,
 }
 
 /// Tables and externs of a loaded program.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// In order of controls.
+    /// Tables, in order of controls.
     pub tables: Vec<Table>,
-    /// What the last packet found in each table; its direct counter or meter may be asked for later.
+    /// The entry that the last packet found in each table, for a later call of its direct counter or meter.
     pub found: Vec<Option<Index>>,
     /// Value sets of parsers.
     pub value_sets: Vec<ValueSet>,
     /// Action profiles and selectors.
     pub profiles: Vec<Profile>,
-    /// What is kept by index.
+    /// Cells that are addressed by index.
     pub cells: Cells,
     /// Random number generators.
     pub randoms: Vec<random::Random>,
@@ -44,18 +44,18 @@ pub struct State {
     pub digests: Digests,
     /// Checksum units.
     pub checksums: Vec<checksum::Unit>,
-    /// For data on its way into a hash.
+    /// Buffer for data to be hashed.
     pub scratch: Vec<u8>,
-    /// What the deparser asked for: see [`capture`].
+    /// Requests of the deparser: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],
-    /// The pass that runs.
+    /// The current pass.
     pub pass: Pass,
 }
 
-/// Cells of extern objects by index: what each pipe of a Tofino has for itself.
+/// Cells of extern objects by index: each pipe of a Tofino has its own.
 #[derive(Debug, Clone, Default)]
 pub struct Cells {
-    /// Of registers.
+    /// Banks of registers.
     pub banks: Vec<register::Bank>,
     /// Indexed counters.
     pub counters: Vec<counter::Counter>,
@@ -76,38 +76,38 @@ pub struct Digests {
     pub lost: u64,
 }
 
-/// Of one pass of a packet through a pipeline.
+/// State of one pass of a packet through a pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct Pass {
-    /// Which it is: a register is executed once in it.
+    /// Number of the pass: a register is executed at most once in it.
     pub number: u64,
-    /// The pipe that runs, if there are several.
+    /// The current pipe, if there are several.
     pub pipe: u32,
-    /// Bytes of intrinsic metadata in front of the packet: not counted.
+    /// Bytes of intrinsic metadata in front of the packet, which are not counted.
     pub front: usize,
-    /// Bytes that the next counter or meter does not count.
+    /// Number of bytes that the next counter or meter does not count.
     pub adjust: u64,
-    /// The last pass in which a register was executed.
+    /// For each unit, the last pass in which the register was executed.
     pub executed: Vec<u64>,
-    /// Executions beyond the first of a pass.
+    /// Number of executions beyond the first in a pass.
     pub register_conflicts: u64,
 }
 
 impl State {
-    /// Bytes of the packet that counters and meters see.
+    /// Number of bytes of the packet that counters and meters count.
     #[inline(always)]
     pub fn counted(&mut self, length: usize) -> u64 {
         let bytes = (length - self.pass.front.min(length)) as u64;
         bytes.saturating_sub(std::mem::take(&mut self.pass.adjust))
     }
 
-    /// A register is executed in this pass.
+    /// Records that a register is executed in this pass.
     pub fn executed(&mut self, unit: u32) {
         let last = std::mem::replace(&mut self.pass.executed[unit as usize], self.pass.number);
         self.pass.register_conflicts += u64::from(last == self.pass.number);
     }
 
-    /// A sample for a direct filter, at the entry found last; where none was, as if that were not configured.
+    /// Adds a sample to a direct filter, at the entry found last; without an entry, the filter counts as unconfigured.
     pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
         let (filter, mut words) = (&mut self.cells.filters[filter as usize], [0; CELL_WORDS]);
         let Some(Direct { table, offset }) = filter.direct else {
@@ -123,7 +123,7 @@ impl State {
         given
     }
 
-    /// Whether there is room for a digest message whose fields have these widths in bits.
+    /// Whether a digest message with fields of these widths in bits fits.
     pub fn takes_digest(&self, widths: impl Iterator<Item = u32>) -> bool {
         let words: u32 = widths.map(limbs).sum();
         self.digests.waiting.len() < DIGEST_LIMIT.min(LIMITS.digest_words / words.max(1) as usize)

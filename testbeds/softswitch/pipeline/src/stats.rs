@@ -1,11 +1,11 @@
-//! What became of packets.
+//! Packet statistics.
 
-/// Why a packet or copy went no further.
+/// The reason why a packet or copy was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
-    /// The program said so at the end of ingress.
+    /// Dropped by the program at the end of ingress.
     Ingress,
-    /// The program said so at the end of egress.
+    /// Dropped by the program at the end of egress.
     Egress,
     /// Sent to a port that does not exist.
     InvalidPort,
@@ -17,21 +17,21 @@ pub enum DropReason {
     RecirculationFull,
     /// The queue of its port and class was full.
     QueueFull,
-    /// Nobody fetched what was to be sent.
+    /// The limit of packets to be sent was reached, because the driver did not fetch them.
     TransmitFull,
-    /// Resubmitted or cloned too often without leaving.
+    /// Resubmitted or cloned too many times without leaving.
     PassLimit,
-    /// One packet made too many others.
+    /// The packet caused too many further passes.
     WorkLimit,
-    /// TNA: the ingress parser failed, and nobody looks at its error.
+    /// TNA: the ingress parser failed, and the program does not read its error.
     Parser,
-    /// TNA: an application of the packet generator was to start while so many made packets that none had room; counted once,
-    /// however many packets it would have made.
+    /// TNA: an application of the packet generator was triggered while the limit of active ones was reached; counted
+    /// once, however many packets it would have made.
     GeneratorFull,
 }
 
 impl DropReason {
-    /// All of them, in order.
+    /// All reasons, in order.
     pub const ALL: [DropReason; 12] = [
         DropReason::Ingress,
         DropReason::Egress,
@@ -47,7 +47,7 @@ impl DropReason {
         DropReason::GeneratorFull,
     ];
 
-    /// In a report.
+    /// Name in a report.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::Ingress => "ingress",
@@ -71,26 +71,26 @@ impl DropReason {
 pub struct Stats {
     /// Packets handed to the switch.
     pub received: u64,
-    /// Packets that the switch made: clones and mirrors, copies of a multicast beyond the first, generated ones. Received and
-    /// made are as many as transmitted, dropped and waiting ([`crate::Switch::waiting`]).
+    /// Packets made by the switch: clones and mirrors, copies of a multicast beyond the first, generated ones. The sum of
+    /// received and made equals the sum of transmitted, dropped and waiting ([`crate::Switch::waiting`]).
     pub made: u64,
     /// Packets queued for a port.
     pub transmitted: u64,
     /// Passes through the recirculation port.
     pub recirculated: u64,
-    /// Parsers that ended with an error; the packet goes on, as PSA says.
+    /// Parsers that ended with an error; the packet continues, as PSA demands.
     pub parser_errors: u64,
-    /// Blocks that ran out of steps.
+    /// Blocks that exceeded the step limit.
     pub out_of_steps: u64,
-    /// Calls of `assert` with false.
+    /// Failed calls of `assert`.
     pub failed_assertions: u64,
-    /// TNA: executions of a register beyond the first in one pass, which no stateful ALU can do.
+    /// TNA: executions of a register beyond the first in a pass, which no stateful ALU can do.
     pub register_conflicts: u64,
     drops: [u64; DropReason::ALL.len()],
 }
 
 impl Stats {
-    /// Packets and copies dropped for that reason.
+    /// Number of packets and copies dropped for this reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
@@ -100,12 +100,12 @@ impl Stats {
         DropReason::ALL.into_iter().map(|r| (r, self.dropped(r)))
     }
 
-    /// A packet becomes so many copies; a list without any is a packet that is dropped, and counted there.
+    /// Counts the copies of a packet; an empty list means that the packet is dropped, which is counted there.
     pub(crate) fn copied(&mut self, copies: usize) {
         self.made += (copies as u64).saturating_sub(1);
     }
 
-    /// So many starts of the packet generator make nothing: as if each had made a packet that was dropped.
+    /// Counts lost starts of the packet generator, as if each had made one packet that was dropped.
     pub(crate) fn lose_starts(&mut self, starts: u64) {
         self.made += starts;
         self.drops[DropReason::GeneratorFull as usize] += starts;

@@ -1,4 +1,4 @@
-//! What stands behind flags: interfaces, rates, times and marks, of all ports or of one.
+//! Values of flags: interfaces, rates, times and marks, for all ports or for one.
 
 use std::str::FromStr;
 
@@ -38,9 +38,9 @@ impl FromStr for Interface {
 /// A rate for all ports, `1gbps`, or for one, `2@1gbps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRate {
-    /// `None`: all that are not named.
+    /// The port; `None`: all ports that are not named.
     pub port: Option<u32>,
-    /// Bits a second.
+    /// Rate in bits per second.
     pub rate_bps: u64,
 }
 
@@ -56,12 +56,12 @@ impl FromStr for PortRate {
     }
 }
 
-/// From how many frames on ports mark, `65`, or one does, `2@65`.
+/// The number of waiting frames from which all ports mark, `65`, or one port does, `2@65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortMark {
-    /// `None`: all that are not named.
+    /// The port; `None`: all ports that are not named.
     pub port: Option<u32>,
-    /// Frames that wait.
+    /// Number of waiting frames.
     pub frames: usize,
 }
 
@@ -80,14 +80,15 @@ impl FromStr for PortMark {
     }
 }
 
-/// From how many frames on a port marks. The last flag counts, as with others; one that names the port before one for all.
+/// The number of waiting frames from which a port marks. The last flag applies; one that names the port precedes one for
+/// all ports.
 pub(super) fn mark_at(given: &[PortMark], port: u32) -> Option<usize> {
     let of = |wanted| given.iter().rfind(|mark| mark.port == wanted);
     let mark = of(Some(port)).or_else(|| of(None))?;
     Some(mark.frames)
 }
 
-/// The port before an `@`, if there is one, and what comes behind.
+/// The port before an `@`, if there is one, and the rest of the text.
 fn port_and(text: &str) -> Result<(Option<u32>, &str), String> {
     let Some((port, rest)) = text.split_once('@') else {
         return Ok((None, text));
@@ -106,7 +107,7 @@ pub(super) fn port_latency(text: &str) -> Result<(u32, u64), String> {
     Ok((number, time_ns(time)?))
 }
 
-/// What a flag says of a port's link. The last one counts, as with other flags.
+/// The latency of a port's link, in nanoseconds. The last flag applies, as with other flags.
 pub(super) fn latency_ns(given: &[(u32, u64)], port: u32) -> u64 {
     let of_port = given.iter().rfind(|(number, _)| *number == port);
     of_port.map_or(0, |(_, ns)| *ns)

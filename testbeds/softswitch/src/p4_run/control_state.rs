@@ -5,7 +5,7 @@ use p4lang::runtime::{
 };
 use serde_json::{Map, Value};
 
-/// The entries, groups and sessions that are written into a switch before the first packet.
+/// The entries, groups and sessions that are written to a switch before the first packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlState {
     /// Entries of tables.
@@ -26,7 +26,7 @@ impl ControlState {
     /// instances 1, 2, … unless `instances` lists others.
     ///
     /// # Errors
-    /// The reason, with the number of the entry, group or session that is wrong.
+    /// Returns the reason, with the number of the wrong entry, group or session.
     pub fn parse(text: &str) -> Result<ControlState, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let object = match &value {

@@ -1,8 +1,8 @@
-//! Who may write (P4Runtime 1.4, sections 5.3 and 5.4). Pure: takes messages, gives the notices to send.
+//! Arbitration of write access (P4Runtime 1.4, sections 5.3 and 5.4). Pure: takes messages, returns the notices to send.
 //!
 //! Per role, the client with the highest election id ever seen is primary. A takeover has two steps, so that the old
-//! primary's writes in flight end in between: [`Arbitration::update`] refuses its further writes and tells the others,
-//! [`Arbitration::complete`] installs the new primary and tells it.
+//! primary's writes in flight finish in between: [`Arbitration::update`] refuses its further writes and notifies the
+//! other clients, [`Arbitration::complete`] installs the new primary and notifies it.
 
 mod role;
 
@@ -15,12 +15,12 @@ use role::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
 
-/// Streams of one role at a time.
+/// Maximum number of concurrent streams of one role.
 const MAX_CLIENTS_PER_ROLE: usize = 64;
-/// Roles that are remembered, with their highest election ids.
+/// Maximum number of roles that are remembered, with their highest election ids.
 const MAX_ROLES: usize = 64;
 
-/// A stream.
+/// Identifies a stream.
 pub type ClientId = u64;
 
 /// A message to one client.
@@ -37,23 +37,23 @@ pub struct Arbitration {
 #[derive(Debug, Default)]
 struct Role {
     primary: Option<ClientId>,
-    /// Between the two steps of a takeover: who is to be primary.
+    /// The next primary, between the two steps of a takeover.
     heir: Option<ClientId>,
-    /// The highest that a primary has had.
+    /// The highest election id that any primary has had.
     highest: Option<u128>,
-    /// None: full access.
+    /// The role's config; `None`: full access.
     config: Option<RoleConfig>,
-    /// The same as the client sent it.
+    /// The config as the client sent it.
     sent: Option<prost_types::Any>,
 }
 
 impl Role {
-    /// Who is primary, or will be.
+    /// The current or next primary.
     fn first(&self) -> Option<ClientId> {
         self.primary.or(self.heir)
     }
 
-    /// Whether the client was first; it no longer is.
+    /// Removes the client as current or next primary; returns whether it was one.
     fn resigns(&mut self, id: ClientId) -> bool {
         let first = self.first() == Some(id);
         if first {
@@ -69,20 +69,20 @@ struct Client {
     election_id: Option<u128>,
 }
 
-/// What an accepted update leads to.
+/// The result of an accepted update.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// These are told.
+    /// Notices to send.
     Notify(Vec<Notice>),
-    /// These are told; once no write is in flight, [`Arbitration::complete`] follows.
+    /// Notices to send; once no write is in flight, [`Arbitration::complete`] must follow for this client.
     TakeOver(Vec<Notice>, ClientId),
 }
 
 impl Arbitration {
-    /// For one device, without clients.
+    /// Creates the arbitration of one device, without clients.
     #[must_use]
     pub fn new(device_id: u64) -> Self {
-        // The default role, with full access, is always there.
+        // The default role, with full access, always exists.
         let roles = BTreeMap::from([(String::new(), Role::default())]);
         Self {
             device_id,
@@ -155,7 +155,7 @@ impl Arbitration {
         Ok(Step::Notify(self.notices(&role, &told)))
     }
 
-    /// Installs the primary of a [`Step::TakeOver`], unless it has gone or been outbid meanwhile.
+    /// Installs the primary of a [`Step::TakeOver`], unless it has left or been outbid meanwhile.
     pub fn complete(&mut self, id: ClientId) -> Vec<Notice> {
         let Some(Client { role, .. }) = self.clients.get(&id) else {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Arbitration {
         self.notices(&role, &[id])
     }
 
-    /// A stream has ended.
+    /// Handles the end of a stream.
     pub fn leave(&mut self, id: ClientId) -> Vec<Notice> {
         let Some(Client { role, .. }) = self.clients.remove(&id) else {
             return Vec::new();
@@ -182,7 +182,7 @@ impl Arbitration {
         self.notices(&role, &members)
     }
 
-    /// Whether a call with this election id comes from the primary.
+    /// Checks that a call with this election id comes from the primary.
     pub fn check_write(
         &self,
         device_id: u64,
@@ -203,7 +203,7 @@ impl Arbitration {
         }
     }
 
-    /// Whether this is our device.
+    /// Checks that a call names this device.
     pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
         if device_id == self.device_id {
             Ok(())
@@ -222,7 +222,7 @@ impl Arbitration {
         role.is_some_and(|role| role.primary == Some(id))
     }
 
-    /// What this role may write and read. Nothing belongs to a role that has never been.
+    /// The access of a role. An unknown role has access to nothing.
     #[must_use]
     pub fn access(&self, role: &str) -> Access {
         let foreign = self.live_configs(role);
@@ -238,7 +238,7 @@ impl Arbitration {
         }
     }
 
-    /// Whether this role may load a program.
+    /// Checks that a role may load a program.
     pub fn check_push(&self, role: &str) -> Result<(), Status> {
         let config = self.roles.get(role).and_then(|role| role.config.as_ref());
         match config {
@@ -250,7 +250,7 @@ impl Arbitration {
         }
     }
 
-    /// The primaries that are sent a packet with this metadata.
+    /// The primaries that receive a packet with this metadata.
     #[must_use]
     pub fn receivers(&self, metadata: &[v1::PacketMetadata]) -> Vec<ClientId> {
         let receives = |role: &&Role| {
@@ -261,7 +261,7 @@ impl Arbitration {
         roles.filter_map(|role| role.primary).collect()
     }
 
-    /// The primaries that are told of this object.
+    /// The primaries that are notified about this object.
     #[must_use]
     pub fn holders(&self, id: u32) -> Vec<ClientId> {
         let holders = self
@@ -271,7 +271,7 @@ impl Arbitration {
         holders.filter_map(|(_, role)| role.primary).collect()
     }
 
-    /// Configs of other roles that have a primary, or will have.
+    /// Configs of other roles that have a current or next primary.
     fn live_configs(&self, but: &str) -> impl Iterator<Item = &RoleConfig> {
         let others = self.roles.iter().filter(move |(name, _)| *name != but);
         others
@@ -279,7 +279,7 @@ impl Arbitration {
             .filter_map(|(_, role)| role.config.as_ref())
     }
 
-    /// What one role writes alone, no other may claim.
+    /// Checks that no other role claims an object that one role writes exclusively.
     fn check_exclusive(&self, role: &str, config: Option<&RoleConfig>) -> Result<(), Status> {
         let Some(config) = config else {
             return Ok(());

@@ -5,10 +5,10 @@ use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
 use pipeline::Switch;
 
-/// An update that is well-formed, or the reason why it is not.
+/// A well-formed update, or the reason why it is not well-formed.
 pub(super) type Checked = Result<Op, UpdateError>;
 
-/// Applies all updates or none. If none, the updates that did not fail themselves are `Aborted`.
+/// Applies all updates or none. If none, updates that did not fail themselves get `Aborted`.
 pub(super) fn apply_all(
     now_ns: u64,
     switch: &mut Switch,
@@ -26,7 +26,7 @@ pub(super) fn apply_all(
     vec![Ok(()); count]
 }
 
-/// The results of a batch that one update has brought down.
+/// The results of a batch that failed because of one update.
 pub(super) fn aborted(count: usize, position: usize, error: UpdateError) -> Vec<UpdateResult> {
     let aborted = UpdateError::new(Code::Aborted, format!("update {position} failed"));
     let mut results = vec![Err(aborted); count];

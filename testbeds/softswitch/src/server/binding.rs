@@ -1,5 +1,5 @@
-//! A client's P4Info bound to the program that runs: from ids to positions in the program, worked out once per pipeline
-//! config, so that an update costs no look-up by name.
+//! Binds a client's P4Info to the running program: maps ids to positions in the program once per pipeline config, so that
+//! an update needs no lookup by name.
 
 mod action;
 mod cells;
@@ -28,30 +28,30 @@ use std::collections::BTreeMap;
 /// core.p4's action that does nothing.
 const NO_ACTION: &str = "NoAction";
 
-/// A program and how a client speaks of it.
+/// A program, with the client's ids and names for it.
 pub(super) struct Binding {
     /// The client's P4Info.
     pub(super) index: Index,
-    /// By id.
+    /// Tables by id.
     tables: BTreeMap<u32, BoundTable>,
-    /// Ids by the program's positions.
+    /// Table ids by position in the program.
     by_position: BTreeMap<usize, u32>,
-    /// Of the scalars in a register's cell, by the register's id.
+    /// Widths of the scalars in a register's cell, by the register's id.
     register_widths: BTreeMap<u32, Vec<u32>>,
-    /// Members of value sets.
+    /// Fields of value set members, by the value set's id.
     value_sets: BTreeMap<u32, Vec<Field>>,
-    /// Fields of controller headers: `packet_in`, `packet_out`.
+    /// Fields of controller headers, by id: `packet_in`, `packet_out`.
     headers: BTreeMap<u32, Vec<HeaderField>>,
     sdn: Sdn,
 }
 
-/// A table and where it stands in the program.
+/// A table, with its position in the program.
 pub(super) struct BoundTable {
     pub(super) info: Table,
     pub(super) position: usize,
-    /// In the program's order.
+    /// Key fields, in the program's order.
     fields: Vec<Field>,
-    /// In the program's order, then perhaps [`implied_action`].
+    /// Actions in the program's order, possibly followed by [`implied_action`].
     actions: Vec<BoundAction>,
     pub(super) has_counter: bool,
     pub(super) has_meter: bool,
@@ -61,33 +61,33 @@ struct BoundAction {
     id: u32,
     name: String,
     scope: ActionScope,
-    /// In the program's order.
+    /// Parameters, in the program's order.
     params: Vec<BoundParam>,
 }
 
 struct BoundParam {
     id: u32,
     name: String,
-    /// Of the control plane's values.
+    /// Width of the control plane's values, in bits.
     bitwidth: u32,
-    /// Of the program's.
+    /// Width of the program's values, in bits.
     width: u32,
     form: Form,
 }
 
-/// A field of a controller header, as it lies in the frame.
+/// A field of a controller header, in the frame's order.
 struct HeaderField {
-    /// In the program: P4Info has those of translated types only as the client sees them.
+    /// Width in the program, in bits: for translated types P4Info only has the client's width.
     width: u32,
-    /// Which of P4Info's fields it is; one that is hidden there is 0.
+    /// Index of the field in P4Info; a field that is hidden there is 0.
     metadata: Option<usize>,
-    /// A client may leave it out.
+    /// Whether a client may omit the field.
     padding: bool,
     form: Form,
 }
 
 impl Binding {
-    /// `index` describes `switch`'s program: that has been checked.
+    /// Creates the binding. The caller has checked that `index` describes `switch`'s program.
     pub(super) fn new(index: Index, switch: &Switch, sdn: Sdn) -> Self {
         let mut tables = BTreeMap::new();
         for info in index.tables.iter() {
@@ -139,7 +139,7 @@ impl Binding {
         }
         let value_sets = index.value_sets.iter().filter_map(|set| {
             let specs = switch.value_set_fields(&set.preamble.name).ok()?;
-            // By position: what the source does not name has no name in the program either.
+            // By position, because unnamed fields have no name in the program either.
             let fields = set.match_fields.iter().zip(specs);
             let fields = fields
                 .map(|(info, spec)| Field::new(info, spec, form(&index, info.type_name.as_ref())));
@@ -178,14 +178,14 @@ impl Binding {
         ids.filter_map(|id| Some((id, self.tables.get(&id)?)))
     }
 
-    /// The table at this position of the program.
+    /// The table at this index of the program.
     pub(super) fn table_at(&self, position: usize) -> Option<&BoundTable> {
         self.tables.get(self.by_position.get(&position)?)
     }
 }
 
-/// `NoAction`, which a table without a default action falls back on: P4Info lists it (P4Runtime 1.4, section 9.1) where the
-/// program's table does not. It stands behind the program's actions, which have none of that name.
+/// `NoAction`, which a table without a default action falls back to: P4Info lists it (P4Runtime 1.4, section 9.1) even if
+/// the program's table does not. It follows the program's actions, none of which has this name.
 fn implied_action(index: &Index, info: &Table, spec: &pipeline::TableSpec) -> Option<BoundAction> {
     if spec.actions.iter().any(|action| action.name == NO_ACTION) {
         return None;
@@ -200,7 +200,7 @@ fn implied_action(index: &Index, info: &Table, spec: &pipeline::TableSpec) -> Op
     })
 }
 
-/// How values of a type are exchanged.
+/// The wire format of a type's values.
 fn form(index: &Index, type_name: Option<&String>) -> Form {
     match type_name.and_then(|name| index.translation(name)) {
         Some((uri, SdnType::String)) => Form::Text(uri.to_owned()),
@@ -225,7 +225,7 @@ fn header_fields(
         })
     });
     let Some(declared) = declared else {
-        // A program without the header takes what P4Info says.
+        // For a program without the header, P4Info's fields are used.
         let fields = header.metadata.iter().enumerate();
         let field = |(at, field): (usize, &PacketMetadata)| HeaderField {
             width: field.bitwidth,

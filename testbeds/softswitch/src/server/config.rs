@@ -10,15 +10,15 @@ use p4rt::translate::data::describe;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
-/// The running program and one that waits for COMMIT. Reads and writes go to the latter if there is one: committing it
-/// then is what the specification calls replaying.
+/// The running program, and one that waits for COMMIT. Reads and writes go to the latter if there is one: committing it
+/// is then what the specification calls replaying.
 #[derive(Default)]
 pub(super) struct Pipelines {
     pub(super) committed: Option<Loaded>,
     pub(super) saved: Option<Loaded>,
 }
 
-/// What the server remembers of a program, beside what runs in the driver.
+/// The server's record of a program, besides the program in the driver.
 pub(super) struct Loaded {
     pub(super) binding: Arc<Binding>,
     config: v1::ForwardingPipelineConfig,
@@ -26,14 +26,14 @@ pub(super) struct Loaded {
 }
 
 impl Pipelines {
-    /// What reads and writes refer to.
+    /// The program that reads and writes refer to.
     pub(super) fn target(&self) -> Option<&Loaded> {
         self.saved.as_ref().or(self.committed.as_ref())
     }
 }
 
 impl Loaded {
-    /// A program that no client has sent.
+    /// Creates the record of a program that was not sent by a client.
     pub(super) fn of_program(
         program: &Program,
         device_config: Vec<u8>,
@@ -65,8 +65,8 @@ impl Loaded {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What clients asked of the program before, by the digests' names, as ids of this one; or the name of a digest that it
-    /// lacks.
+    /// The digest configuration of the old program, with the ids of this one, matched by name; or the name of a digest
+    /// that this program lacks.
     fn digests_of(&self, old: &Loaded) -> Result<Configs, String> {
         let mut kept = Configs::new();
         for (id, config) in old.digests().configs() {
@@ -152,7 +152,7 @@ impl Service {
                         "the forwarding state cannot be kept: {error}"
                     ))
                 };
-                // Of what runs, also where another program is saved: that one is given up.
+                // From the running program, even if another one is saved, which is then discarded.
                 let old = pipelines.committed.as_ref();
                 let kept = old.map(|old| loaded.digests_of(old));
                 let kept = kept.transpose();
@@ -171,7 +171,7 @@ impl Service {
         Ok(())
     }
 
-    /// Compiles a config, away from the threads that answer calls.
+    /// Compiles a config, off the threads that answer calls.
     async fn verify(
         &self,
         config: v1::ForwardingPipelineConfig,
@@ -226,8 +226,8 @@ impl Service {
     }
 }
 
-/// The client's P4Info has to describe the program that its device config holds: the same objects, ids and widths.
-/// Annotations, documentation and order are free.
+/// Checks that the client's P4Info describes the program in its device config: the same objects, ids and widths.
+/// Annotations, documentation and order may differ.
 fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
     fn widths<'a>(fields: impl Iterator<Item = (u32, &'a str, u32)>) -> String {
         fields

@@ -1,5 +1,5 @@
-//! Digest lists (P4Runtime 1.4, section 9.8): what is gathered, when it is sent, and what is not sent twice. Pure: time is
-//! an argument, lists come out as values.
+//! Digest lists (P4Runtime 1.4, section 9.8): collects messages, decides when to send them, and suppresses duplicates.
+//! Pure: time is an argument, lists are returned as values.
 
 use super::MESSAGE_BYTES;
 use p4lang::runtime::Value;
@@ -10,18 +10,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use v1::update::Type;
 
-/// Messages in a list where the client sets no limit.
+/// Number of messages per list if the client sets no limit.
 const LIST_LIMIT: usize = 1024;
-/// Messages remembered until they are acknowledged; beyond, the oldest list is forgotten and may be sent again.
+/// Maximum number of messages remembered until they are acknowledged; beyond, the oldest list is forgotten, and its
+/// messages may be sent again.
 const UNACKNOWLEDGED: usize = 65_536;
-/// Bytes of them.
+/// Maximum size of these messages, in bytes.
 const UNACKNOWLEDGED_BYTES: usize = 32 << 20;
 
-/// How messages are gathered.
+/// How messages are collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DigestConfig {
     max_timeout_ns: u64,
-    /// 0: no limit of the client's.
+    /// Maximum list size; 0: the client sets no limit.
     max_list_size: usize,
     ack_timeout_ns: u64,
 }
@@ -46,7 +47,7 @@ impl DigestConfig {
 
     fn list_size(&self) -> usize {
         match self.max_list_size {
-            // A list is sent with its first message if nothing may wait.
+            // A list is sent with its first message if no message may wait.
             _ if self.max_timeout_ns == 0 => 1,
             0 => LIST_LIMIT,
             size => size.min(LIST_LIMIT),
@@ -54,10 +55,10 @@ impl DigestConfig {
     }
 }
 
-/// Which digests are on.
+/// Configuration of the enabled digests, by id.
 pub(super) type Configs = BTreeMap<u32, DigestConfig>;
 
-/// Applies a digest entry's update to the configuration.
+/// Applies an update of a digest entry to the configuration.
 pub(super) fn configure(
     configs: &mut Configs,
     kind: Type,
@@ -74,12 +75,12 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// A list to be sent.
+/// A list to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) digest: u32,
     pub(super) id: u64,
-    /// The messages' fields.
+    /// Fields of each message.
     pub(super) messages: Vec<Message>,
 }
 
@@ -96,18 +97,18 @@ type Message = Arc<[Value]>;
 
 #[derive(Debug, Default)]
 struct Buffer {
-    /// In order of arrival.
+    /// Messages in order of arrival.
     messages: Vec<Message>,
     bytes: usize,
     first_ns: u64,
-    /// What is in `messages` or in a list that is not acknowledged.
+    /// Messages in `messages` or in an unacknowledged list.
     known: BTreeSet<Message>,
     sent: VecDeque<Sent>,
     remembered: usize,
     remembered_bytes: usize,
 }
 
-/// A list that is not acknowledged.
+/// A list that is not acknowledged yet.
 #[derive(Debug)]
 struct Sent {
     id: u64,
@@ -116,7 +117,7 @@ struct Sent {
     bytes: usize,
 }
 
-/// What a message takes, in memory and on the wire, in about as many bytes.
+/// Approximate size of a message in bytes, both in memory and on the wire.
 fn size(message: &[Value]) -> usize {
     let bytes = message.iter().map(|value| value.bits() as usize / 8);
     bytes.sum::<usize>() + size_of_val(message)
@@ -127,13 +128,13 @@ impl Digests {
         &self.configs
     }
 
-    /// Takes a new configuration; what a digest that is off has gathered is dropped.
+    /// Sets a new configuration; messages of disabled digests are dropped.
     pub(super) fn set_configs(&mut self, configs: Configs) {
         self.buffers.retain(|id, _| configs.contains_key(id));
         self.configs = configs;
     }
 
-    /// The program has sent a message.
+    /// Handles a message of the program.
     pub(super) fn message(&mut self, now_ns: u64, digest: u32, fields: Vec<Value>) -> Option<List> {
         let config = *self.configs.get(&digest)?;
         let buffer = self.buffers.entry(digest).or_default();
@@ -153,7 +154,7 @@ impl Digests {
         self.list(now_ns, digest)
     }
 
-    /// The client has acted on a list.
+    /// Handles the acknowledgement of a list.
     pub(super) fn acknowledge(&mut self, digest: u32, list: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest)
             && let Some(at) = buffer.sent.iter().position(|sent| sent.id == list)
@@ -162,7 +163,7 @@ impl Digests {
         }
     }
 
-    /// A list whose time is over.
+    /// A list whose timeout has passed.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<List> {
         let due = |(id, buffer): (&u32, &Buffer)| {
             let at = self.due_ns(*id, buffer)?;
@@ -172,7 +173,7 @@ impl Digests {
         self.list(now_ns, digest)
     }
 
-    /// When [`Self::due`] has a list.
+    /// Time at which [`Self::due`] has a list, in nanoseconds.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let due = |(id, buffer): (&u32, &Buffer)| self.due_ns(*id, buffer);
         self.buffers.iter().filter_map(due).min()
@@ -212,7 +213,7 @@ impl Digests {
 }
 
 impl Buffer {
-    /// Forgets lists that are older than a client may take.
+    /// Forgets lists whose acknowledgement timeout has passed.
     fn forget(&mut self, now_ns: u64, ack_timeout_ns: u64) {
         while let Some(sent) = self.sent.front()
             && now_ns.saturating_sub(sent.at_ns) >= ack_timeout_ns

@@ -1,15 +1,15 @@
-//! What the program refuses, with the codes that P4Runtime asks for.
+//! Maps the program's errors to P4Runtime's codes.
 
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use pipeline::{ExternError, ProfileError, ReplicationError, TableError};
 use tonic::Status;
 
-/// Bytes that a status says at most. It travels in a header, which gRPC clients take up to 8 KiB of, each byte that is no
-/// printable ASCII as three.
+/// Maximum length of a status message in bytes. It is sent in a header, of which gRPC clients accept up to 8 KiB, and
+/// each byte that is not printable ASCII takes three.
 const STATUS_BYTES: usize = 2500;
 
-/// A status with a text that comes from outside, cut where it is long: at the end of a line if there is one.
+/// A status with an external text, which is cut if it is long: at the end of a line if possible.
 pub(super) fn invalid_argument(text: &str) -> Status {
     if text.len() <= STATUS_BYTES {
         return Status::invalid_argument(text);

@@ -16,7 +16,7 @@ pub mod proto {
     tonic::include_proto!("weir.v1");
 }
 
-/// A client of the extension at `host:port`, for those who run a switch in another process.
+/// Connects a client of the extension to `host:port`, for a switch in another process.
 pub async fn connect(
     address: &str,
     timeout: std::time::Duration,
@@ -32,7 +32,7 @@ pub async fn connect(
 pub(super) struct Extension {
     driver: driver::Handle,
     shutdown: watch::Sender<bool>,
-    /// Stream messages that a client was too slow for.
+    /// Number of stream messages that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
 }
 
@@ -123,7 +123,8 @@ impl Switch for Extension {
         let request = request.into_inner();
         let config = request.config.map(generator_app).transpose()?;
         let set = move |core: &mut driver::Core| {
-            // Not the one that is saved: it makes no packets, and would make all it has missed when it is committed.
+            // The running program, not a saved one: that makes no packets, and on commit it would make all that it
+            // missed.
             let (now, switch) = core.running()?;
             if !matches!(switch.program().arch, Arch::Tna | Arch::T2na) {
                 return None;

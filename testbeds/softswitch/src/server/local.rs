@@ -1,15 +1,15 @@
-//! The calls of P4Runtime in this process: what a client asks and is answered, without a network in between.
+//! P4Runtime calls within this process, without a network.
 
 use super::*;
 use arbitration::Step;
 use std::thread::JoinHandle;
 use tokio_stream::StreamExt as _;
 
-/// A switch without ports, and its only client, which is primary.
+/// A switch without ports, with one client, which is primary.
 pub struct Local {
     service: Arc<Service>,
     packets: Option<JoinHandle<()>>,
-    /// What the program has for the control plane, until the packet loop finds it too slow.
+    /// Events of the program for the control plane, until the packet loop drops them as too slow.
     _events: mpsc::Receiver<Event>,
     _shutdown: watch::Sender<bool>,
 }
@@ -52,12 +52,12 @@ impl Local {
         })
     }
 
-    /// Write.
+    /// The call Write.
     pub async fn write(&self, request: v1::WriteRequest) -> Result<(), Status> {
         self.service.write_batch(request).await
     }
 
-    /// Read, all of it.
+    /// The call Read, with all responses.
     pub async fn read(&self, request: v1::ReadRequest) -> Result<Vec<v1::Entity>, Status> {
         let mut responses = self.service.read_entities(request).await?;
         let mut entities = Vec::new();
@@ -67,7 +67,7 @@ impl Local {
         Ok(entities)
     }
 
-    /// SetForwardingPipelineConfig.
+    /// The call SetForwardingPipelineConfig.
     pub async fn set_config(
         &self,
         request: v1::SetForwardingPipelineConfigRequest,
@@ -75,7 +75,7 @@ impl Local {
         self.service.set_config(request).await
     }
 
-    /// GetForwardingPipelineConfig; `None`: no program.
+    /// The call GetForwardingPipelineConfig; `None`: there is no program.
     pub async fn config(
         &self,
         request: &v1::GetForwardingPipelineConfigRequest,
@@ -83,7 +83,7 @@ impl Local {
         self.service.get_config(request).await
     }
 
-    /// Ends the switch, and waits for its packet loop; false: that had panicked.
+    /// Stops the switch, and waits for its packet loop; false if the loop had panicked.
     pub async fn stop(mut self) -> bool {
         let stopped = self.service.driver.run(driver::Core::stop).await;
         let packets = self.packets.take();

@@ -1,4 +1,4 @@
-//! One update in the program's own terms, and its application between two frames.
+//! One update in the program's terms, and its application between two frames.
 
 use super::binding::{self, Binding};
 use super::digests::DigestConfig;
@@ -18,7 +18,7 @@ use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-/// The number in the note of a group or session whose ports were written as byte strings, and are read so.
+/// Marks, in the note of a group or session, that its ports were written as byte strings and must be read so.
 pub(super) const PORTS_IN_BYTES: u64 = 1;
 
 type Result<T> = std::result::Result<T, UpdateError>;
@@ -28,22 +28,22 @@ pub(super) enum Op {
     Insert(usize, EntryWrite),
     Modify(usize, EntryWrite),
     Delete(usize, i32, Vec<FieldKey>),
-    /// Table, its name, the action or the program's own, counter and meter.
+    /// Table index and name, the action (`None`: the program's own), counter and meter, note.
     Default(usize, String, Option<ActionCall>, DirectChange, Note),
     Direct(usize, EntryRef, DirectChange),
-    /// Profile, number; deleted without an action.
+    /// Profile and number of a member; its action, or `None` to delete it.
     Member(Type, String, u32, Option<ActionCall>),
     Group(Type, String, u32, Option<ProfileGroup>),
-    /// Name, cells, configuration, whether counts begin anew.
+    /// Name, cells, configuration, and whether to reset the counts.
     Meter(String, Cells, Option<MeterConfig>, bool),
     Counter(String, Cells, CounterValue),
     Register(String, Cells, Vec<Value>),
     ValueSet(String, Vec<Vec<FieldKey>>),
-    /// Groups and sessions.
+    /// A group or session.
     Replication(Type, Item, Note),
-    /// Not the program's: which lists the server makes.
+    /// Configuration of digest lists, which concerns only the server.
     Digest(Type, u32, DigestConfig),
-    /// Nothing is asked for.
+    /// An update without an effect.
     Nothing,
 }
 
@@ -65,7 +65,7 @@ fn modify_only(kind: Type, what: &str) -> UpdateResult {
 }
 
 impl Op {
-    /// What an update asks for.
+    /// Converts an update.
     pub(super) fn new(update: &v1::Update, binding: &Binding) -> Result<Op> {
         let kind = update.r#type();
         if kind == Type::Unspecified {
@@ -109,7 +109,7 @@ impl Op {
         }
     }
 
-    /// How long it takes, in updates of one entry.
+    /// Cost of the update, in units of an update of one entry.
     pub(super) fn weight(&self) -> u64 {
         const CELLS: u64 = 64;
         match self {
@@ -120,7 +120,7 @@ impl Op {
         }
     }
 
-    /// Applies it to the program.
+    /// Applies the update to the program.
     pub(super) fn apply(self, now_ns: u64, switch: &mut Switch) -> UpdateResult {
         match self {
             Op::Insert(table, write) => switch
@@ -230,7 +230,7 @@ fn counter_cells(kind: Type, entry: &v1::CounterEntry, binding: &Binding) -> Res
     let counter = counter.ok_or_else(|| TranslateError::unknown_id::<Counter>(id))?;
     let name = &counter.preamble.name;
     let index = index_from_proto(name, entry.index, counter.size)?;
-    // Without data a counter stays as it is.
+    // Without data a counter keeps its value.
     let Some(data) = &entry.data else {
         return Ok(Op::Nothing);
     };
@@ -310,7 +310,7 @@ fn default_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Resul
     let reset = action.is_none();
     let counter = entry.counter_data.as_ref().map(binding::counter_value);
     let change = DirectChange {
-        // Resetting the entry resets what hangs on it.
+        // Resetting the entry also resets its attached data.
         counter: match counter.transpose()? {
             None if reset && table.has_counter => Some(CounterValue::default()),
             counter => counter,
@@ -339,7 +339,7 @@ fn default_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Resul
     ))
 }
 
-/// The table and entry that a direct counter or meter belongs to.
+/// The table and entry of a direct counter or meter.
 pub(super) fn direct<'a>(
     entry: Option<&v1::TableEntry>,
     binding: &'a Binding,
@@ -351,7 +351,7 @@ pub(super) fn direct<'a>(
     Ok((table, table.entry_ref(entry, binding)?))
 }
 
-/// One cell, or all of so many.
+/// One cell, or all cells of an array of this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cells {
     One(u64),
@@ -427,7 +427,7 @@ fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> Update
     Ok(())
 }
 
-/// What a client attaches to a group or session: metadata, and how it writes ports.
+/// The client's note about a group or session: metadata, and the form of its ports.
 fn replication_note(entry: &v1::PacketReplicationEngineEntry) -> Note {
     let (metadata, replicas) = match &entry.r#type {
         Some(Replication::MulticastGroupEntry(group)) => (&group.metadata[..], &group.replicas[..]),

@@ -1,4 +1,4 @@
-//! What waits to be read by a client of the stream channel.
+//! Messages that wait for a client of the stream channel.
 
 use p4rt::v1;
 use prost::Message as _;
@@ -9,22 +9,23 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
 
-/// Messages that wait for one client at most. Packets beyond are dropped; a client that takes no notices either is cut off.
+/// Maximum number of messages waiting for a client. Further packets are dropped; if even a notice does not fit, the
+/// client is disconnected.
 const MESSAGES: usize = 1024;
-/// Their bytes, as encoded; in memory they take a few times as much. A message is at most
+/// Maximum size of these messages as encoded, in bytes; in memory they take several times as much. A message has at most
 /// [`MESSAGE_BYTES`](super::MESSAGE_BYTES).
 const BYTES: usize = 16 << 20;
 
 type Response = Result<v1::StreamMessageResponse, Status>;
 
-/// The end that messages are put into.
+/// The sending end.
 #[derive(Clone)]
 pub struct Outbox {
     messages: mpsc::Sender<(usize, Response)>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// For a new client, with the end that it reads.
+/// Creates an outbox for a new client, with the end that it reads.
 pub fn open() -> (Outbox, impl Stream<Item = Response> + Send + 'static) {
     let (messages, taken) = mpsc::channel(MESSAGES);
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -40,7 +41,7 @@ pub fn open() -> (Outbox, impl Stream<Item = Response> + Send + 'static) {
 }
 
 impl Outbox {
-    /// Never waits; false if too much waits already. A client that has gone takes everything.
+    /// Sends a message without waiting; false if too many wait already. For a disconnected client it returns true.
     pub fn send(&self, response: Response) -> bool {
         if self.messages.is_closed() {
             return true;
@@ -59,7 +60,7 @@ impl Outbox {
         }
     }
 
-    /// Ends when nobody reads any more.
+    /// Returns when the client stops reading.
     pub async fn closed(&self) {
         self.messages.closed().await;
     }

@@ -21,7 +21,7 @@ pub(super) fn profile(id: u32, binding: &Binding) -> Result<&ActionProfile> {
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id).into())
 }
 
-/// A member: its profile's name, and its action unless it is to be deleted.
+/// A member: its profile's name, and its action unless it is deleted.
 pub(super) fn member(
     kind: Type,
     member: &v1::ActionProfileMember,
@@ -47,7 +47,7 @@ pub(super) fn member(
     Ok((name, Some(table.member_call(call, binding)?)))
 }
 
-/// A member as the protocol says it.
+/// A member in the protocol's form.
 pub(super) fn member_to_proto(
     profile: &ActionProfile,
     id: u32,
@@ -65,7 +65,7 @@ pub(super) fn member_to_proto(
     }
 }
 
-/// A group: its profile's name, and itself unless it is to be deleted.
+/// A group: its profile's name, and its content unless it is deleted.
 pub(super) fn group(
     kind: Type,
     group: &v1::ActionProfileGroup,
@@ -95,7 +95,7 @@ pub(super) fn group(
     Ok((name, Some(ProfileGroup { members, max_size })))
 }
 
-/// A group as the protocol says it.
+/// A group in the protocol's form.
 pub(super) fn group_to_proto(
     profile: &ActionProfile,
     id: u32,
@@ -118,7 +118,7 @@ pub(super) fn group_to_proto(
     }
 }
 
-/// Whether weights are within what P4Info allows; `most` as `max_group_size`, 0 for any.
+/// Checks weights against the limits in P4Info; `most` is `max_group_size`, 0 for no limit.
 pub(super) fn check_size(
     profile: &ActionProfile,
     weights: impl Iterator<Item = u32>,

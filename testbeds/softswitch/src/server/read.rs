@@ -1,7 +1,7 @@
-//! Read (P4Runtime 1.4, section 13). What is asked for is gathered while no write runs, in turns between which frames
-//! move; it becomes messages only as the client takes them, so a slow client holds up nobody.
+//! Read (P4Runtime 1.4, section 13). The results are collected while no write runs, in steps between which frames move;
+//! they are converted to messages only as the client takes them, so that a slow client delays no other.
 
-/// A query that is wrong is the query's failure; a switch that is gone is the call's.
+/// Returns an error of the query as the query's result; a stopped switch fails the whole call.
 macro_rules! wanted {
     ($result:expr) => {
         match $result {
@@ -30,15 +30,15 @@ use std::ops::Range;
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// Entries or cells read between two frames.
+/// Number of entries or cells read between two frames.
 const PER_TURN: u64 = 1024;
-/// Reads at a time whose clients have not taken everything.
+/// Maximum number of reads whose clients have not taken all results.
 pub(super) const READS: usize = 64;
 
 type Found = Result<Vec<Answer>, UpdateError>;
 
 impl Service {
-    /// The responses, and at the end the error if a query failed.
+    /// The responses; if a query failed, followed by its error.
     pub(super) async fn read_entities(
         &self,
         request: v1::ReadRequest,
@@ -51,7 +51,7 @@ impl Service {
         let permit = Arc::clone(&self.reads).try_acquire_owned();
         let permit = permit
             .map_err(|_| Status::resource_exhausted(format!("{READS} reads are not finished")))?;
-        // Shared: no write changes anything until all queries are answered.
+        // Held shared: no write changes anything until all queries are answered.
         let pipelines = self.pipelines.read().await;
         let loaded = pipelines.target().ok_or_else(no_pipeline)?;
         let (mut answers, mut results) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ impl Service {
             Kind::ValueSetEntry(entry) => self.value_sets(entry, loaded, access).await,
             Kind::DigestEntry(entry) => Ok(digests(entry, loaded, access)),
             Kind::PacketReplicationEngineEntry(entry) => self.replication(entry, loaded).await,
-            // No architecture has any: all of them are none.
+            // No architecture has extern entries: a wildcard read of them is empty.
             Kind::ExternEntry(entry) if entry.extern_type_id == 0 && entry.extern_id == 0 => {
                 Ok(Ok(Vec::new()))
             }
@@ -158,7 +158,7 @@ impl Service {
         Ok(Ok(found))
     }
 
-    /// All entries of a table, in turns.
+    /// Reads all entries of a table, in steps.
     async fn entries(&self, position: usize) -> Result<Vec<EntryState>, Status> {
         let mut states = Vec::new();
         let mut next = 0;
@@ -178,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Counters and meters of a table's entries, or of one.
+    /// Reads counters and meters of all entries of a table, or of one.
     async fn direct(
         &self,
         table: Wanted,
@@ -306,7 +306,7 @@ fn ready(kind: Kind) -> Answer {
     Answer::Ready(Box::new(entity))
 }
 
-/// One that is asked for by its number has to be there.
+/// Checks that an object requested by number exists.
 fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
     if one && found.is_empty() {
         return Err(UpdateError::new(Code::NotFound, format!("no such {what}")));
@@ -314,7 +314,7 @@ fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
     Ok(found)
 }
 
-/// A group or session, with what its client has attached to it.
+/// A group or session, with its client's note.
 fn noted(item: &Item, note: &Note, binding: &Binding) -> Result<v1::Entity, UpdateError> {
     let mut entity = item.to_entity(&binding.index)?;
     if let Some(Kind::PacketReplicationEngineEntry(entry)) = &mut entity.entity

@@ -14,7 +14,7 @@ use std::time::Duration;
 use v1::stream_message_request::Update as Incoming;
 use v1::stream_message_response::Update as Outgoing;
 
-/// Events handed on before digest lists that are due are looked for.
+/// Number of events passed on before due digest lists are checked.
 const EVENTS_PER_TURN: usize = 256;
 
 impl Service {
@@ -29,7 +29,7 @@ impl Service {
         Box::pin(responses)
     }
 
-    /// Serves one client until it goes, breaks a rule, or the switch ends.
+    /// Serves one client until it disconnects, breaks a rule, or the switch stops.
     async fn session(
         self: Arc<Self>,
         id: ClientId,
@@ -45,7 +45,7 @@ impl Service {
             };
             let Ok(Some(request)) = request else { break };
             if let Err(status) = self.handle(id, request.update).await {
-                // A client that does not read learns of it by the end of its stream.
+                // A client that does not read only sees the end of its stream.
                 outgoing.send(Err(status));
                 break;
             }
@@ -91,7 +91,7 @@ impl Service {
         Ok(())
     }
 
-    /// Notices go out under the lock that they are decided under: each client's last one is the truth.
+    /// Notices are sent under the lock under which they are decided, so that each client's last one is correct.
     async fn arbitrate(
         &self,
         id: ClientId,
@@ -107,7 +107,7 @@ impl Service {
                 Step::TakeOver(notices, _) => self.tell(notices),
             }
         }
-        // Free once every write in flight has ended.
+        // Acquired once every write in flight has finished.
         let _writes = self.pipelines.write().await;
         let mut arbitration = self.arbitration();
         let notices = arbitration.complete(id);
@@ -171,7 +171,7 @@ impl Service {
             details: Some(details),
             ..Default::default()
         };
-        // The specification lets error reports be dropped under load.
+        // The specification permits to drop error reports under load.
         self.send(id, Outgoing::Error(error));
     }
 
@@ -184,7 +184,7 @@ impl Service {
         }
     }
 
-    /// Never waits; false if the client's backlog is full.
+    /// Sends a message without waiting; false if the client's backlog is full.
     fn send(&self, id: ClientId, update: Outgoing) -> bool {
         let response = Ok(v1::StreamMessageResponse {
             update: Some(update),
@@ -197,7 +197,7 @@ impl Service {
     }
 }
 
-/// Hands what the program has for the control plane to the clients that are to have it.
+/// Forwards events of the program to the clients that receive them.
 pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Event>) {
     let origin = tokio::time::Instant::now();
     loop {
@@ -206,7 +206,7 @@ pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Ev
             let committed = pipelines.committed.as_ref();
             committed.and_then(|loaded| loaded.digests().next_ns())
         };
-        // A digest that is switched on later begins with a message, which ends the wait.
+        // A digest that is enabled later starts with a message, which ends the wait.
         let wait = async {
             match due {
                 Some(due) => tokio::time::sleep_until(origin + Duration::from_nanos(due)).await,
@@ -225,7 +225,7 @@ pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Ev
             continue;
         };
         let now = u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // All that has come meanwhile, so that what belongs together is told together.
+        // Takes all events that have arrived meanwhile, so that related ones are reported together.
         let mut idle = Idle::default();
         let mut next = event;
         let mut taken = 0;
@@ -364,7 +364,7 @@ impl Service {
     }
 }
 
-/// Entries in messages of a size that clients take.
+/// Splits entries into messages of a size that clients accept.
 fn in_pieces(entries: Vec<v1::TableEntry>) -> Vec<Vec<v1::TableEntry>> {
     let mut pieces = Vec::new();
     let mut bytes = MESSAGE_BYTES;
@@ -381,7 +381,7 @@ fn in_pieces(entries: Vec<v1::TableEntry>) -> Vec<Vec<v1::TableEntry>> {
     pieces
 }
 
-/// The server's clock, as notifications carry it.
+/// Time since the Unix epoch in nanoseconds, for notifications.
 fn epoch_ns() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX))

@@ -7,7 +7,7 @@ use super::*;
 use p4rt::status::{self, UpdateResult};
 use v1::write_request::Atomicity;
 
-/// Updates applied between two frames where the batch need not be atomic.
+/// Number of updates applied between two frames if the batch need not be atomic.
 const UPDATES_PER_TURN: u64 = 256;
 
 impl Service {
@@ -23,7 +23,7 @@ impl Service {
             Status::invalid_argument(format!("unknown atomicity {}", request.atomicity))
         })?;
         let pipelines = self.pipelines.write().await;
-        // A takeover may have come while this call waited for the one before it.
+        // Another client may have taken over while this call waited for the previous one.
         check()?;
         let access = self.arbitration().access(&request.role);
         let loaded = pipelines.target().ok_or_else(no_pipeline)?;
@@ -45,9 +45,9 @@ impl Service {
         }
         let results = match atomicity {
             Atomicity::ContinueOnError => self.apply_each(checked).await?,
-            // One command runs between two frames, so what can be rolled back is atomic as well.
+            // A command runs between two frames, so a batch that can be rolled back is also atomic.
             Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => {
-                // What is known to fail is not begun.
+                // A batch with an update that is known to fail is not started.
                 match checked.iter().position(Result::is_err) {
                     Some(position) => {
                         let count = checked.len();
@@ -70,7 +70,8 @@ impl Service {
         status::of_batch(&results, "updates").map_or(Ok(()), Err)
     }
 
-    /// One command of many steps, a turn of frames between two: a batch costs two changes of threads, however long it is.
+    /// Applies the updates as one command of many steps, with frames in between: a batch costs two thread switches,
+    /// whatever its length.
     async fn apply_each(&self, checked: Vec<Checked>) -> Result<Vec<UpdateResult>, Status> {
         let mut results = Vec::with_capacity(checked.len());
         let mut checked = checked.into_iter();

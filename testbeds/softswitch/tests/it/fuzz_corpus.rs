@@ -1,4 +1,4 @@
-//! What the fuzz target is kept for: its seeds, and what it once found, without libFuzzer.
+//! Replays the fuzz target's seeds and former findings, without libFuzzer.
 
 #[path = "../../fuzz/src/p4runtime.rs"]
 mod p4runtime;

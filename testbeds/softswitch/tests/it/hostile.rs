@@ -1,5 +1,5 @@
-//! Programs that ask for too much, sent as a device config: refused with the place and the limit, and the switch goes on as
-//! before.
+//! Programs that exceed limits, sent as device configs: they must be refused with the position and the limit, and the
+//! switch must continue as before.
 
 use crate::support::items::*;
 use crate::support::*;
@@ -7,7 +7,7 @@ use p4rt::client::*;
 use p4rt::p4info::to_proto;
 use p4rt::rpc::Code;
 
-/// A P4Info as its compiler would have made it, and the text.
+/// A P4Info as its compiler would generate it, and the text.
 fn config(locals: &str) -> (p4rt::config::P4Info, String) {
     let text = format!(
         "#include <core.p4>
@@ -75,7 +75,7 @@ async fn a_switch_keeps_its_program() {
             };
             assert_eq!(*code, Code::InvalidArgument, "{message}");
             assert!(message.contains(limit), "{message}");
-            // Where it is, as the compiler's own errors say it.
+            // The position, in the format of the compiler's own errors.
             assert!(message.contains("a.p4:"), "{message}");
         }
         assert!(one.send(&frame(2)));

@@ -1,4 +1,4 @@
-//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+//! The external tests of this crate, as one program: each further one would have to be linked.
 
 mod fuzz_corpus;
 mod hostile;

@@ -1,4 +1,4 @@
-//! The whole switch with a real program: P4 text in over P4Runtime, frames through it.
+//! The whole switch with a real program: loads P4 text over P4Runtime and sends frames through it.
 
 use p4lang::runtime::*;
 use p4rt::client::*;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Forwards by destination, counts, and remembers the last source by EtherType parity.
+/// Forwards by destination, counts, and stores the last source by EtherType parity.
 const PROGRAM: &str = r#"
 #include <core.p4>
 #include <psa.p4>
@@ -217,7 +217,7 @@ async fn a_program_is_sent_and_forwards() {
         [seen]
     );
 
-    // All or nothing, in the real tables.
+    // All updates or none, in the actual tables.
     let batch = [
         (UpdateType::Delete, entry(2, "drop", &[])),
         (UpdateType::Insert, entry(5, "drop", &[])),

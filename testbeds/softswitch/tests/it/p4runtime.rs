@@ -28,7 +28,7 @@ async fn a_frame_follows_the_entries() {
         (one.receive(TIMEOUT), two.receive(TIMEOUT)),
         (Some(vec![0xff; 60]), Some(vec![0xff; 60]))
     );
-    // Too short for the program, to nowhere, and larger than any frame.
+    // Frames that are too short for the program, that go nowhere, and that are larger than the limit.
     client
         .apply(&[(UpdateType::Modify, forward(2, 300))])
         .await
@@ -36,7 +36,7 @@ async fn a_frame_follows_the_entries() {
     for bad in [vec![], vec![1], frame(2), vec![0; 10_000]] {
         assert!(two.send(&bad));
     }
-    // All of them have been seen once this one comes out; only then may the entry change.
+    // Once this frame comes out, all others have been processed; only then may the entry change.
     assert!(two.send(&[0xff; 60]));
     assert_eq!(
         (one.receive(TIMEOUT), two.receive(TIMEOUT)),

@@ -1,4 +1,4 @@
-//! Our client, by names: every kind of item that it writes is read back as it was written.
+//! Our client, with names: every kind of item must be read back as it was written.
 
 use crate::support::items::{frame, send};
 use crate::support::*;
@@ -84,7 +84,7 @@ async fn members_groups_and_what_names_them() {
     assert!(one.send(&frame(9)));
     assert_eq!(two.receive(TIMEOUT), Some(frame(9)), "by group and member");
 
-    // What names a member goes before it.
+    // Entries must be deleted before the members that they refer to.
     let deleted = written.into_iter().rev();
     let deletes: Vec<_> = deleted.map(|item| (UpdateType::Delete, item)).collect();
     client.apply(&deletes).await.unwrap();
@@ -200,9 +200,9 @@ async fn digests_are_read_and_acknowledged() {
             (name, messages),
             ("learn_t", vec![vec![source.into(), 1.into()]])
         );
-        // The same again comes only after this.
+        // An equal message comes again only after this.
         client.acknowledge(&list).await.unwrap();
-        // Answered after what was said before it has been heard.
+        // Answered only after earlier messages have been processed.
         client
             .send_packet(Vec::new(), &[0.into()])
             .await

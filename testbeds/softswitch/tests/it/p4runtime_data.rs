@@ -1,4 +1,4 @@
-//! Elements of registers and digests that are no plain numbers, as a controller that is not ours writes and reads them.
+//! Elements of registers and digests that are not plain numbers, as a foreign controller writes and reads them.
 
 use crate::support::raw::*;
 use crate::support::*;
@@ -28,7 +28,7 @@ fn inner(a: u8, b: u8) -> v1::P4Data {
     of(vec![bits(&[a]), bits(&[b])])
 }
 
-/// 5,000 cells each: more than a turn of the driver, and than a response.
+/// 5,000 cells each: more than a step of the driver, and than a response.
 const ARRAYS: &str = "#include <core.p4>
 #include <psa.p4>
 header b_h { bit<8> v; }
@@ -110,7 +110,7 @@ async fn an_array_is_written_and_read_whole() {
     raw.put(Modify, count(Some(4000), Some(6))).await;
     raw.put(Modify, meter(None, Some(config))).await;
     raw.put(Modify, meter(Some(4000), None)).await;
-    // Both are taken back: the second is no register's value.
+    // Both updates are rolled back: the second value does not fit the register.
     let batch = vec![
         (Modify, cell(None, Some(&[1]))),
         (Modify, count(None, Some(1))),
@@ -131,7 +131,7 @@ async fn an_array_is_written_and_read_whole() {
     assert!(all.into_iter().eq((0..5000).map(due)));
 }
 
-/// A struct without fields has no slots: its cells are nothing, but they are there.
+/// A struct without fields has no slots: its cells are empty but exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn cells_without_fields_are_written_read_and_kept() {
     let text = ARRAYS
@@ -194,7 +194,7 @@ async fn cells_without_fields_are_written_read_and_kept() {
     assert_eq!(raw.read(cell(None, None)).await, all);
 }
 
-/// P4Runtime has no keys of `int<W>`: bounds are sent as bits, and are in the order of signed numbers.
+/// P4Runtime has no keys of `int<W>`: bounds are sent as bits, in the order of signed numbers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ranges_of_signed_keys() {
     use v1::field_match::{FieldMatchType, Range};
@@ -377,7 +377,7 @@ async fn a_value_beyond_the_control_planes_type_is_not_told() {
         read.message().ends_with("does not fit into 32 bits"),
         "{read}"
     );
-    // Of all cells, the others are.
+    // A read of all cells returns the others.
     let request = v1::ReadRequest {
         device_id: DEVICE,
         entities: vec![v1::Entity {
@@ -408,7 +408,7 @@ async fn only_what_is_inserted_or_set_gives_names() {
     let unknown = Kind::TableEntry(unknown);
     let written = vec![(Modify, unknown.clone()), (Delete, unknown)];
     assert_eq!(raw.write(written).await, [Code::NotFound; 2]);
-    // The number that a name would have.
+    // The number that a name would get.
     let number = Kind::TableEntry(raw.entry("vrfs", b"1023", "set_vrf", b"0"));
     raw.put(Insert, number.clone()).await;
     assert_eq!(raw.read(number.clone()).await, [number]);
@@ -417,7 +417,7 @@ async fn only_what_is_inserted_or_set_gives_names() {
     assert_eq!(raw.read(named.clone()).await, [named]);
 }
 
-/// Longer metadata than a client takes would be an error of the transport.
+/// Longer metadata than a client accepts would be an error of the transport.
 const BRIEF: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,4 +1,4 @@
-//! Every kind of entity, as a controller that is not ours writes and reads it.
+//! Every kind of entity, as a foreign controller writes and reads it.
 
 use crate::support::raw::*;
 use crate::support::*;
@@ -76,7 +76,7 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     };
     assert_eq!(*read, expected, "read as it was written");
 
-    // What is not asked for is not told; a filter that does not fit finds nothing.
+    // Data that is not requested is not returned; a filter that does not match returns nothing.
     let plain = |metadata: &[u8]| v1::TableEntry {
         table_id: entry.table_id,
         metadata: metadata.to_vec(),
@@ -214,7 +214,7 @@ async fn a_clone_session_has_a_class_that_there_is() {
     assert_eq!(codes, [Code::InvalidArgument, Code::Ok]);
 }
 
-/// A packet could not name the others: v1model's `mcast_grp` has 16 bits, its sessions have 32.
+/// Packets could not name other ids: v1model's `mcast_grp` has 16 bits, its sessions have 32.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn groups_and_sessions_have_numbers_that_packets_can_name() {
     use v1::packet_replication_engine_entry::Type;
@@ -291,7 +291,7 @@ async fn meters_are_configured_and_count_by_colour() {
     for _ in 0..5 {
         assert!(one.send(&frame_from([0, 0, 0, 0, 0, 1], 0)));
     }
-    // The frames have all been seen once this one comes out.
+    // Once this frame comes out, all others have been processed.
     raw.put(
         Insert,
         Kind::TableEntry(raw.entry("forward", &[2, 0, 0, 0, 0, 1], "send", &[1])),
@@ -587,7 +587,7 @@ async fn everything_is_read_by_wildcards_in_responses_of_bounded_size() {
     };
     let mut responses = raw.grpc.read(request).await.unwrap().into_inner();
     let (mut entities, mut messages) = (0, 0);
-    // Our limit is below the 4 MiB that a client takes by default.
+    // Our limit is below the 4 MiB that a client accepts by default.
     while let Some(response) = responses.message().await.unwrap() {
         messages += 1;
         entities += response.entities.len();
@@ -613,8 +613,8 @@ async fn everything_is_read_by_wildcards_in_responses_of_bounded_size() {
     assert_eq!(raw.write(vec![(Insert, one)]).await, [Code::Unimplemented]);
 }
 
-/// P4Runtime 1.4, section 9.1: `NoAction` is the default action where the program names none; P4Info says so, and so do reads
-/// and writes.
+/// P4Runtime 1.4, section 9.1: `NoAction` is the default action if the program names none; P4Info lists it, and reads and
+/// writes accept it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_default_action_that_the_program_does_not_name_is_no_action() {
     let text = String::from_utf8(PROGRAM.to_vec()).unwrap();

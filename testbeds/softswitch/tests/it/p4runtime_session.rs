@@ -1,4 +1,4 @@
-//! Sessions: who may write, which program runs, packets from and to the controller.
+//! Sessions: write access, loading of programs, packets from and to the controller.
 
 use crate::support::items::*;
 use crate::support::*;
@@ -175,7 +175,7 @@ async fn pipelines_are_verified_saved_and_committed() {
         ])
         .await
         .unwrap();
-    // A saved program that is given up takes nothing along.
+    // Discarding a saved program must not affect the running one.
     client
         .set_pipeline(VerifyAndSave, info(), PROGRAM.to_vec(), 2)
         .await
@@ -216,7 +216,7 @@ async fn pipelines_are_verified_saved_and_committed() {
     assert_eq!(entries(&client).await, [], "a new commit starts empty");
 }
 
-// The stream is served by a thread of its own while this one waits for the frame.
+// The stream has its own thread while this one waits for the frame.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn packets_go_to_and_come_from_the_controller() {
     let (instance, one, two) = switch(None);

@@ -1,4 +1,4 @@
-//! An independent client: `p4runtime-shell` from PyPI sets the pipeline, writes, reads, and gets its error trailer.
+//! An independent client: `p4runtime-shell` from PyPI sets the pipeline, writes, reads, and receives its error trailer.
 //!
 //! The interpreter is `$WEIR_PYTHON`, else `python3`. Without the package the test is skipped by name.
 
@@ -30,7 +30,7 @@ fn p4runtime_shell_drives_the_switch() {
     .unwrap();
     std::fs::write(&config, PROGRAM).unwrap();
     let (instance, one, two) = switch(None);
-    // What leaves at port 2 comes back at port 1, until the script ends.
+    // Frames that leave at port 2 come back at port 1, until the script ends.
     let (done, ended) = std::sync::mpsc::channel::<()>();
     let echo = std::thread::spawn(move || {
         while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
@@ -57,7 +57,7 @@ fn p4runtime_shell_drives_the_switch() {
     assert!(out.ends_with("all checks passed\n"), "{out}{err}");
     drop(done);
     let (one, two) = echo.join().unwrap();
-    // What the script left behind forwards.
+    // The entries that the script left forward frames.
     let frame = [&[0, 0, 0, 0, 0, 2][..], &[0; 54]].concat();
     assert!(one.send(&frame));
     assert_eq!(two.receive(TIMEOUT), Some(frame));

@@ -1,4 +1,4 @@
-//! The stream: digests, idle entries, roles, and a client that takes nothing.
+//! The stream: digests, idle entries, roles, and a client that does not read.
 
 use crate::support;
 use crate::support::raw::*;
@@ -70,7 +70,7 @@ async fn digests_are_listed_and_acknowledged() {
     let list_id = first.list_id;
     raw.say(Say::DigestAck(v1::DigestListAck { digest_id, list_id }))
         .await;
-    // An answer comes for a wrong one only; it says that the right one has been seen.
+    // Only a wrong acknowledgement is answered; the answer proves that the right one has been processed.
     let wrong = v1::DigestListAck {
         digest_id: 1,
         list_id,
@@ -138,7 +138,7 @@ async fn digests_keep_their_settings_by_name() {
     assert_eq!(raw.read(all).await, [setting(before)]);
 }
 
-/// An entry of `watched` that nothing will hit for longer than a test lasts.
+/// An entry of `watched` that no packet matches for longer than a test lasts.
 fn timed() -> pipeline::EntryWrite {
     use pipeline::{Bound, EntryAction, EntryWrite, FieldKey};
     EntryWrite {
@@ -159,7 +159,7 @@ fn timed() -> pipeline::EntryWrite {
     }
 }
 
-/// What was there goes on being timed.
+/// Timers of existing entries must continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn idle_timeouts_go_on_when_a_program_takes_over() {
     let (instance, ..) = switch(None);
@@ -178,7 +178,7 @@ async fn idle_timeouts_go_on_when_a_program_takes_over() {
     assert!(before.is_some_and(|due| due >= 1 << 60));
 }
 
-/// No packet can find an entry of a program that only waits.
+/// No packet can match an entry of a program that is only saved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
     let (instance, ..) = switch(None);
@@ -281,7 +281,7 @@ const FLOOD: usize = 12_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_client_that_takes_nothing_holds_up_nobody() {
     let (instance, one, two) = switch(Some(program()));
-    // Primary, so every packet for the controller is its; and it never reads its stream.
+    // A primary, which therefore receives every packet for the controller, and never reads its stream.
     let mut deaf = Raw::primary(&instance).await;
     let to_cpu = Kind::TableEntry(deaf.entry("forward", &[7], "send", &[0x01, 0xfe]));
     let to_two = Kind::TableEntry(deaf.entry("forward", &[8], "send", &[2]));
@@ -295,12 +295,12 @@ async fn a_client_that_takes_nothing_holds_up_nobody() {
     for sent in 1..=FLOOD {
         assert!(one.send(&to(7, 1500)));
         if sent % 64 == 0 {
-            // Frames still move; and the link in memory has room again.
+            // Frames still move, and the link in memory has space again.
             assert!(one.send(&to(8, 60)));
             assert_eq!(two.receive(TIMEOUT), Some(to(8, 60)));
         }
     }
-    // Others are served meanwhile.
+    // Other clients are served meanwhile.
     let mut client = connect(&instance).await;
     client.fetch_pipeline().await.unwrap();
     let query = p4rt::client::Query::Entries { table: None };
@@ -322,8 +322,8 @@ async fn a_client_that_takes_nothing_holds_up_nobody() {
     assert!(lost.map(|d| d.frames).sum::<u64>() > 0, "{statistics:?}");
 }
 
-/// Stands between a client and the switch until it is told to hold: then nothing passes any more, either way, and both
-/// connections stay open, as when a cable is pulled.
+/// A proxy between a client and the switch that stops passing data when `hold` is set: both connections stay open, as
+/// when a cable is pulled.
 async fn cable(to: std::net::SocketAddr, hold: tokio::sync::watch::Receiver<bool>) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -349,7 +349,7 @@ async fn cable(to: std::net::SocketAddr, hold: tokio::sync::watch::Receiver<bool
                         break;
                     }
                 }
-                // Open as long as the test.
+                // Open for the rest of the test.
                 std::future::pending::<()>().await;
                 drop((from, to));
             })
@@ -375,7 +375,7 @@ async fn a_client_behind_a_pulled_cable_holds_up_nobody() {
         frame[5] = last;
         frame
     };
-    // More than its socket takes is for the client that is gone; others' frames pass meanwhile.
+    // More messages than its socket holds are for the disconnected client; other frames pass meanwhile.
     for sent in 1..=FLOOD {
         assert!(one.send(&to(7, 1500)));
         if sent % 64 == 0 {
@@ -383,7 +383,7 @@ async fn a_client_behind_a_pulled_cable_holds_up_nobody() {
             assert_eq!(two.receive(TIMEOUT), Some(to(8, 60)));
         }
     }
-    // And the next controller takes over, writes and reads.
+    // The next controller takes over, writes and reads.
     let mut next = connect(&instance).await;
     let _events = next.become_primary(2).await.unwrap();
     next.fetch_pipeline().await.unwrap();

@@ -1,5 +1,5 @@
-//! What of a Tofino's fixed functions a controller reaches: mirror sessions and multicast trees through P4Runtime, the
-//! packet generator through the service beside it.
+//! A controller's access to a Tofino's fixed functions: mirror sessions and multicast trees through P4Runtime, the packet
+//! generator through the service beside it.
 
 use crate::support::*;
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
@@ -126,7 +126,7 @@ async fn the_packet_generator() {
         let made = vec![3, 0, 0, 2, 0, packet, 0xaa, 0xbb];
         assert_eq!(one.receive(TIMEOUT), Some(made), "port 2 is down");
     }
-    // What is refused changes nothing.
+    // A refused request changes nothing.
     service.set_generator(down(&[1])).await.unwrap();
     let otherwise = |trigger| weir::SetGeneratorRequest {
         buffer: vec![1, 2],
@@ -186,7 +186,7 @@ async fn the_packet_generator() {
     assert_eq!(error.code(), tonic::Code::FailedPrecondition, "{error}");
 }
 
-/// The generator is that of the program which runs, whatever is saved meanwhile.
+/// The generator belongs to the running program, whatever is saved meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_packet_generator_beside_a_saved_program() {
     use PipelineAction::*;
@@ -219,7 +219,7 @@ async fn the_packet_generator_beside_a_saved_program() {
     while one.try_receive().is_some() {}
     assert_eq!(one.receive(NEVER), None, "a new program begins without");
 
-    // Goes on where a program takes over.
+    // It continues when another program takes over.
     service.set_generator(again).await.unwrap();
     set_pipeline(ReconcileAndCommit, TOFINO).await;
     while one.try_receive().is_some() {}

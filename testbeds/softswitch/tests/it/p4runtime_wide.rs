@@ -1,5 +1,5 @@
-//! Values beyond 128 bits over P4Runtime (1.4, section 8.4): written, read back, met by packets, refused. As a controller that
-//! is not ours sends them, and by our client.
+//! Values beyond 128 bits over P4Runtime (1.4, section 8.4): written, read back, matched by packets, refused; sent by a
+//! foreign controller and by our client.
 
 use crate::support::raw::*;
 use crate::support::*;
@@ -21,7 +21,7 @@ fn programs() -> [Vec<u8>; 2] {
     ["#define PSA\n", ""].map(|arch| format!("{arch}{text}").into_bytes())
 }
 
-/// A value of so many bytes, all 0 but the first and the last.
+/// A value of `bytes` bytes, all 0 except for the first and the last.
 fn long(bytes: usize, first: u8, last: u8) -> Vec<u8> {
     let mut value = vec![0; bytes];
     value[0] = first;
@@ -82,7 +82,7 @@ fn range(low: &[u8], high: &[u8]) -> FieldMatchType {
     })
 }
 
-/// Why an update is refused.
+/// The reason why an update is refused.
 async fn refusal(raw: &mut Raw, entity: Kind) -> (Code, String) {
     let request = v1::WriteRequest {
         device_id: DEVICE,
@@ -141,7 +141,7 @@ async fn written_read_back_and_met() {
         let kept = long(32, 0x40, 2);
         raw.put(Modify, cell(0, &kept)).await;
 
-        // Longer than it must be: taken, and read back in its canonical form.
+        // Longer than necessary: accepted, and read back in its canonical form.
         let padded = [&[0; 9][..], &long(32, 0, 7)].concat();
         raw.put(Modify, cell(1, &padded)).await;
         assert_eq!(raw.read(cell(1, &[])).await, [cell(1, &[7])]);
@@ -171,7 +171,7 @@ async fn written_read_back_and_met() {
         let data = Some(Data::Struct(learnt));
         assert_eq!(list.data, [v1::P4Data { data }]);
 
-        // One bit beside each key.
+        // Each key with one bit changed.
         fields = [
             long(32, 0x80, 0),
             long(25, 0x90, 1),

@@ -1,7 +1,7 @@
-//! AF_PACKET ports over veth pairs, in a user and network namespace of the test's own.
+//! AF_PACKET ports over veth pairs, in the test's own user and network namespace.
 //!
-//! The test runs itself again under `unshare`; the namespace and its links go with the process. Where `unshare`, `ip` or
-//! unprivileged namespaces are missing it is skipped by name.
+//! The test re-executes itself under `unshare`; the namespace and its links disappear with the process. Without
+//! `unshare`, `ip` or unprivileged namespaces it is skipped by name.
 
 use crate::support::veth::*;
 use crate::support::*;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Frames that arrive until there are `count`, or the time is over.
+/// Receives frames until there are `count`, or until the timeout.
 fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, start) = (Vec::new(), Instant::now());
     while frames.len() < count && start.elapsed() < TIMEOUT {
@@ -45,7 +45,7 @@ fn frames_of_all_sizes_pass_unchanged_without_a_ring() {
     frames_of_all_sizes(Io::Mmsg);
 }
 
-/// How long frames had waited, by what their port says.
+/// The waiting times of frames, as their port reports them.
 struct Waits(Vec<Duration>);
 
 impl Sink for Waits {
@@ -65,7 +65,7 @@ fn a_ring_knows_how_long_frames_have_waited() {
     let (mut switch, mut host) = (open("s1", Io::Ring), open("h1", Io::Ring));
     let (pause, begun) = (Duration::from_millis(30), Instant::now());
     assert_eq!(send(&mut host, &frame(1, 60)), 0);
-    // A time that is measured, not one that is waited for.
+    // The time is measured, not waited for.
     std::thread::sleep(pause);
     assert_eq!(send(&mut host, &frame(2, 60)), 0);
     let mut waits = Waits(Vec::new());
@@ -86,7 +86,7 @@ fn a_ring_knows_how_long_frames_have_waited() {
     );
 }
 
-/// Both ends of the cable, opened before its MTU was raised: what is longer than 1,514 bytes fits no slot.
+/// Both ends of the cable, opened before its MTU was raised: frames longer than 1,514 bytes fit no slot.
 fn opened_narrow(io: Io) -> (Box<dyn PortIo>, Box<dyn PortIo>) {
     let both = |mtu: u32| ["s1", "h1"].map(|name| ip(&format!("link set {name} mtu {mtu}")));
     both(1500);
@@ -98,14 +98,14 @@ fn opened_narrow(io: Io) -> (Box<dyn PortIo>, Box<dyn PortIo>) {
 fn frames_of_all_sizes(io: Io) {
     veth("s1", "h1");
     let (mut switch, mut host) = (open("s1", io), open("h1", io));
-    // All that the link takes fits a slot of the ring.
+    // Every frame that the link accepts fits a slot of the ring.
     for len in [14, 60, 1500, 9000, 9216 + 13, 9216 + 14] {
         assert_eq!(send(&mut host, &frame(1, len)), 0);
         assert_eq!(receive(&mut switch, 1), [frame(1, len)], "{len}");
     }
     drop((switch, host));
     let (mut switch, mut host) = opened_narrow(io);
-    // Around what a slot of the ring holds, both ways.
+    // Around the size of a slot of the ring, in both directions.
     for len in [14, 60, 1500, 1530, 1534, 1535, 1568, 1569, 9000, 9216 + 14] {
         assert_eq!(send(&mut host, &frame(1, len)), 0);
         assert_eq!(receive(&mut switch, 1), [frame(1, len)], "{len}");
@@ -116,10 +116,10 @@ fn frames_of_all_sizes(io: Io) {
         "what a port sends it does not receive"
     );
 
-    // Too long for the link, and for Ethernet too short: lost, counted, and the port goes on.
+    // Too long for the link, or too short for Ethernet: such frames are lost and counted, and the port continues.
     assert_eq!(send(&mut host, &frame(1, 9216 + 15 + 4)), 1);
     assert_eq!(send(&mut host, &[0; 13]), 1);
-    // More than a batch at once, those that fit a slot and those that do not, in order; one of them is too long.
+    // More than a batch at once, both frames that fit a slot and longer ones, in order; one of them is too long.
     let size = |number: u8| if number.is_multiple_of(3) { 4000 } else { 60 };
     for number in 0..200 {
         host.send(&frame(number, size(number))).unwrap();
@@ -131,7 +131,7 @@ fn frames_of_all_sizes(io: Io) {
     let expected: Vec<_> = (0..200).map(|number| frame(number, size(number))).collect();
     assert_eq!(receive(&mut switch, 200), expected);
 
-    // The kernel takes the outer VLAN tag out of a frame; the port puts it back.
+    // The kernel removes the outer VLAN tag of a frame; the port restores it.
     for tags in [
         &[0x81, 0x00, 0xa0, 42][..],
         &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2],
@@ -150,7 +150,7 @@ fn frames_of_all_sizes(io: Io) {
     );
     assert_eq!(receive_nothing(&mut switch), 0);
     ip("link set s1 up");
-    // The kernel lets frames through once it has noticed that the link is up, which it does in its own time.
+    // The kernel passes frames once it has noticed that the link is up, which takes an unknown time.
     let deadline = Instant::now() + std::time::Duration::from_secs(10);
     let mut back = Vec::new();
     while back.is_empty() && Instant::now() < deadline {
@@ -265,7 +265,7 @@ fn frames_that_find_no_room_are_counted_and_those_after_them_pass() {
         assert_eq!(host.flush().unwrap(), 0);
         let kept = receive_all(&mut switch);
         let lost = switch.overflow();
-        // Whole blocks: at least what was asked for.
+        // Rings consist of whole blocks: at least the requested number of slots.
         assert!(
             kept.len() >= slots && lost > 0,
             "{round}: {} {lost}",
@@ -287,7 +287,7 @@ fn frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pas
     }
     veth("s1", "h1");
     let (mut switch, mut host) = opened_narrow(Io::Ring);
-    // More than a socket's buffer holds of frames that no slot does, and fewer than there are slots.
+    // More long frames than a socket's buffer holds, but fewer than there are slots.
     const FRAMES: u64 = 1000;
     for _ in 0..FRAMES {
         assert_eq!(send(&mut host, &frame(1, 9000)), 0);
@@ -342,7 +342,7 @@ fn a_client_is_told_how_many_frames_a_port_has_lost() {
     assert_eq!(drops.get("receive queue full"), Some(&lost));
 }
 
-/// What has arrived: on a veth pair a frame arrives while it is sent.
+/// All frames that have arrived: on a veth pair a frame arrives while it is sent.
 fn receive_all(port: &mut Box<dyn PortIo>) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while port.has_arrived() == Some(true) {

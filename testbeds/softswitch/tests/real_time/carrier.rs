@@ -1,4 +1,4 @@
-//! The members of a selector's group follow the carrier of the ports that they watch.
+//! Members of a selector's group follow the carrier of the ports that they watch.
 
 use crate::support::veth::*;
 use crate::support::*;
@@ -9,7 +9,7 @@ use softswitch::ports::{Io, PortIo};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Flows, told apart by their source: the selector spreads them over its members.
+/// Number of flows, distinguished by source: the selector distributes them over its members.
 const FLOWS: u8 = 16;
 
 fn flow(number: u8, round: u8) -> Vec<u8> {
@@ -29,7 +29,7 @@ fn spread(
         for number in 0..FLOWS {
             assert_eq!(send(from, &flow(number, round)), 0);
         }
-        // A member that is picked though its port is down takes its flows with it: then the round is never complete.
+        // If a member whose port is down is picked, its flows are lost, and the round is never complete.
         let (mut seen, began) = (vec![0; to.len()], Instant::now());
         while seen.iter().sum::<usize>() < usize::from(FLOWS) && began.elapsed() < TIMEOUT / 20 {
             for (port, seen) in to.iter_mut().zip(&mut seen) {
@@ -66,7 +66,7 @@ fn members_follow_the_carrier_of_the_port_they_watch() {
         program: None,
         grpc: "127.0.0.1:0".parse().unwrap(),
     };
-    // Without carrier before the switch starts.
+    // No carrier before the switch starts.
     ip("link set h2 down");
     let instance = start(config).unwrap();
     instance
@@ -113,7 +113,7 @@ fn members_follow_the_carrier_of_the_port_they_watch() {
     spread(&mut from, &mut to, both);
     ip("link set h3 down");
     spread(&mut from, &mut to, |seen| seen == [all, 0]);
-    // The switch's own end.
+    // The switch's end of the link.
     ip("link set h3 up");
     spread(&mut from, &mut to, both);
     ip("link set s3 down");

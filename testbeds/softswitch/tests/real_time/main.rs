@@ -1,5 +1,5 @@
-//! Frames on real links, in real time. Each test runs itself again in a user and network namespace of its own; where `unshare`,
-//! `ip` or unprivileged namespaces are missing it is skipped by name.
+//! Frames on real links, in real time. Each test re-executes itself in its own user and network namespace; without
+//! `unshare`, `ip` or unprivileged namespaces it is skipped by name.
 
 mod af_packet;
 mod carrier;

@@ -1,5 +1,5 @@
-//! Ports that mark (ECN) what finds a long queue, before links that tc shapes, in a user and network namespace of the test's own.
-//! What is held does not depend on how fast they are.
+//! Ports that mark (ECN) frames in a long queue, before links that tc shapes, in the test's own user and network
+//! namespace. The checks do not depend on the speed of the links.
 
 use crate::support::veth::*;
 use softswitch::driver;
@@ -20,14 +20,14 @@ fn tc(arguments: &str) {
     assert!(output.status.success(), "tc {arguments}: {output:?}");
 }
 
-/// A frame takes a millisecond.
+/// Limits a link, so that a frame takes a millisecond.
 fn shape(name: &str) {
     tc(&format!(
         "qdisc add dev {name} root tbf rate 1600kbit burst 2kb limit 1mb"
     ));
 }
 
-/// 200 bytes of UDP over IPv4 that are to go to address 2, with these bits of ECN.
+/// 200 bytes of UDP over IPv4 to address 2, with these ECN bits.
 fn frame(number: u16, ecn: u8) -> Vec<u8> {
     let mut frame = vec![0; 200];
     frame[..14].copy_from_slice(&[0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
@@ -49,7 +49,7 @@ fn ones_sum(header: &[u8]) -> u16 {
     (sum + (sum >> 16)) as u16
 }
 
-/// Frames in the order of their arrival: number and bits of ECN.
+/// Frames in order of arrival: number and ECN bits.
 fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<(u16, u8)> {
     let (mut frames, start) = (Vec::new(), Instant::now());
     let mut take = |frame: &[u8]| {
@@ -84,7 +84,7 @@ fn frames_that_find_a_long_queue_are_marked() {
     veth("s1", "h1");
     shape("s1");
     let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
-    // More than a ring has slots: the rest goes beside it.
+    // More frames than a ring has slots: the rest is sent past it.
     const FRAMES: u16 = 300;
     for number in 0..FRAMES {
         switch.send(&frame(number, 1 + (number & 1) as u8)).unwrap();
@@ -96,7 +96,7 @@ fn frames_that_find_a_long_queue_are_marked() {
     assert_eq!(numbers, (0..FRAMES).collect::<Vec<_>>());
     let seen = arrived.iter().filter(|(_, ecn)| *ecn == 3);
     assert_eq!(seen.count() as u64, marked);
-    // So many find no more than that before them, however slow the machine; then the queue is long.
+    // These frames find at most `MARK_AT` before them, however slow the machine; later the queue is long.
     assert!(arrived[..MARK_AT].iter().all(|(_, ecn)| *ecn != 3));
     assert!(marked > 0);
     assert_eq!(switch.marked(), 0, "counted once");
@@ -109,13 +109,13 @@ fn frames_that_find_none_are_not() {
     }
     veth("s1", "h1");
     let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
-    // A link that is as fast as its switch: what is handed over at once is no queue.
+    // A link as fast as its switch: frames that are handed over at once form no queue.
     for number in 0..1000 {
         switch.send(&frame(number, 2)).unwrap();
     }
     assert_eq!(switch.flush().unwrap(), 0);
     assert!(receive(&mut host, 1000).iter().all(|(_, ecn)| *ecn == 2));
-    // A slow one, of which each frame waits until the one before has gone.
+    // A slow link, on which each frame waits until the previous one has left.
     shape("s1");
     for number in 0..60 {
         assert_eq!(send(&mut switch, &frame(number, 2)), 0);
@@ -133,7 +133,7 @@ fn what_does_not_understand_marks_passes_as_it_is() {
     shape("s1");
     let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
     for number in 0..100 {
-        // The others have been marked before.
+        // The other frames before have been marked.
         switch.send(&frame(number, 3 * (number & 1) as u8)).unwrap();
     }
     assert_eq!(switch.flush().unwrap(), 0);
@@ -143,7 +143,7 @@ fn what_does_not_understand_marks_passes_as_it_is() {
     assert_eq!(switch.marked(), 0);
 }
 
-/// Through what may stand before a port, to the counters.
+/// Marks are counted through the wrappers that may be in front of a port.
 #[test]
 fn a_switch_counts_what_its_ports_have_marked() {
     if !in_namespace("a_switch_counts_what_its_ports_have_marked") {

@@ -54,7 +54,7 @@ pub fn codes(results: &[p4rt::status::UpdateResult]) -> Vec<Option<Code>> {
         .collect()
 }
 
-/// All entries but the program's own.
+/// All entries except the program's own.
 pub async fn entries(client: &Client) -> Vec<Item> {
     let all = client.read(&[Query::Entries { table: None }]).await;
     let written =

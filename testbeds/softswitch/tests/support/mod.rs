@@ -1,5 +1,5 @@
 //! A switch with two in-memory ports that runs a P4 program with an object of every kind.
-// Not every test file uses everything.
+// Not every test file uses all items.
 #![allow(dead_code, unused_imports)]
 
 pub mod items;
@@ -20,9 +20,9 @@ pub use test_support::skip;
 
 pub const DEVICE: u64 = 7;
 pub const CPU_PORT: u32 = 510;
-/// For what has to happen.
+/// Timeout for events that must happen.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
-/// For what must not.
+/// Waiting time for events that must not happen.
 pub const NEVER: Duration = Duration::from_millis(50);
 /// The device config.
 pub const PROGRAM: &[u8] = include_bytes!("everything.p4");
@@ -52,7 +52,7 @@ pub fn switch(program: Option<Program>) -> (Instance, MemoryLink, MemoryLink) {
     with_config(program.map(|program| (program, PROGRAM.to_vec())))
 }
 
-/// The same, running another program.
+/// As [`switch`], with another program.
 pub fn switch_running(text: &[u8]) -> (Instance, MemoryLink, MemoryLink) {
     let program = loader().load(text);
     let program = program.unwrap_or_else(|error| panic!("{error}"));
@@ -66,7 +66,7 @@ fn with_config(program: Option<(Program, Vec<u8>)>) -> (Instance, MemoryLink, Me
     (instance, link1, link2)
 }
 
-/// A switch with these ports; a program with its device config.
+/// A switch with these ports, and optionally a program with its device config.
 pub fn attached(
     ports: Vec<(u32, Box<dyn PortIo>)>,
     program: Option<(Program, Vec<u8>)>,

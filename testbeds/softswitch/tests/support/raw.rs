@@ -1,4 +1,4 @@
-//! The protocol without our client: messages as another controller writes them.
+//! P4Runtime without our client: messages as another controller sends them.
 
 use super::*;
 use p4rt::p4info::{Index, Object, Section};
@@ -26,7 +26,7 @@ impl Raw {
         Raw::with_role(instance, None).await
     }
 
-    /// The same, on a switch that runs another.
+    /// A primary of the default role, on a switch that runs another program.
     pub async fn primary_of(instance: &Instance, text: &[u8]) -> Raw {
         let program = loader().load(text);
         let info = program.unwrap_or_else(|error| panic!("{error}")).p4info;
@@ -41,7 +41,7 @@ impl Raw {
         Raw::at(&address, role).await
     }
 
-    /// At an address, where something may stand between.
+    /// A client at an address, which may be that of a proxy.
     pub async fn at(address: &str, role: Option<v1::Role>) -> Raw {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let endpoint = endpoint.http2_max_header_list_size(1 << 20);
@@ -74,7 +74,7 @@ impl Raw {
         raw
     }
 
-    /// What the switch says next on the stream.
+    /// The next message of the switch on the stream.
     pub async fn next(&mut self) -> Incoming {
         let message = tokio::time::timeout(TIMEOUT, self.responses.message()).await;
         let message = message.expect("a message in time").unwrap();
@@ -89,7 +89,7 @@ impl Raw {
         self.requests.send(request).await.unwrap();
     }
 
-    /// The error codes, `Ok` for none.
+    /// Writes updates; returns the error codes, `Ok` for success.
     pub async fn write(&mut self, updates: Vec<(v1::update::Type, Kind)>) -> Vec<Code> {
         self.write_as(updates, Atomicity::ContinueOnError).await
     }
@@ -107,7 +107,7 @@ impl Raw {
         results.into_iter().map(code).collect()
     }
 
-    /// What is said of an update, which has to be refused.
+    /// The message for an update that must be refused.
     pub async fn refusal(&mut self, kind: v1::update::Type, entity: Kind) -> String {
         let updates = vec![(kind, entity)];
         let mut results = self.results(updates, Atomicity::ContinueOnError).await;
@@ -143,7 +143,7 @@ impl Raw {
         }
     }
 
-    /// Writes one update, which has to succeed.
+    /// Writes one update, which must succeed.
     pub async fn put(&mut self, kind: v1::update::Type, entity: Kind) {
         assert_eq!(self.write(vec![(kind, entity)]).await, [Code::Ok]);
     }
@@ -211,7 +211,7 @@ fn election() -> Option<v1::Uint128> {
     Some(v1::Uint128 { high: 0, low: 1 })
 }
 
-/// A frame from the source to a destination that no entry has.
+/// A frame from the source to a destination without an entry.
 pub fn frame_from(source: [u8; 6], ether_type: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);

@@ -1,11 +1,11 @@
-//! Interfaces of a test's own as ports of a switch.
+//! A test's own interfaces as ports of a switch.
 
 use super::{CPU_PORT, program};
 use softswitch::driver::{self, Driver};
 use softswitch::ports::{self, Io, PortIo, RingOptions};
 pub use test_support::namespace::{in_namespace, ip, veth};
 
-/// An interface as a port.
+/// Opens an interface as a port.
 pub fn open(interface: &str, io: Io) -> Box<dyn PortIo> {
     let options = ports::Options {
         io,
@@ -14,13 +14,13 @@ pub fn open(interface: &str, io: Io) -> Box<dyn PortIo> {
     ports::open(interface, options).unwrap().port
 }
 
-/// Sends a frame; how many were lost.
+/// Sends a frame; returns the number of lost frames.
 pub fn send(port: &mut Box<dyn PortIo>, frame: &[u8]) -> usize {
     port.send(frame).unwrap();
     port.flush().unwrap()
 }
 
-/// A switch that sends frames to address 2 by port 2.
+/// A switch that sends frames for address 2 by port 2.
 pub fn forwarding(ports: Vec<(u32, Box<dyn PortIo>)>) -> Driver {
     let driver = driver::start(ports, CPU_PORT).unwrap();
     let mut program = program().dataplane;

@@ -1,17 +1,17 @@
-//! The groups of metrics: the word of each, and what it measures.
+//! The groups of metrics: the word and measure of each metric.
 
 use super::UnknownMetric;
 use crate::expect::Measure;
 
 /// A line of a group's table.
 pub(super) struct Line {
-    /// In which the names of its metrics end.
+    /// The last word of the metric's name.
     pub(super) word: &'static str,
-    /// What they measure.
+    /// The measure of the metric.
     pub(super) measure: Measure,
 }
 
-/// The table of a group of metrics: the word of each, and what it measures.
+/// Declares a group of metrics: the word and measure of each.
 macro_rules! group {
     ($(#[$about:meta])* $group:ident { $($(#[$doc:meta])* $variant:ident = $word:literal: $measure:ident,)+ }) => {
         $(#[$about])*
@@ -21,7 +21,7 @@ macro_rules! group {
         }
 
         impl $group {
-            /// All of them.
+            /// All metrics of the group.
             pub const ALL: &'static [$group] = &[$($group::$variant),+];
 
             pub(super) fn line(self) -> Line {
@@ -30,13 +30,13 @@ macro_rules! group {
                 }
             }
 
-            /// The word in which its metric's name ends.
+            /// The last word of the metric's name.
             #[must_use]
             pub fn word(self) -> &'static str {
                 self.line().word
             }
 
-            /// The words of all.
+            /// The words of all metrics of the group.
             pub fn words() -> impl Iterator<Item = &'static str> {
                 Self::ALL.iter().map(|what| what.line().word)
             }
@@ -50,79 +50,79 @@ macro_rules! group {
 }
 
 group! {
-    /// Of the run itself.
+    /// Metrics of the run itself.
     RunMetric {
-        /// How long the workload took.
+        /// Duration of the workload.
         Wall = "wall": Duration,
-        /// For how long, at worst, some switches were in a step of the timeline and others not yet.
+        /// The longest time during which some switches were in a step of the timeline and others not yet.
         Skew = "skew": Duration,
     }
 }
 
 group! {
-    /// Of a fault.
+    /// Metrics of a fault. Unless stated otherwise, they count packets.
     FaultMetric {
-        /// Counted by the switches.
+        /// Hits that the switches counted.
         Fired = "fired": Number,
-        /// Had to be hit, and was: by captures on both sides of them.
+        /// Packets that had to be hit, and were, according to captures on both sides of the switch.
         Observed = "observed": Number,
-        /// Of those, dropped by another fault.
+        /// Observed packets that another fault dropped.
         Overridden = "overridden": Number,
-        /// Had to be hit, and nothing shows whether it was: the switch's entries forward them nowhere.
+        /// Packets that had to be hit, without evidence whether they were: the switch's entries forward them to no port.
         Unforwarded = "unforwarded": Number,
-        /// Their key had no cell, and so they were spared.
+        /// Packets that were not hit because their key had no cell.
         Keyless = "keyless": Number,
-        /// Had to be hit, and was not.
+        /// Packets that had to be hit, and were not.
         Missed = "missed": Number,
-        /// Had not to be hit, and was.
+        /// Packets that must not be hit, and were.
         Collateral = "collateral": Number,
-        /// Came while an epoch was being written.
+        /// Packets that came while an epoch was being written.
         Boundary = "boundary": Number,
-        /// Had not to be delayed, and was as late as if it had.
+        /// Packets that were not to be delayed, and were as late as delayed ones.
         Slow = "slow": Number,
-        /// Of a delay: how much later than asked the latest packet left.
+        /// For a delay: the maximum time by which a packet left later than asked.
         Beyond = "beyond": Duration,
-        /// Of data of an RDMA connection that was taken: what came again.
+        /// Packets of RDMA data that the fault took and the sender retransmitted.
         Recovered = "recovered": Number,
-        /// The longest time that took.
+        /// The longest time until such a retransmission.
         Recovery = "recovery": Duration,
     }
 }
 
 group! {
-    /// Of a trigger.
+    /// Metrics of a trigger.
     TriggerMetric {
-        /// How often it came on, all keys together: counted by the switch.
+        /// Number of times that the trigger came on, over all keys, as the switch counts.
         On = "on": Number,
-        /// Packets that it would have counted, and whose key had no cell.
+        /// Packets that the trigger would have counted, but whose key had no cell.
         Keyless = "keyless": Number,
     }
 }
 
 group! {
-    /// Of a flow, from captures at both of its ends.
+    /// Metrics of a flow, from captures at both of its ends.
     FlowMetric {
-        /// What the sender put on its link.
+        /// Packets that the sender put on its link.
         Sent = "sent": Number,
-        /// Of those, what came out towards the receiver.
+        /// Sent packets that arrived at the receiver's end.
         Received = "received": Number,
-        /// Sent and not received.
+        /// Packets that were sent and not received.
         Lost = "lost": Number,
-        /// Received more often than sent.
+        /// Packets that were received more often than sent.
         Extra = "extra": Number,
-        /// The longest time between the two.
+        /// The longest time from sending to receipt.
         Longest = "longest": Duration,
     }
 }
 
 group! {
-    /// Of a switch.
+    /// Metrics of a switch.
     SwitchMetric {
         /// Packets that came in.
         Received = "received": Number,
         /// Packets that went out.
         Sent = "sent": Number,
-        /// Packets that could not be read as deep as the filters ask.
+        /// Packets that could not be parsed as deep as the filters require.
         Unparsed = "unparsed": Number,
         /// Packets that its ports marked (ECN) because too many waited for their links.
         Marked = "marked": Number,
@@ -130,21 +130,21 @@ group! {
 }
 
 group! {
-    /// Of a client: all its requests, or those of one command.
+    /// Metrics of a client: for all its requests, or for those with one command.
     ClientMetric {
-        /// How many were answered.
+        /// Answered requests.
         Requests = "requests": Number,
-        /// How many were answered with an error; of a whole client alone.
+        /// Requests that were answered with an error; only for a whole client.
         Errors = "errors": Number,
         /// The shortest latency.
         Min = "min": Duration,
         /// The mean latency.
         Mean = "mean": Duration,
-        /// Half took no longer.
+        /// The median latency.
         P50 = "p50": Duration,
-        /// 90 of 100 took no longer.
+        /// The 90th percentile of latencies.
         P90 = "p90": Duration,
-        /// 99 of 100 took no longer.
+        /// The 99th percentile of latencies.
         P99 = "p99": Duration,
         /// The longest latency.
         Max = "max": Duration,
@@ -152,79 +152,79 @@ group! {
 }
 
 group! {
-    /// Of a training.
+    /// Metrics of a training.
     TrainingMetric {
-        /// The fraction of held-out samples that the final weights recognise.
+        /// The fraction of held-out samples that the final weights classify correctly.
         Accuracy = "accuracy": Number,
         /// Iterations.
         Iterations = "iterations": Number,
-        /// Chunks with values in one iteration.
+        /// Chunks of one iteration that carry values.
         Chunks = "chunks": Number,
         /// 1 if the weights are those of the reference run.
         WeightsEqual = "weights_equal": Number,
-        /// Frame bytes that were sent again.
+        /// Frame bytes that were retransmitted.
         RetransmittedBytes = "retransmitted_bytes": Size,
         /// Frame bytes on the server's link, both directions.
         ServerLinkBytes = "server_link_bytes": Size,
-        /// How often gradients were planned again, and training went on by that plan.
+        /// Number of times that the gradients were planned again and training continued by the new plan.
         Repairs = "repairs": Number,
-        /// The longest of those times: from when a switch was seen to have gone, or to be back, to the first sum of the new plan.
+        /// The longest repair: from the detection that a switch left or came back, to the first sum of the new plan.
         Repair = "repair": Duration,
         /// From the start signal to the last report.
         Wall = "wall": Duration,
-        /// From when a worker had its data to when the job was closed: the longest of all workers.
+        /// The longest time, over all workers, from a worker having its data to the job being closed.
         Took = "took": Duration,
     }
 }
 
 group! {
-    /// Of a command.
+    /// Metrics of a command.
     CommandMetric {
-        /// Its exit code: the first that is not 0, of several runs. 128 and the signal's number, if a signal ended it.
+        /// Exit code: the first nonzero one of several runs; 128 plus the signal's number if a signal ended the command.
         Exit = "exit": Number,
-        /// How often it ran.
+        /// Number of runs.
         Runs = "runs": Number,
-        /// How many of those had another exit code than 0.
+        /// Number of runs with a nonzero exit code.
         Failures = "failures": Number,
     }
 }
 
 group! {
-    /// Of a series of numbers. All but the count measure what the numbers do.
+    /// Statistics of a series of numbers. All but the count have the measure of the numbers.
     Statistic {
-        /// How many there are.
+        /// How many numbers there are.
         Count = "count": Number,
-        /// The smallest.
+        /// The smallest number.
         Min = "min": Number,
-        /// Their mean.
+        /// The mean.
         Mean = "mean": Number,
-        /// Half are no larger.
+        /// The median.
         P50 = "p50": Number,
-        /// 90 of 100 are no larger.
+        /// The 90th percentile.
         P90 = "p90": Number,
-        /// 99 of 100 are no larger.
+        /// The 99th percentile.
         P99 = "p99": Number,
-        /// The largest.
+        /// The largest number.
         Max = "max": Number,
     }
 }
 
 group! {
-    /// Of a probe: latencies of what was answered.
+    /// Metrics of a probe. Latencies are those of answered requests.
     ProbeMetric {
-        /// How often it asked.
+        /// Number of requests.
         Count = "count": Number,
-        /// How often there was no answer, or a bad one.
+        /// Number of requests without an answer, or with a wrong one.
         Failures = "failures": Number,
         /// The shortest latency.
         Min = "min": Duration,
         /// The mean latency.
         Mean = "mean": Duration,
-        /// Half took no longer.
+        /// The median latency.
         P50 = "p50": Duration,
-        /// 90 of 100 took no longer.
+        /// The 90th percentile of latencies.
         P90 = "p90": Duration,
-        /// 99 of 100 took no longer.
+        /// The 99th percentile of latencies.
         P99 = "p99": Duration,
         /// The longest latency.
         Max = "max": Duration,

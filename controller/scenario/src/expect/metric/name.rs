@@ -5,12 +5,12 @@ use std::fmt;
 
 use crate::natural;
 
-/// A name; `h2` stands before `h10`.
+/// A name, in natural order: `h2` comes before `h10`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
 impl Name {
-    /// As written.
+    /// The name as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! Hints for values of another shape than their key takes: each of the user's values at a key that takes it.
+//! Hints for values of the wrong shape: places each of the user's values at a key that accepts it.
 
 use super::{foreign, is_name, scalars};
 use crate::diagnostic::Sink;
@@ -6,10 +6,11 @@ use crate::schema::shape::{Key, Object, Shape};
 use crate::units;
 use crate::yaml::{Entry, Kind, Node};
 
-/// Keys that say more of what another key says, and nothing alone.
+/// Keys that only qualify another key.
 const SAYS_MORE: [&str; 3] = ["within", "pause", "jitter"];
 
-/// The hint for what is no mapping: the values at the keys that take them. One value that several keys take may be any of them.
+/// The hint for a value that should be a mapping: the values at keys that accept them. A value that several keys accept
+/// may go to any.
 pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
     let needed = || object.keys.iter().filter(|key| key.is_needed);
     if let ([value], None) = (values, needed().next()) {
@@ -19,7 +20,7 @@ pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
             .filter(|key| !SAYS_MORE.contains(&key.name));
         let taken = keys.filter_map(|key| Some((key, takes(&key.shape, value)?)));
         let mut taken: Vec<_> = taken.collect();
-        // A key that takes the value as it is has it before one that asks for its unit.
+        // A key that accepts the value as it is takes precedence over one that requires a unit.
         if taken.iter().any(|(_, (_, asked))| asked.is_none()) {
             taken.retain(|(_, (_, asked))| asked.is_none());
         }
@@ -45,19 +46,19 @@ pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
     )
 }
 
-/// A key with an example of its value: `within: 20ms`, `flows: …`.
+/// A key with an example value: `within: 20ms`, `flows: …`.
 pub(super) fn pair(key: &Key) -> String {
     let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
     format!("{}: {value}", key.name)
 }
 
-/// Whether the value that [`pair`] writes is an example: another one can stand there.
+/// Whether the value that [`pair`] writes is only an example and may be replaced.
 pub(super) fn is_example(shape: &Shape) -> bool {
     let is_only = matches!(shape, Shape::Integer(low, high) if low == high);
     example(shape).is_some() && !is_only
 }
 
-/// A value of a shape, where one says what is meant.
+/// An example value of a shape, if one shows the meaning.
 fn example(shape: &Shape) -> Option<String> {
     Some(match shape {
         Shape::Quantity(dimension) => dimension.example().to_owned(),
@@ -69,7 +70,7 @@ fn example(shape: &Shape) -> Option<String> {
     })
 }
 
-/// The hint for a mapping where a list stands: its keys are names of the items, or it is one item.
+/// The hint for a mapping that should be a list: its keys are names of items, or the mapping is one item.
 pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
     match entries.first() {
         Some(Entry { key, value, .. }) if matches!(value.kind, Kind::Map(_)) => {
@@ -80,7 +81,7 @@ pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
     }
 }
 
-/// The hint for another tool's alternative. What stands behind it may be a mapping whose keys say together what is meant.
+/// The hint for another tool's alternative, whose payload may be a mapping whose keys belong together.
 pub(super) fn foreign_hint(
     sink: &Sink<'_>,
     what: &str,
@@ -95,13 +96,13 @@ pub(super) fn foreign_hint(
     inner.or_else(|| foreign::hint(what, name, &values))
 }
 
-/// The keys of a mapping as the table has them where they are one: `latency+jitter`.
+/// The keys of a mapping in the table's notation for a group: `latency+jitter`.
 pub(super) fn joined(entries: &[Entry]) -> String {
     let keys = entries.iter().map(|entry| entry.key.as_str());
     keys.collect::<Vec<_>>().join("+")
 }
 
-/// The hint for a selection of which only the number is written: `1%`, `0.1`, `3`.
+/// The hint for a selection that consists only of a number: `1%`, `0.1`, `3`.
 pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     let is_scalar = matches!(node.kind, Kind::Text { .. } | Kind::Number { .. });
     if !is_scalar || node.tag.is_some() {
@@ -120,8 +121,8 @@ pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     }
 }
 
-/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with users' values at those of its keys that take them, in
-/// backquotes with what stands before and behind it; and what to ask of the values.
+/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with the user's values at keys that accept them, in
+/// backquotes with the surrounding text; and a question about ambiguous values.
 pub(super) fn with_values(
     object: &Object,
     [before, example, behind]: [&str; 3],
@@ -165,7 +166,8 @@ pub(super) fn with_values(
     }
 }
 
-/// A value as a key of this shape takes it, and what to ask of it; `None` if it does not.
+/// The value in the form that a key of this shape accepts, and a question if it is ambiguous; `None` if the key does not
+/// accept it.
 fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
     let certain = || (value.to_owned(), None);
     match shape {
@@ -175,7 +177,7 @@ fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
             (*low..=*high).contains(&number).then(certain)
         }
         Shape::Probability => Some((foreign::share(value)?, None)),
-        // What has a number in front is a quantity.
+        // A value that begins with a digit is a quantity.
         Shape::Text => value
             .starts_with(|c: char| c.is_ascii_alphabetic())
             .then(certain),

@@ -1,4 +1,4 @@
-//! One of several alternatives, alone or with what belongs to it: `drop`, `{delay: 20ms}`.
+//! An alternative of several, alone or with a payload: `drop`, `{delay: 20ms}`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Sink, Span, enumerate_names, nearest};
 use crate::schema::shape::{Object, Shape};
 use crate::yaml::{Entry, Kind, Node};
 
-/// One of several alternatives, with what belongs to it.
+/// An alternative with its payload.
 pub(crate) struct Variant<'n> {
     pub name: &'n str,
     pub name_span: Span,
@@ -26,7 +26,7 @@ pub(crate) fn variant<'n>(
         (Some(tag), kind) => Variant {
             name: tag,
             name_span: tag_span(sink, node, tag),
-            // The tag has done its work.
+            // The tag has been evaluated.
             payload: (!matches!(kind, Kind::Null)).then(|| {
                 Cow::Owned(Node {
                     tag: None,
@@ -91,7 +91,7 @@ pub(crate) fn variant<'n>(
     Some(found)
 }
 
-/// Refuses several keys where one says which alternative it is.
+/// Refuses a mapping of several keys where exactly one key must name the alternative.
 fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], entries: &[Entry]) {
     let (known, others): (Vec<&Entry>, Vec<&Entry>) = entries
         .iter()
@@ -122,7 +122,7 @@ fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], 
     sink.error(Code::WrongType, node.span, message).hint(hint);
 }
 
-/// The tag stands in front of its value.
+/// The span of a tag, which precedes its value.
 fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
     let before = sink
         .source()
@@ -141,7 +141,7 @@ fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
 }
 
 impl Variant<'_> {
-    /// Reads the value behind the alternative, and reports it where it is missing.
+    /// Returns the alternative's payload, and reports its absence.
     pub fn needed(&self, sink: &mut Sink<'_>, example: &str) -> Option<&Node> {
         if self.payload.is_none() {
             sink.error(
@@ -154,7 +154,7 @@ impl Variant<'_> {
         self.payload.as_deref()
     }
 
-    /// Reads the mapping that belongs to the alternative, and reports any other value with an example that has it at its key.
+    /// Reads the alternative's payload as a mapping; reports any other value with an example that contains it.
     pub fn mapping(
         &self,
         sink: &mut Sink<'_>,
@@ -172,8 +172,8 @@ impl Variant<'_> {
         None
     }
 
-    /// The share of packets that is written as if it belonged to the alternative: `5%` of `{corrupt: 5%}`, and `0.1` where it
-    /// takes no quantity.
+    /// A share of packets that is written in the payload's position: `5%` of `{corrupt: 5%}`, or `0.1` if the alternative
+    /// accepts no quantity.
     pub fn share(&self, sink: &Sink<'_>, shape: Option<&Shape>) -> Option<(Span, String)> {
         let node = self.payload.as_deref()?;
         if matches!(node.kind, Kind::Map(_)) {
@@ -187,7 +187,7 @@ impl Variant<'_> {
         Some((node.span, foreign::share(&text).filter(|_| is_share)?))
     }
 
-    /// Reports a value behind an alternative that takes none.
+    /// Reports a payload of an alternative that accepts none.
     pub fn nothing(&self, sink: &mut Sink<'_>) {
         if let Some(payload) = self
             .payload

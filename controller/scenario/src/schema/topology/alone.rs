@@ -1,4 +1,4 @@
-//! A topology on its own, for planners: a section without a scenario, a scenario's, or a file of another tool.
+//! A topology without a scenario, for planners: a topology section, a scenario's topology, or a file of another tool.
 
 use super::super::reader;
 use super::super::shape::{Object, Shape, needed};
@@ -17,15 +17,15 @@ static ALONE: Object = Object {
     )],
 };
 
-/// Reads a network that planners look at: hosts may have several links, and there may be more of them than run.
+/// Reads a network for planners: hosts may have several links, and the network may be larger than a testbed.
 ///
-/// By what `file` ends in: `.graphml`, `.json` (node-link), else YAML: what stands behind `topology` in a scenario, the
-/// same under that key, or a whole scenario, of which only that is read. `given` has the file that it names
-/// ([`crate::named_topology`]). Warnings come beside the network.
+/// The suffix of `file` determines the format: `.graphml`, `.json` (node-link), else YAML: the value of `topology` in a
+/// scenario, a mapping with that key, or a whole scenario, of which only the topology is read. `given` has the file that
+/// it names ([`crate::named_topology`]). Warnings are returned with the network.
 ///
 /// # Errors
 ///
-/// All that is wrong, with places.
+/// Returns all errors, with positions.
 pub fn load_topology(
     file: &str,
     text: &str,

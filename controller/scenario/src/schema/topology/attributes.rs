@@ -1,4 +1,4 @@
-//! What links, hosts and switches of a topology may say.
+//! Attributes of a topology's links, hosts and switches.
 
 use super::super::shape::{DURATION, Key, Object, RATE, SIZE, Shape, may, needed};
 use super::super::{reader, reader::Fields};
@@ -12,14 +12,14 @@ const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
 const COUNT: Shape = Shape::Integer(0, u32::MAX as u64);
 const LOAD: Shape = Shape::Either(&[RATE, Shape::List(&RATE)]);
 
-/// Keys of a shape, for all of its links.
+/// Keys of a generated shape that apply to all its links.
 pub(super) const LATENCY: Key = may("latency", DURATION, "of each link, one way; 0s");
 pub(super) const ECN: Key = may("ecn", FRAMES, MARKS);
 pub(super) const MTU: Key = may("mtu", MTU_RANGE, "of each link; 1500");
 pub(super) const MARKS: &str =
     "so many frames that wait at a switch's port have it mark (ECN) those that come";
 
-/// The same of its hosts and switches.
+/// Keys of a generated shape that apply to all its hosts and switches.
 pub(super) const GPUS: Key = may("gpus", COUNT, "of each host; 0");
 pub(super) const THROUGHPUT: Key = may(
     "throughput",
@@ -61,14 +61,14 @@ pub(super) static SWITCH: Object = Object {
 pub(super) const HOST_GPUS: Key = may("gpus", COUNT, "graphics processors; 0");
 pub(super) const HOST_SLOTS: Key = may("slots", COUNT, "workers that it has room for");
 pub(super) const HOST_BUSY: Key = may("busy", Shape::Bool, "whether it runs something; false");
-/// Of a link.
+/// Keys of a link.
 pub(super) const LINK_LOAD: Key = may(
     "load",
     LOAD,
     "what it carries already, in each direction or `[there, back]`; 0bit/s",
 );
 
-/// What a link has, and what links inherit from the section.
+/// Attributes of a link, and the section's defaults that links inherit.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes {
     pub rate_bps: u64,
@@ -163,7 +163,7 @@ impl Attributes {
     }
 }
 
-/// A rate that is not 0.
+/// Reads a rate, and refuses 0.
 pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str) -> Option<u64> {
     let rate = reader::quantity(sink, node, key, Dimension::Rate)?;
     if rate.value == 0 {
@@ -173,7 +173,7 @@ pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str) -> Option<
     Some(rate.value)
 }
 
-/// `load` of a link, of which its rate leaves something or nothing: `1Gbit/s`, `[1Gbit/s, 0bit/s]`.
+/// Reads a link's `load`, which must not exceed its rate: `1Gbit/s`, `[1Gbit/s, 0bit/s]`.
 pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u64; 2]> {
     let mut read = |node: &Node| {
         let load = reader::quantity(sink, node, "`load`", Dimension::Rate)?;
@@ -197,7 +197,7 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
     }
 }
 
-/// What a switch says of itself, by the keys that its mapping has.
+/// Reads the capacity of a switch from the keys of its mapping.
 pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     let mut capacity = shared_capacity(sink, fields);
     if let Some(node) = fields.get("programmable")
@@ -213,7 +213,7 @@ pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     capacity
 }
 
-/// What a shape says of all of its switches.
+/// Reads the capacity that a generated shape gives to all its switches.
 pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     let mut capacity = Capacity::default();
     if let Some(node) = fields.get("throughput") {
@@ -235,7 +235,7 @@ pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capac
     capacity
 }
 
-/// A whole number of 32 bits, at least so large.
+/// Reads an integer of 32 bits that is at least `least`.
 pub(super) fn count(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
@@ -248,7 +248,7 @@ pub(super) fn count(
     Some(count as u32)
 }
 
-/// What a host says of itself.
+/// Reads the machine of a host.
 pub(super) fn machine(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Machine {
     let busy = fields.get("busy");
     Machine {

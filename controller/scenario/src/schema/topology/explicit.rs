@@ -1,4 +1,4 @@
-//! Switches, hosts and links as they are written.
+//! Topologies whose switches, hosts and links are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -86,7 +86,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<To
     let attributes = Attributes::default().read(sink, &fields);
     let named = fields.get("switches")?;
     let switches = switches(sink, named)?;
-    // Before they are held against each other.
+    // Checked before links are matched with switches, to bound the work.
     if switches.len() > what_for.most_nodes() {
         too_many(sink, "switches", switches.len(), named.span, what_for);
         return None;
@@ -124,7 +124,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<To
     Some(topology)
 }
 
-/// Names, or mappings among them.
+/// Reads switches: names, or mappings among them.
 fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Capacity)>> {
     let Kind::List(items) = &node.kind else {
         let name = reader::name(sink, node, "a switch")?;
@@ -142,7 +142,7 @@ fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Ca
     Some(items.iter().filter_map(&mut switch).collect())
 }
 
-/// A list of names, or of `{name, ip, mac}`.
+/// Reads hosts: a list of names, or of `{name, ip, mac}`.
 pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Vec<(Host, Span)>> {
     let mut hosts = Vec::new();
     let items = reader::list(sink, node, "`hosts`").unwrap_or_default();
@@ -217,7 +217,7 @@ fn address<T: std::str::FromStr>(
     parsed
 }
 
-/// `[a, sw]` or `{ends: [a, sw], rate: …}`
+/// Reads `[a, sw]` or `{ends: [a, sw], rate: …}`.
 fn link(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -273,7 +273,7 @@ fn link(
     })
 }
 
-/// What is at the other ends of the links of each host and switch.
+/// The neighbors of each host and switch.
 pub(super) fn links_of_hosts(topology: &Topology) -> BTreeMap<&str, Vec<&str>> {
     let mut peers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for link in &topology.links {
@@ -318,7 +318,7 @@ fn check_shape(
     }
 }
 
-/// A host with no link, or too many for a network that runs.
+/// Reports a host without a link, or with too many for a testbed.
 pub(super) fn report_links(sink: &mut Sink<'_>, host: &str, links: usize, span: Span) {
     let message = format!("host `{host}` has {links} links, and needs one, to a switch");
     let diagnostic = sink.error(Code::Topology, span, message);

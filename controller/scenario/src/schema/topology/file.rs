@@ -72,7 +72,7 @@ static ATTACHED: Object = Object {
     ],
 };
 
-/// The topology of a mapping with `file`, and the file.
+/// Reads the topology of a mapping with the key `file`, and returns the file too.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -133,14 +133,14 @@ fn options(sink: &mut Sink<'_>, fields: &Fields<'_>, attributes: &Attributes) ->
     Some(options)
 }
 
-/// Switches of a file can sum, unless it says otherwise: those of a testbed can.
+/// Default options: switches of a file can sum unless it says otherwise, as those of a testbed can.
 pub(super) fn by_default() -> Options {
     let mut options = Options::default();
     options.switch.programmable = true;
     options
 }
 
-/// `leaves`, `{per_switch: 2, rate: 10Gbit/s}`
+/// Reads `leaves`, `{per_switch: 2, rate: 10Gbit/s}`.
 fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Hosts> {
     if !matches!(node.kind, Kind::Map(_)) {
         let word = reader::word(sink, node, "`hosts`", &BY_WORD)?;
@@ -189,10 +189,10 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
     None
 }
 
-/// Reads a text of one format.
+/// A reader of one format.
 pub(super) type Read = fn(&str, &Options) -> Result<Imported, ImportError>;
 
-/// What reads a file, by what its name ends in.
+/// The reader for a file, according to the suffix of its name.
 pub(super) fn reader_of(file: &str) -> Option<Read> {
     match file.rsplit_once('.')?.1 {
         "graphml" => Some(graphml::read),
@@ -201,7 +201,7 @@ pub(super) fn reader_of(file: &str) -> Option<Read> {
     }
 }
 
-/// Reads the sink's file.
+/// Imports the sink's file.
 pub(super) fn import(file: &mut Sink<'_>, read: Read, options: &Options) -> Option<Network> {
     match read(file.source().text, options) {
         Ok(Imported { network, report }) => {
@@ -253,7 +253,7 @@ fn report(file: &mut Sink<'_>, error: &ImportError) {
     }
 }
 
-/// The character at a line and column, both from 1.
+/// The span of the character at a line and column, both from 1.
 fn place(text: &str, line: usize, column: usize) -> Span {
     let before: usize = text
         .split_inclusive('\n')
@@ -272,8 +272,8 @@ fn place(text: &str, line: usize, column: usize) -> Span {
     }
 }
 
-/// The same network by names that scenarios can say: other characters than letters, digits, `-` and `_` become `-`, and one
-/// that does not begin with a letter gets an `n` before it.
+/// The network with names that scenarios accept: characters other than letters, digits, `-` and `_` become `-`, and a
+/// name that does not begin with a letter gets the prefix `n`.
 pub(super) fn plain(sink: &mut Sink<'_>, network: &Network, span: Span) -> Option<Network> {
     let mut named: BTreeMap<String, &str> = BTreeMap::new();
     let mut names = Vec::with_capacity(network.nodes().len());

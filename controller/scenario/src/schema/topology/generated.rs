@@ -1,4 +1,4 @@
-//! Networks of known shapes, by numbers.
+//! Generated networks of known shapes, described by numbers.
 
 use planner::Network;
 use planner::network::NetworkError;
@@ -156,7 +156,7 @@ static A_JELLYFISH: Object = Object {
     ],
 };
 
-/// What all shapes say.
+/// Keys that all shapes share.
 struct Common {
     attributes: Attributes,
     parts: Parts,
@@ -201,12 +201,12 @@ impl Common {
     }
 }
 
-/// A network, or why the numbers make none.
+/// A network, or the reason why the numbers describe none.
 type Built = Result<Network, NetworkError>;
-/// Makes a network from what a mapping says; `None` if that cannot be read, which is reported.
+/// Builds a network from a mapping; `None` if the mapping cannot be read, which is reported.
 type Build = fn(&mut Sink<'_>, &Fields<'_>, &Common) -> Option<Built>;
 
-/// The shape that a key names; the inner `None` if it was refused.
+/// The network of the shape that a key names; the inner `None` if it was refused.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     key: &str,
@@ -258,7 +258,7 @@ fn refuse(sink: &mut Sink<'_>, span: Span, error: &NetworkError) {
     sink.error(code, span, error.to_string());
 }
 
-/// Counts of a mapping, of which each is read whatever is wrong with the others.
+/// Reads counts of a mapping; all are read even if some are wrong.
 fn counts<const N: usize>(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,

@@ -18,7 +18,7 @@ use attributes::{Attributes, ECN, LATENCY, MTU};
 
 pub use alone::load_topology;
 
-/// Hosts and switches of a network that runs.
+/// Maximum number of hosts and switches in a testbed.
 const MAX_NODES: usize = 512;
 
 pub(super) static TOPOLOGY: Shape = Shape::Either(&[
@@ -67,12 +67,12 @@ static WIRE: Object = Object {
 
 static SIDE_OR_NAME: Shape = Shape::Either(&[Shape::Name, Shape::Object(&sides::SIDE)]);
 
-/// What a topology is read for.
+/// The purpose for which a topology is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
-    /// A testbed carries it out: it has a size, and hosts have one link.
+    /// A testbed runs it: its size is limited, and hosts have one link.
     Running,
-    /// Planners look at it: hosts may have several links.
+    /// Planners read it: hosts may have several links.
     Planning,
 }
 
@@ -85,7 +85,7 @@ impl For {
     }
 }
 
-/// The network of a scenario, and the file that it is from.
+/// Reads the network of a scenario, and its file if it has one.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -124,7 +124,7 @@ fn section(
     Some((topology, None))
 }
 
-/// `star: {hosts: [a, b], switch: sw, rate: …}`
+/// Reads `star: {hosts: [a, b], switch: sw, rate: …}`.
 fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     let fields = reader::fields(sink, node, &STAR)?;
     let switch = match fields.get("switch") {
@@ -150,7 +150,7 @@ fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     })
 }
 
-/// `wire: [left, right]`: two sides that exist, and what stands between them. A side may say what it is (sides.rs).
+/// Reads `wire: [left, right]`: a switch between two existing sides. A side may say what it is (sides.rs).
 fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     let fields = reader::fields(sink, node, &WIRE)?;
     let attributes = Attributes::default().read_rate(sink, &fields);
@@ -188,7 +188,7 @@ fn too_many(sink: &mut Sink<'_>, what: &str, count: usize, span: Span, what_for:
     sink.error(Code::Capacity, span, message);
 }
 
-/// Whether a network that was made, and not written, can be carried out; `span` is what made it.
+/// Checks that a testbed can run a generated network; `span` is the position of the generator.
 fn check_made(sink: &mut Sink<'_>, topology: &Topology, span: Span, what_for: For) {
     if what_for == For::Planning {
         return;

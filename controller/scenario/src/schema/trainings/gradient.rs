@@ -1,4 +1,4 @@
-//! What a gradient is made of, and whose comes first: for planners that count bytes.
+//! The fragments of a gradient and the order of workers: for planners that count bytes.
 
 use planner::gradient::Job;
 use planner::gradient::goat::fastest::Learning;
@@ -13,10 +13,10 @@ use crate::units::{Dimension, show_size};
 use crate::yaml::Node;
 
 pub(super) const MAX_FRAGMENTS: u64 = 256;
-/// More is none that anything trains.
+/// Larger than any gradient in practice.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
 
-/// Past rounds that are tried out.
+/// Maximum number of past rounds that the planner evaluates.
 const MAX_ROUNDS: usize = 1000;
 
 const KEYS: [&str; 6] = [
@@ -42,31 +42,31 @@ pub(super) static LEARNING: Object = Object {
     ],
 };
 
-/// How a model learns, and when gradients came: what says how many workers had best be waited for.
+/// The model's learning parameters and past arrival times, which determine for how many workers the server should wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastRounds {
-    /// How the model learns.
+    /// Learning parameters of the model.
     pub learning: Learning,
-    /// By round and rank: when the gradient was there, in nanoseconds since the round began.
+    /// By round and rank: arrival time of the gradient, in nanoseconds since the round began.
     pub arrivals: Vec<Vec<u64>>,
 }
 
-/// A gradient in fragments.
+/// A gradient divided into fragments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutGradient {
-    /// How many.
+    /// Number of fragments.
     pub fragments: usize,
-    /// Of each; the last may be filled up.
+    /// Bytes of each fragment; the last one may be padded.
     pub fragment_bytes: u64,
-    /// Workers by who is first.
+    /// Workers in the order in which their gradients arrive.
     pub order: Vec<usize>,
-    /// How many of these, the first, are waited for.
+    /// Number of workers, from the first on, that the server waits for.
     pub wait_for: usize,
-    /// What says how many had best be.
+    /// Past rounds, from which the best number can be computed.
     pub past: Option<PastRounds>,
 }
 
-/// Refuses keys that mean nothing for the planner, and asks for those that it needs.
+/// Refuses keys that the planner does not use, and reports missing ones that it needs.
 pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<'_>) -> bool {
     let by = wanted.by;
     let errors = sink.errors();
@@ -94,7 +94,7 @@ pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<
     sink.errors() == errors
 }
 
-/// Reads them.
+/// Reads the gradient's keys.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
@@ -142,7 +142,7 @@ fn wait_for(sink: &mut Sink<'_>, node: &Node, job: &Job) -> Option<usize> {
     Some(first)
 }
 
-/// `None`: what the file says of past rounds makes no sense.
+/// Reads past rounds; `None` if they are inconsistent.
 fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Option<PastRounds>> {
     let (learning, rounds) = match (fields.get("learning"), fields.get("past_rounds")) {
         (None, None) => return Some(None),
@@ -215,7 +215,7 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
     Some(Some(PastRounds { learning, arrivals }))
 }
 
-/// Ranks by who is first. A pattern means all that it fits and that stand nowhere before it.
+/// Reads the ranks in order of arrival. A pattern stands for all matching workers that are not listed before it.
 fn arrivals(
     sink: &mut Sink<'_>,
     node: &Node,

@@ -6,12 +6,12 @@ use super::reader;
 use crate::diagnostic::{Code, Sink, Span, nearest};
 use crate::yaml::Node;
 
-/// A host that a file means.
+/// A host that a file refers to.
 pub(super) struct Meant {
     pub node: NodeId,
-    /// Whether it is called by its name.
+    /// Whether the file uses the host's full name, not a pattern.
     pub is_named: bool,
-    /// Where it is called.
+    /// Position of the reference.
     pub span: Span,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Opti
     is_known.then_some(meant)
 }
 
-/// The host of a name, or those of a pattern in which `*` stands for any letters, in the network's order.
+/// The host with a name, or the hosts that match a pattern in which `*` stands for any letters, in the network's order.
 #[must_use]
 pub fn hosts_named(network: &Network, name: &str) -> Vec<NodeId> {
     if !name.contains('*') {
@@ -59,7 +59,7 @@ pub fn hosts_named(network: &Network, name: &str) -> Vec<NodeId> {
         .collect()
 }
 
-/// Whether a name fits a pattern in which `*` stands for any letters, or none.
+/// Whether a name matches a pattern in which `*` stands for any letters, or none.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {

@@ -1,4 +1,4 @@
-//! A file of trainings, for `weir route`: who sends gradients to whom.
+//! A file of trainings, for `weir route`: the server and the workers of each.
 
 mod gradient;
 mod hosts;
@@ -22,7 +22,7 @@ pub use gradient::{CutGradient, PastRounds};
 pub use hosts::hosts_named;
 pub use refused::refused_training;
 
-/// The version that this program reads.
+/// The version of training files that this program reads.
 const VERSION: u64 = 1;
 const MAX_TRAININGS: usize = 1024;
 const MAX_WORKERS: u64 = 10_000;
@@ -94,7 +94,7 @@ static TRAINING: Object = Object {
     ],
 };
 
-/// Workers without hosts.
+/// Workers whose hosts the planner chooses.
 static COUNTED: Object = Object {
     what: "workers that are placed",
     keys: &[
@@ -120,53 +120,53 @@ static COUNTED: Object = Object {
 /// A training of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingInNetwork {
-    /// Who sends to whom.
+    /// The server and the workers.
     pub job: Job,
-    /// Where its workers were placed, if the file did not say.
+    /// The placement of the workers, if the file did not give their hosts.
     pub placed: Option<PlacedWorkers>,
-    /// What its gradient is made of, for a planner that counts bytes.
+    /// The fragments of the gradient, for a planner that counts bytes.
     pub gradient: Option<CutGradient>,
-    /// Where the file says all that.
+    /// Positions in the file.
     pub spans: TrainingSpans,
 }
 
-/// Where a file speaks of a training.
+/// Positions of a training's keys in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainingSpans {
-    /// Its name.
+    /// Position of the training's name.
     pub name: Span,
-    /// `server`.
+    /// Position of `server`.
     pub server: Span,
-    /// `workers`.
+    /// Position of `workers`.
     pub workers: Span,
-    /// `ingress`.
+    /// Position of `ingress`.
     pub ingress: Option<Span>,
-    /// Hosts that it calls, by name or pattern: servers first.
+    /// Positions of hosts that are given by name or pattern, servers first.
     hosts: Vec<(NodeId, Span)>,
 }
 
-/// The planner that trainings are read for.
+/// The planner for which trainings are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadFor<'a> {
-    /// Its name, as `--by` has it.
+    /// The planner's name in `--by`.
     pub by: &'a str,
-    /// Whether it counts bytes: trainings say what their gradients are made of. They may not for another.
+    /// Whether the planner counts bytes: trainings must then describe their gradients, and otherwise must not.
     pub counts_bytes: bool,
 }
 
-/// Where workers were placed: the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). Those on one
-/// host are one sender of the job.
+/// A placement of workers with the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). Workers on
+/// one host are one sender of the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWorkers {
-    /// By worker of the job: how many run on its host.
+    /// For each sender of the job: number of workers on its host.
     pub on_host: Vec<usize>,
-    /// Hosts that ran nothing before.
+    /// Number of hosts that ran nothing before.
     pub idle: usize,
-    /// Whether it is shown that no placement takes fewer idle hosts, nor as few and fewer hosts.
+    /// Whether it is proven that no placement uses fewer idle hosts, or as few and fewer hosts.
     pub proven: bool,
 }
 
-/// Reads a file of trainings in a network. Everything that is wrong with it comes back at once.
+/// Reads a file of trainings for a network. Returns all its diagnostics at once.
 pub fn load_trainings(
     file: &str,
     text: &str,
@@ -200,7 +200,7 @@ fn read(
         sink.error(Code::Capacity, beyond.key_span, message);
         return None;
     }
-    // Workers of the trainings so far, by host.
+    // Number of workers of the trainings so far, by host.
     let mut taken: BTreeMap<NodeId, usize> = BTreeMap::new();
     let trainings = entries.iter().filter_map(|entry| {
         let read = training(sink, entry, network, wanted, &taken)?;
@@ -260,7 +260,7 @@ fn training(
         _ => {
             let servers = servers.unwrap_or_default();
             let is_server = |host: &Meant| servers.iter().any(|server| server.node == host.node);
-            // `*` means all others.
+            // `*` stands for all other hosts.
             let workers = hosts(sink, node, network)?.into_iter();
             let workers = workers.filter(|host| host.is_named || !is_server(host));
             let called = workers.map(|host| (host.node, host.span));
@@ -296,7 +296,7 @@ fn training(
     (is_good && is_for_it).then_some(training)
 }
 
-/// Places workers of which the file says how many there are.
+/// Places workers of which the file gives only the number.
 fn counted(
     sink: &mut Sink<'_>,
     node: &Node,

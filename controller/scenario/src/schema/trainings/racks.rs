@@ -1,4 +1,4 @@
-//! Which pairs of workers talk, and how many may talk between two racks: what Titan's placements respect.
+//! Which pairs of workers communicate, and how many pairs may span two racks: constraints of Titan's placements.
 
 use planner::Network;
 use planner::placement::workers::{Limit, Pattern, Problem, RackId};
@@ -10,9 +10,9 @@ use crate::schema::reader::Fields;
 use crate::schema::shape::{Object, Shape, needed};
 use crate::yaml::Node;
 
-/// Hosts and workers of a placement with limits. Every step of it tries all hosts.
+/// Maximum number of hosts and workers of a placement with limits. Every step of the search tries all hosts.
 const MOST: usize = 128;
-/// Racks that a hint lists.
+/// Maximum number of racks in a hint.
 const LISTED: usize = 8;
 
 pub(super) const TALKS: [&str; 3] = ["server", "ring", "halving-doubling"];
@@ -33,7 +33,7 @@ pub(super) static BETWEEN: Object = Object {
     ],
 };
 
-/// Adds to a problem which pairs talk, and how many may talk between two racks.
+/// Adds the communicating pairs, and the limit of pairs that span two racks, to a problem.
 pub(super) fn limit(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,

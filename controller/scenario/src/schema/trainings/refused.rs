@@ -1,4 +1,4 @@
-//! Where a file says what a planner refuses.
+//! Finds the position in the file that makes a planner refuse a training.
 
 use planner::Network;
 use planner::gradient::JobError;
@@ -6,11 +6,11 @@ use planner::gradient::JobError;
 use super::{TrainingInNetwork, TrainingSpans};
 use crate::diagnostic::{Code, Diagnostic, Sink, Source, Span};
 
-/// Trainings before one that are named, at most.
+/// Maximum number of earlier trainings in a message.
 const BEFORE: usize = 3;
 
-/// Why a training has no plan, and what in its file stands in the way. `before`: trainings that were planned before it, which
-/// it has what they leave of.
+/// The reason why a training has no plan, with its position in the file. `before`: trainings that were planned earlier
+/// and left it the remaining capacity.
 #[must_use]
 pub fn refused_training(
     source: Source<'_>,
@@ -41,7 +41,7 @@ pub fn refused_training(
     told.clone()
 }
 
-/// Says it.
+/// Reports the reason.
 pub(super) fn tell<'s>(
     sink: &'s mut Sink<'_>,
     network: &Network,

@@ -1,4 +1,4 @@
-//! Programs of the user's: services, and the drivers that use them.
+//! Programs of the user: services, and the drivers that use them.
 
 mod keys;
 mod metrics;
@@ -15,21 +15,21 @@ use keys::{READY, REPEAT, STOP};
 
 pub(super) use keys::COMMAND;
 
-/// More than anybody writes by hand; each is a process and two threads.
+/// Maximum number of commands: more than anybody writes by hand; each is a process and two threads.
 const MAX_COMMANDS: usize = 64;
-/// How long a service may take to be ready, unless the file says more.
+/// Default time until a service must be ready, in nanoseconds.
 const READY_WITHIN_NS: u64 = 10_000_000_000;
-/// The same for a preparation, which has work to do.
+/// Default time until a preparation must be finished, in nanoseconds.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
 
-/// What one file has of them.
+/// The commands of one file.
 pub(super) struct Listed {
     pub commands: Vec<Command>,
-    /// Where it names hosts.
+    /// Hosts that the commands name, with positions.
     pub hosts: Vec<Spanned<String>>,
-    /// Where it names commands whose folders are meant.
+    /// Commands whose folders they refer to, with positions.
     pub folders: Vec<Spanned<String>>,
-    /// Whether none was refused.
+    /// Whether no command was refused.
     pub is_whole: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     })
 }
 
-/// Reads a list of commands, which comes behind others.
+/// Reads a list of commands that follows the commands `before`.
 pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Option<Listed> {
     let items = reader::list(sink, node, "`commands`")?;
     let count = before.len() + items.len();
@@ -93,7 +93,7 @@ pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Opti
     })
 }
 
-/// Reports folders of commands that there are not.
+/// Reports folders of undeclared commands.
 pub(super) fn check_folders(
     sink: &mut Sink<'_>,
     folders: &[Spanned<String>],
@@ -103,7 +103,7 @@ pub(super) fn check_folders(
     templates::check_folders(sink, folders, names);
 }
 
-/// Reports that nothing would end the run.
+/// Reports that the run would never end.
 pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
     let message = "no command is a driver, with whose end the run ends: all have `ready`";
     sink.error(Code::MissingKey, span, message)
@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
             host: host?.value,
             file: None,
             run: run?,
-            // What was refused is there, so that a service does not count for a driver.
+            // A refused `ready` still counts as one, so that the service is not taken for a driver.
             ready: match ready {
                 Some(ready) => Some(ready?),
                 None => None,
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
         Some((name, command))
     }
 
-    /// Refuses what would be without effect.
+    /// Refuses keys that would have no effect.
     fn fit(&mut self, fields: &Fields<'_>, ready: Option<&Option<Ready>>) {
         let is_preparation = matches!(
             ready,
@@ -263,7 +263,7 @@ impl Reader<'_, '_> {
                     .hint("variables have letters, digits and `_`, and begin with no digit");
             }
             let value = match &entry.value.kind {
-                // What looks like a number is meant as it stands there.
+                // A value that looks like a number is taken as written.
                 Kind::Number { .. } | Kind::Bool(_) => {
                     Template::parse(&reader::written(self.sink, &entry.value)).ok()
                 }

@@ -1,4 +1,4 @@
-//! Nothing of ours.
+//! A workload without programs of ours.
 
 use super::RawWorkload;
 use crate::diagnostic::Sink;

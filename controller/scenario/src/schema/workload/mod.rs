@@ -15,7 +15,7 @@ use crate::yaml::Node;
 pub(crate) use file::named;
 pub(super) use file::{WORKLOAD_FILE, version_of};
 
-/// A workload, or where there is one.
+/// A workload, or a reference to a workload file.
 pub(super) static SECTION: Shape =
     Shape::Either(&[Shape::At(&WORKLOAD), Shape::Object(&file::FROM_FILE)]);
 

@@ -1,4 +1,4 @@
-//! What commands work on, between two turns of the loop.
+//! The state that commands access between two iterations of the loop.
 
 use super::engine::{Engine, elapsed_ns};
 use super::port::PortCounters;
@@ -9,31 +9,31 @@ use rings::side_by_side;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// What became of the packets.
+/// Packet statistics of the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Over all ports.
+    /// Frames received, over all ports.
     pub rx_frames: u64,
-    /// Over all ports.
+    /// Frames sent, over all ports.
     pub tx_frames: u64,
-    /// To the control plane.
+    /// Packets sent to the control plane.
     pub packets_in: u64,
-    /// From the control plane.
+    /// Packets received from the control plane.
     pub packets_out: u64,
-    /// Ended in the switch, by reason.
+    /// Frames dropped in the switch, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// How late the latest deadline was met of what the program holds: packets that recirculate or wait in a queue.
+    /// Maximum lateness, in nanoseconds, for packets that the program holds: recirculating or waiting in a queue.
     pub latest_ns: u64,
 }
 
-/// What commands work on.
+/// The state that commands access.
 pub struct Core {
     engine: Engine,
     saved: Option<Dataplane>,
     cpu_port: u32,
     origin: Instant,
     packets_out: u64,
-    /// Of programs that ran before, and of packets-out without one.
+    /// Drops of earlier programs, and of packets-out without a program.
     past_drops: BTreeMap<String, u64>,
     priority: Priority,
     stopped: bool,
@@ -53,36 +53,36 @@ impl Core {
         }
     }
 
-    /// Notes what the thread was given that runs this.
+    /// Records the scheduling priority of this thread.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
     }
 
-    /// How soon the packet thread runs when it is woken.
+    /// The scheduling priority of the packet thread.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// What the loop works on.
+    /// The state of the loop.
     pub(super) fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Closes all ports.
+    /// Closes all ports: no frame arrives or leaves any more.
     pub(super) fn close_ports(&mut self) {
         let ports = std::mem::take(&mut self.engine.ports);
         side_by_side(ports, drop);
     }
 
-    /// Tells the program of ports that have failed.
+    /// Notifies the program of failed ports.
     pub(super) fn tell_failed_ports(&mut self) {
         for port in std::mem::take(&mut self.engine.failed) {
             self.tell_port(port, false);
         }
     }
 
-    /// The carrier of an interface is lost or back: the port in front of it goes down or comes up.
+    /// Handles a change of an interface's carrier: the port in front of it goes down or comes up.
     pub fn set_carrier(&mut self, interface: u32, carrier: bool) {
         let ports = self.engine.ports.iter_mut();
         let mut changed = Vec::new();
@@ -99,7 +99,7 @@ impl Core {
         }
     }
 
-    /// Tells the running program; one that is saved learns it when it runs.
+    /// Notifies the running program of a port's state; a saved program learns it when it starts.
     fn tell_port(&mut self, port: u32, up: bool) {
         let now = elapsed_ns(self.origin);
         if let Some(program) = &mut self.engine.program {
@@ -110,25 +110,25 @@ impl Core {
         }
     }
 
-    /// The time, as programs get it.
+    /// The current time in nanoseconds, as programs see it.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         elapsed_ns(self.origin)
     }
 
-    /// The program that the control plane writes to: a saved one, else the running one.
+    /// The program that the control plane writes to: the saved one if there is one, else the running one.
     pub fn target(&mut self) -> Option<&mut Dataplane> {
         let running = self.engine.program.as_mut();
         self.saved.as_mut().or(running)
     }
 
-    /// The time, and the state of the program that the control plane writes to.
+    /// The current time, and the state of the program that the control plane writes to.
     pub fn control(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
         let now = elapsed_ns(self.origin);
         Some((now, self.target()?.switch_mut()))
     }
 
-    /// The time, and the state of the program that packets meet.
+    /// The current time, and the state of the running program.
     pub fn running(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
         let now = elapsed_ns(self.origin);
         Some((now, self.engine.program.as_mut()?.switch_mut()))
@@ -139,7 +139,7 @@ impl Core {
         self.saved = Some(program);
     }
 
-    /// Runs the saved program from now on; false if there is none.
+    /// Replaces the running program by the saved one; false if there is none.
     pub fn commit(&mut self) -> bool {
         let Some(mut program) = self.saved.take() else {
             return false;
@@ -149,8 +149,8 @@ impl Core {
         true
     }
 
-    /// Runs a program that takes over the state of the one that runs, if one does; a saved one is given up. Errors: what does
-    /// not fit; nothing has changed then.
+    /// Runs a program that takes over the state of the running one, if there is one; a saved program is discarded. On an
+    /// error, which names the incompatible part, nothing changes.
     pub fn reconcile(&mut self, mut program: Dataplane) -> Result<(), ReconcileError> {
         if let Some((now, running)) = self.running() {
             program.switch_mut().reconcile(now, running)?;
@@ -164,7 +164,7 @@ impl Core {
         for port in self.engine.ports.iter().filter(|port| !port.is_up()) {
             program.switch_mut().set_port_up(port.counters.port, false);
         }
-        // What the old program still held (recirculating frames) ends with it.
+        // Packets held by the old program (recirculating frames) are dropped.
         let old = self.engine.program.iter();
         for (reason, frames) in old.flat_map(|program| program.drops()) {
             *self.past_drops.entry(reason).or_default() += frames;
@@ -172,7 +172,7 @@ impl Core {
         self.engine.program = Some(program);
     }
 
-    /// Gives the running program a frame as if it had arrived on the CPU port.
+    /// Passes a frame to the running program as if it had arrived on the CPU port.
     pub fn packet_out(&mut self, frame: &[u8]) {
         self.packets_out += 1;
         let now = elapsed_ns(self.origin);
@@ -182,14 +182,14 @@ impl Core {
         }
     }
 
-    /// In order of port number.
+    /// Counters of all ports, in order of port number.
     #[must_use]
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
         let ports = self.engine.ports.iter_mut();
         ports.map(|port| port.read_counters().clone()).collect()
     }
 
-    /// Up to now.
+    /// Statistics up to now.
     #[must_use]
     pub fn statistics(&mut self) -> Statistics {
         let mut statistics = Statistics {
@@ -224,7 +224,7 @@ impl Core {
         statistics
     }
 
-    /// Ends the loop after this command.
+    /// Stops the loop after this command.
     pub fn stop(&mut self) {
         self.stopped = true;
     }

@@ -1,4 +1,4 @@
-//! What the loop works on: the ports, the program, what is counted.
+//! The state of the loop: the ports, the program, the counters.
 
 use super::FRAMES_PER_TURN;
 use super::port::{Port, PortCounters};
@@ -8,35 +8,35 @@ use pipeline::Transmit;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What is due waits until so much time has passed since the last that was: each packet that a program holds comes round once in
-/// a recirculation's latency, and to be woken for each of them alone would keep a processor busy.
+/// Minimum time between two rounds of due work, in nanoseconds: each packet that a program holds recirculates once per
+/// latency, and a wake-up for each would keep a processor busy.
 const GRAIN_NS: u64 = 50_000;
 
-/// Frames that end outside the program.
+/// Frames that are dropped outside the program.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drops {
     pub(super) no_pipeline: u64,
     pub(super) no_such_port: u64,
     pub(super) control_plane_too_slow: u64,
-    /// No frames: digest messages and idle entries.
+    /// Lost notifications, which are not frames: digest messages and idle entries.
     pub(super) notifications_lost: u64,
 }
 
-/// See the module.
+/// The state of the loop: the ports, the program, the counters.
 pub(super) struct Engine {
     pub(super) program: Option<Dataplane>,
-    /// In order of number.
+    /// Ports in order of their numbers.
     pub(super) ports: Vec<Port>,
-    /// Ports that have failed and of which the program has not been told.
+    /// Failed ports of which the program has not been notified.
     pub(super) failed: Vec<u32>,
     pub(super) drops: Drops,
-    /// To the control plane.
+    /// Packets sent to the control plane.
     pub(super) packets_in: u64,
-    /// How late the latest deadline of the program was met.
+    /// Maximum lateness of the program's deadlines, in nanoseconds.
     pub(super) latest_ns: u64,
-    /// The position of the port that comes first in the next turn.
+    /// Index of the port that is served first in the next iteration.
     first: usize,
-    /// Nothing that is due is done before.
+    /// Time before which no due work is done.
     not_before_ns: u64,
     cpu_port: u32,
     packet_in: mpsc::Sender<Event>,
@@ -44,7 +44,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// `ports` in order of number. Time counts from `origin`.
+    /// Creates the state; `ports` are in order of number, and time counts from `origin`.
     pub(super) fn new(
         ports: Vec<Port>,
         cpu_port: u32,
@@ -66,10 +66,10 @@ impl Engine {
         }
     }
 
-    /// One batch from each port that has frames, run to completion; how many frames these were.
+    /// Takes one batch from each port that has frames, and runs it to completion; returns the number of frames.
     ///
-    /// Round robin: the port that came first in a turn comes last in the next. Who is served first is answered first, has its
-    /// next frames there sooner, and so gets more turns: with one order, the first ports have more of a busy switch.
+    /// Round robin: the port that was first in an iteration is last in the next. With a fixed order, the first port would
+    /// be answered first, have its next frames sooner, and so get a larger share of a busy switch.
     pub(super) fn turn(&mut self) -> usize {
         self.run_due();
         let mut frames = 0;
@@ -89,14 +89,14 @@ impl Engine {
         frames
     }
 
-    /// All ports' positions, in the order of this turn.
+    /// The indices of all ports, in the order of this iteration.
     fn positions(&self) -> impl Iterator<Item = usize> + use<> {
         let ports = self.ports.len();
         let first = self.first.min(ports);
         (first..ports).chain(0..first)
     }
 
-    /// Takes a batch from one port; how many frames that were.
+    /// Takes a batch from one port; returns the number of frames.
     fn receive(&mut self, position: usize) -> usize {
         let port = &mut self.ports[position];
         let mut batch = Batch {
@@ -114,7 +114,7 @@ impl Engine {
             Err(error) => {
                 let number = port.counters.port;
                 tracing::warn!(port = number, name = port.io.name(), %error, "port failed");
-                // One without carrier is down already.
+                // A port without carrier is down already.
                 let was_up = port.is_up();
                 port.failed = true;
                 self.failed.extend(was_up.then_some(number));
@@ -123,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// Sends what the program has for its ports and for the control plane.
+    /// Sends the program's output to its ports and to the control plane.
     pub(super) fn transmit(&mut self) {
         while let Some(Transmit { port, bytes: frame }) = self
             .program
@@ -161,13 +161,13 @@ impl Engine {
         }
     }
 
-    /// A port without a descriptor has to be asked. Its frames (those of a file) wait for a program.
+    /// Whether a port must be polled because it has no descriptor. Its frames (from a file) wait for a program.
     fn always_ready(&self, position: usize) -> bool {
         let port = &self.ports[position];
         !port.failed && port.io.fd().is_none() && self.program.is_some()
     }
 
-    /// Marks the ports of which it can be seen that they have frames; whether there are any.
+    /// Marks the ports that visibly have frames; returns whether there are any.
     pub(super) fn mark_arrived(&self) -> bool {
         let mut any = false;
         for port in &self.ports {
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// When something is due next, if nothing arrives.
+    /// Time at which work is due next if nothing arrives.
     fn next_due_ns(&self) -> Option<u64> {
         let program = self.program.as_ref().and_then(Dataplane::poll_timeout);
         let ports = self.ports.iter().map(|port| port.due_ns(self.origin));
@@ -212,7 +212,7 @@ impl Engine {
         Some(due.max(self.not_before_ns))
     }
 
-    /// How long nothing will happen unless something arrives.
+    /// Time until work is due if nothing arrives.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let left = self.next_due_ns()?.saturating_sub(elapsed_ns(self.origin));
         Some(Duration::from_nanos(left))
@@ -229,7 +229,7 @@ struct Batch<'a> {
 }
 
 impl Sink for Batch<'_> {
-    // Not once a turn: a frame must not have a time of before its arrival, or it would be held for less than its delay.
+    // The time is read per frame: with a time before its arrival, a frame would be held for less than its delay.
     fn arrived(&mut self) {
         self.now = elapsed_ns(self.origin);
     }
@@ -259,7 +259,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
     use std::sync::{Arc, Mutex};
 
-    /// Has a frame whenever it is asked, and notes that it was asked or flushed.
+    /// A port that always has a frame, and records when it was polled or flushed.
     struct Noting {
         number: u32,
         asked: Arc<Mutex<Vec<u32>>>,
@@ -321,10 +321,10 @@ mod tests {
         };
         assert_eq!(turn(&[0, 1, 2, 3]), [0, 1, 2, 3]);
         assert_eq!(turn(&[0, 1, 2, 3]), [1, 2, 3, 0]);
-        // Nobody's turn is used up where nothing arrives.
+        // An iteration without frames does not change the order.
         assert!(turn(&[]).is_empty());
         assert_eq!(turn(&[0, 1, 2, 3]), [2, 3, 0, 1]);
-        // Two of many take turns, too.
+        // Two busy ports of many also alternate.
         assert_eq!(turn(&[0, 1]), [0, 1]);
         assert_eq!(turn(&[0, 1]), [1, 0]);
         assert_eq!(turn(&[0, 1]), [0, 1]);

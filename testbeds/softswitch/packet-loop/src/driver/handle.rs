@@ -1,4 +1,4 @@
-//! How other threads reach the packet loop.
+//! Access to the packet loop for other threads.
 
 use super::Core;
 use nix::sys::eventfd::EventFd;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How soon a full backlog is tried again.
+/// Time between two attempts while the backlog is full.
 const FULL_BACKLOG_WAIT: Duration = Duration::from_micros(100);
 
-/// Called until it says that it is done, a turn of frames between two calls.
+/// A command, called until it returns true, with an iteration of frames between two calls.
 pub(super) type Command = Box<dyn FnMut(&mut Core) -> bool + Send>;
 
-/// The switch has ended.
+/// The error that the switch has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the switch has ended")]
 pub struct Stopped;
@@ -29,8 +29,9 @@ impl Handle {
         Self { commands, wake }
     }
 
-    /// Runs `command` between two batches of frames, and hands back its result. Keep it shorter than
-    /// [`super::COMMAND_SLICE`]: no frame moves meanwhile. Longer work that need not be atomic is for [`Self::run_steps`].
+    /// Runs `command` between two batches of frames, and returns its result. It should take less than
+    /// [`super::COMMAND_SLICE`], because no frame moves meanwhile. Use [`Self::run_steps`] for longer work that need not
+    /// be atomic.
     pub async fn run<R: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -40,7 +41,7 @@ impl Handle {
             .await
     }
 
-    /// Runs `step` between batches of frames until it has a result, and hands that back. Other commands wait until then.
+    /// Runs `step` between batches of frames until it returns a result. Other commands wait until then.
     pub async fn run_steps<R: Send + 'static>(
         &self,
         mut step: impl FnMut(&mut Core) -> Option<R> + Send + 'static,
@@ -48,7 +49,7 @@ impl Handle {
         let (answer, result) = oneshot::channel();
         let mut answer = Some(answer);
         let command: Command = Box::new(move |core| {
-            // Who asked may have gone: what was begun is done nevertheless.
+            // The work is finished even if the caller has stopped waiting.
             let Some(result) = step(core) else {
                 return false;
             };
@@ -60,7 +61,8 @@ impl Handle {
         result.await.map_err(|_| Stopped)
     }
 
-    /// As [`Self::run`], for a thread that may block. Unlike tokio's blocking calls, it may be one of a runtime's.
+    /// As [`Self::run`], for a thread that may block. Unlike tokio's blocking calls, it may be called on a runtime's
+    /// thread.
     pub fn run_blocking<R: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -88,7 +90,7 @@ impl Handle {
     }
 
     fn wake(&self) {
-        // Fails only if the counter is full: then it is set anyway.
+        // Fails only if the counter is full, and then the event is set anyway.
         let _ = self.wake.write(1);
     }
 }

@@ -1,4 +1,4 @@
-//! A port of the packet loop: back end, counters, what is known of it.
+//! A port of the packet loop: back end, counters, state.
 
 use crate::ports::PortIo;
 use std::cell::Cell;
@@ -9,23 +9,23 @@ use std::time::Instant;
 pub struct PortCounters {
     /// The port's number.
     pub port: u32,
-    /// What stands behind it.
+    /// Name of the attachment.
     pub name: String,
-    /// Received and processed.
+    /// Frames received and processed.
     pub rx_frames: u64,
-    /// Without FCS.
+    /// Bytes received, without FCS.
     pub rx_bytes: u64,
-    /// Handed to the link, less those known to be lost.
+    /// Frames handed to the link, less those known to be lost.
     pub tx_frames: u64,
-    /// Without FCS; of frames handed to the link.
+    /// Bytes of frames handed to the link, without FCS.
     pub tx_bytes: u64,
-    /// Arrived and not processed.
+    /// Frames that arrived and were not processed.
     pub rx_errors: u64,
-    /// Of these, frames that arrived while too many others waited for the switch.
+    /// Frames among `rx_errors` that arrived while too many others waited for the switch.
     pub rx_lost_frames: u64,
-    /// Lost at a link that was full or down.
+    /// Frames lost because the link was full or down.
     pub tx_errors: u64,
-    /// Marked (ECN) because too many waited for the link.
+    /// Frames marked (ECN) because too many waited for the link.
     pub tx_marked: u64,
 }
 
@@ -33,11 +33,11 @@ pub struct PortCounters {
 pub(super) struct Port {
     pub(super) io: Box<dyn PortIo>,
     pub(super) counters: PortCounters,
-    /// Has frames, as far as is known.
+    /// Whether the port is known to have frames.
     pub(super) ready: Cell<bool>,
     pub(super) unflushed: bool,
     pub(super) failed: bool,
-    /// The link has carrier, as far as is known.
+    /// Whether the link had carrier when last checked.
     pub(super) carrier: bool,
 }
 
@@ -57,12 +57,12 @@ impl Port {
         }
     }
 
-    /// Whether members of selectors that watch it may be picked.
+    /// Whether the port is up, so that selectors that watch it may pick its members.
     pub(super) fn is_up(&self) -> bool {
         self.carrier && !self.failed
     }
 
-    /// When the back end is to be asked and flushed, as time since `origin`.
+    /// Time, relative to `origin`, at which the back end must be polled and flushed.
     pub(super) fn due_ns(&self, origin: Instant) -> Option<u64> {
         let due = self.io.due().filter(|_| !self.failed)?;
         let since = due.saturating_duration_since(origin);
@@ -95,7 +95,7 @@ impl Port {
         self.counters.tx_frames = self.counters.tx_frames.saturating_sub(frames);
     }
 
-    /// The counters, with what the kernel and the back end have counted meanwhile.
+    /// The counters, updated with those of the kernel and the back end.
     pub(super) fn read_counters(&mut self) -> &PortCounters {
         let lost = self.io.overflow();
         self.counters.rx_lost_frames += lost;

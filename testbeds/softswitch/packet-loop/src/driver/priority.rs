@@ -1,30 +1,30 @@
-//! How soon the packet thread runs when a frame or a deadline wakes it.
+//! The scheduling priority of the packet thread, which determines how soon it runs after a frame or deadline wakes it.
 //!
-//! An ordinary thread waits for whoever has the processor: up to several slices of some milliseconds, which is the lateness of
-//! a held frame. A real-time thread goes first. Who may ask for that, Linux says: root outside of any user namespace, who has a
-//! limit (`ulimit -r`, `ulimit -e`), and who was started by one that had it, since priority is inherited.
+//! An ordinary thread waits for the thread that has the processor: up to several slices of some milliseconds, by which a
+//! held frame is late. A real-time thread runs first. Linux permits that to root outside of any user namespace, to a user
+//! with a limit (`ulimit -r`, `ulimit -e`), and to children of a process that had it, since priority is inherited.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
 
-/// The lowest of the real-time priorities: before all ordinary threads, behind whatever else is real-time.
+/// The lowest real-time priority: above all ordinary threads, below all other real-time threads.
 const REAL_TIME: libc::c_int = 1;
-/// The highest niceness.
+/// The niceness with the highest priority.
 const NICEST: libc::c_int = -20;
 
-/// What the packet thread was given.
+/// The scheduling priority of the packet thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
-    /// It runs before all ordinary threads (SCHED_FIFO).
+    /// The thread runs before all ordinary threads (SCHED_FIFO).
     RealTime,
-    /// It has the greatest share of the processor among ordinary threads (niceness -20).
+    /// The thread has the greatest share of the processor among ordinary threads (niceness -20).
     High,
-    /// It waits its turn.
+    /// The thread is an ordinary one.
     Ordinary,
 }
 
 impl Priority {
-    /// As reports name it.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,9 +35,9 @@ impl Priority {
     }
 }
 
-/// Gives the calling thread the highest priority that it may have.
+/// Gives the calling thread the highest priority that the system permits.
 ///
-/// With one processor it stays an ordinary thread: while it holds frames it would keep everybody else from running.
+/// With one processor it stays an ordinary thread: otherwise no other thread could run while it holds frames.
 pub(super) fn raise() -> Priority {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if processors == 1 {
@@ -56,9 +56,9 @@ pub(super) fn raise() -> Priority {
     }
 }
 
-/// Makes the calling thread an ordinary one, which it may always become: a priority is inherited from whoever started it.
+/// Makes the calling thread an ordinary one, which is always permitted: a thread inherits the priority of its parent.
 pub fn lower() {
-    // Refused at most to one that is ordinary already.
+    // Fails at most for a thread that is already ordinary.
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
 }
 
@@ -74,7 +74,7 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> Result<libc::c_i
 mod tests {
     use super::*;
 
-    /// What Linux says of the calling thread.
+    /// The scheduling policy of the calling thread, according to Linux.
     fn policy() -> (libc::c_int, libc::c_int) {
         // SAFETY: no pointers; 0 is the calling thread.
         unsafe {

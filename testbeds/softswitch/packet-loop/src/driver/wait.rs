@@ -1,12 +1,12 @@
-//! What the packet loop does when no frame waits: it looks for a moment, then sleeps.
+//! The packet loop without waiting frames: it polls for a moment, then sleeps.
 //!
-//! Under load it does neither but lets frames gather, as a network card moderates its interrupts: to be woken by each frame
-//! costs more than the frame. It is load when a run without a pause was of many frames, and the one before too; a single
-//! frame, or a single burst, is never held.
+//! Under load it does neither but lets frames accumulate, as a network card moderates its interrupts, because a wake-up
+//! per frame costs more than the frame. It is under load if the last two runs without a pause both had many frames; a
+//! single frame, or a single burst, is never held.
 //!
-//! How long it looks adapts, as KVM's halt polling does: a sleep that was over at once would have been better spent looking,
-//! so the time to look grows; after a long sleep there is none. While it looks it yields, so that whoever has work for the
-//! same processor goes first.
+//! The polling time adapts, as in KVM's halt polling: after a sleep that ended at once, polling would have been better,
+//! so the time grows; after a long sleep it is zero. While it polls, the thread yields, so that other threads on the same
+//! processor run first.
 
 use super::engine::Engine;
 use super::port::Port;
@@ -18,46 +18,46 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Looks at most this long.
+/// Maximum polling time.
 const LONGEST_LOOK: Duration = Duration::from_micros(10);
 const SHORTEST_LOOK: Duration = Duration::from_micros(2);
-/// Looks at the rings between two looks at the clock.
+/// Polls of the rings between two readings of the clock.
 const LOOKS: u32 = 16;
-/// Frames without a pause that are load.
+/// Number of frames without a pause that counts as load.
 const LOAD: usize = 32;
-/// Lets frames gather for this long.
+/// Time for which frames accumulate under load.
 const GATHER: Duration = Duration::from_micros(50);
 
-/// Descriptors that are polled without a list on the heap.
+/// Number of descriptors that are polled without a list on the heap.
 const FEW_SOURCES: usize = 33;
 
-/// How the loop is to sleep.
+/// How the loop sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// Until something arrives or so much time has passed.
+    /// Until something arrives, or until this time has passed.
     Until(Option<Duration>),
-    /// For so long, whatever arrives.
+    /// For this time, whatever arrives.
     Gather(Duration),
 }
 
-/// Knows what may wake the loop.
+/// Decides how the loop waits, and waits.
 pub(super) struct Waiter {
     wake: Arc<EventFd>,
-    /// Some port tells only by its descriptor whether a frame waits.
+    /// Whether some port shows only by its descriptor that a frame waits.
     asks_kernel: bool,
-    /// How long it looks before it sleeps.
+    /// Current polling time before a sleep.
     look: Duration,
     longest_look: Duration,
-    /// When the sleep began, the look before it included.
+    /// Start of the last sleep, including the polling before it.
     slept_from: Instant,
-    /// Frames since the last pause.
+    /// Number of frames since the last pause.
     run: usize,
-    /// The run before was load.
+    /// Whether the previous run was load.
     loaded: bool,
 }
 
 impl Waiter {
-    /// `wake` ends every sleep.
+    /// Creates a waiter; `wake` ends every sleep.
     pub(super) fn new(wake: Arc<EventFd>, ports: &[Port]) -> Self {
         let asks_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
         Self {
@@ -71,14 +71,14 @@ impl Waiter {
         }
     }
 
-    /// A real-time thread is woken at once and keeps others from the processor while it looks: it does not look.
+    /// Disables polling for a real-time thread, which is woken at once and would keep other threads from the processor.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         if priority == Priority::RealTime {
             self.longest_look = Duration::ZERO;
         }
     }
 
-    /// Finds out which ports have frames, without waiting.
+    /// Marks the ports that have frames, without waiting.
     pub(super) fn look(&self, engine: &Engine) {
         engine.mark_arrived();
         if self.asks_kernel {
@@ -86,7 +86,7 @@ impl Waiter {
         }
     }
 
-    /// After a turn of so many frames: looks for more, for a moment; then says how to sleep, unless there are any.
+    /// Called after an iteration with `frames` frames: polls for more; then returns how to sleep, unless there are any.
     pub(super) fn after(
         &mut self,
         engine: &Engine,
@@ -123,7 +123,7 @@ impl Waiter {
         Some(Sleep::Until(engine.idle_time()))
     }
 
-    /// Sleeps, and marks the ports that have frames then.
+    /// Sleeps, then marks the ports that have frames.
     pub(super) fn sleep(&mut self, engine: &Engine, sleep: Sleep) {
         match sleep {
             Sleep::Gather(time) => {
@@ -146,7 +146,7 @@ impl Waiter {
     }
 }
 
-/// Waits until one of the ports, or `wake`, is readable, or the time is over; marks the ports that are.
+/// Waits until a port or `wake` is readable, or the timeout; marks the readable ports.
 fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
     let polled = || {
         let working = ports.iter().filter(|port| !port.failed);
@@ -154,11 +154,11 @@ fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
     };
     let mut sources = polled().map(|(_, fd)| fd);
     let count = sources.clone().count();
-    // On the stack unless there are many: a switch that sleeps after each frame allocates nothing either.
+    // On the stack unless there are many: a switch that sleeps after each frame must not allocate either.
     let mut few: [PollFd<'_>; FEW_SOURCES];
     let mut many: Vec<PollFd<'_>>;
     let mut next = |_| PollFd::new(sources.next().unwrap_or(wake.as_fd()), PollFlags::POLLIN);
-    // The last one is `wake`.
+    // The last descriptor is `wake`.
     let fds = if count < FEW_SOURCES {
         few = std::array::from_fn(next);
         &mut few[..=count]
@@ -166,13 +166,13 @@ fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
         many = (0..=count).map(&mut next).collect();
         &mut many[..]
     };
-    // EINTR is the only failure left, and as good as a timeout.
+    // The only remaining failure is EINTR, which is treated as a timeout.
     if ppoll(fds, timeout.map(TimeSpec::from_duration), None).is_ok() {
         for ((port, _), fd) in polled().zip(&*fds) {
             port.ready.set(port.ready.get() || fd.any().unwrap_or(true));
         }
         if fds[count].any().unwrap_or(false) {
-            // Cleared before the commands are looked at.
+            // Cleared before the commands are checked.
             let _ = wake.read();
         }
     }

@@ -1,21 +1,21 @@
-//! One direction of a link that takes time: each frame leaves as long after it has entered as the link is slow.
+//! One direction of a link with latency: each frame leaves when the latency has passed since it entered.
 //!
-//! Pure: time is an argument. Buffers are used again, so in steady state nothing is allocated.
+//! Pure: time is an argument. Buffers are reused, so in steady state nothing is allocated.
 
 use std::collections::VecDeque;
 
-/// Frames under way at most: what a link of 10 Gbit/s has of 150 bytes in 8 ms. More are lost and counted.
+/// Maximum number of frames in flight: 8 ms of 150-byte frames at 10 Gbit/s. Further frames are lost and counted.
 pub const FRAMES: usize = 65_536;
-/// Their bytes at most: what a link of 10 Gbit/s has under way in 50 ms.
+/// Maximum number of bytes in flight: 50 ms at 10 Gbit/s.
 pub const BYTES: usize = 64 << 20;
-/// Buffers kept for frames to come.
+/// Maximum number of buffers kept for reuse.
 const SPARE: usize = 1024;
 
-/// See the module.
+/// One direction of a link with latency.
 #[derive(Debug)]
 pub struct DelayLine {
     latency_ns: u64,
-    /// When each leaves, in order.
+    /// Departure time of each frame, in order.
     frames: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
     spare: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ pub struct DelayLine {
 }
 
 impl DelayLine {
-    /// A line that each frame is on for so long.
+    /// A line with this latency.
     #[must_use]
     pub fn new(latency_ns: u64) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl DelayLine {
         }
     }
 
-    /// A frame enters; it is lost if the line is full. None overtakes another, whatever the clock says.
+    /// Enters a frame; it is lost if the line is full. No frame overtakes another, whatever the clock shows.
     pub fn push(&mut self, now_ns: u64, frame: &[u8]) {
         if self.frames.len() >= FRAMES || self.bytes + frame.len() > BYTES {
             self.lost += 1;
@@ -50,27 +50,27 @@ impl DelayLine {
         self.frames.push_back((due, buffer));
     }
 
-    /// The next frame that has left by now, and when that was. Give it back with [`Self::recycle`].
+    /// The next frame that has left by now, and its departure time. Return its buffer with [`Self::recycle`].
     pub fn pop(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
         let (due, frame) = self.frames.pop_front_if(|(due, _)| *due <= now_ns)?;
         self.bytes -= frame.len();
         Some((due, frame))
     }
 
-    /// Takes a frame's buffer back.
+    /// Takes back a frame's buffer.
     pub fn recycle(&mut self, frame: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(frame);
         }
     }
 
-    /// When the next frame leaves.
+    /// Departure time of the next frame.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         self.frames.front().map(|(due, _)| *due)
     }
 
-    /// Frames that found the line full.
+    /// Number of frames that were lost because the line was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -81,7 +81,7 @@ impl DelayLine {
 mod tests {
     use super::*;
 
-    /// Drives a line as a loop does: the frames that left, with the time of each.
+    /// Drives a line as the packet loop does; returns the frames that left, with their times.
     fn drain(line: &mut DelayLine) -> Vec<(u64, Vec<u8>)> {
         let mut left = Vec::new();
         while let Some(now) = line.poll_timeout() {
@@ -104,7 +104,7 @@ mod tests {
         let expected = [(10_000_005, 1), (10_000_005, 2), (10_000_900, 3)];
         let expected: Vec<_> = expected.map(|(at, byte)| (at, vec![byte; 60])).into();
         assert_eq!(left, expected);
-        // A buffer that is used again holds the new frame alone.
+        // A reused buffer holds only the new frame.
         line.push(0, &[9; 3]);
         assert_eq!(drain(&mut line), [(10_000_000, vec![9; 3])]);
     }

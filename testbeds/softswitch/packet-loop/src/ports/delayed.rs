@@ -1,5 +1,5 @@
-//! A port behind a link that takes time. What passes the port's interface, and what captures there see, is at the far end of
-//! the link on its way in and at the near one on its way out.
+//! A port behind a link with latency. The port's interface, and captures there, are at the far end of the link for
+//! incoming frames and at the near end for outgoing ones.
 
 use super::delay_line::DelayLine;
 use super::{PortIo, Received, Sink};
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// How long a link takes, in nanoseconds.
+/// Latency of a link, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Latency {
     /// From the interface to the program.
@@ -16,13 +16,13 @@ pub struct Latency {
     pub out_ns: u64,
 }
 
-/// Any port, with a link in front of it.
+/// A port with a link in front of it.
 pub struct Delayed {
     port: Box<dyn PortIo>,
     origin: Instant,
     incoming: DelayLine,
     outgoing: DelayLine,
-    /// What `incoming` had lost when it was last asked.
+    /// Number of frames that `incoming` had lost at the last query.
     told_in: u64,
     told_out: u64,
 }
@@ -42,7 +42,7 @@ impl Delayed {
     }
 }
 
-/// What arrives at the interface enters the line.
+/// Passes frames that arrive at the interface into the line.
 struct Entrance<'a> {
     line: &'a mut DelayLine,
     origin: Instant,

@@ -1,4 +1,4 @@
-//! Writes what passes a port to pcap files, as BMv2's `--pcap` does.
+//! Writes the frames of a port to pcap files, as BMv2's `--pcap` does.
 
 use super::pcap::Writer;
 use super::{PortIo, Received, Sink};
@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Any port, captured in both directions. A capture that cannot be written ends; the port goes on.
+/// A port that is captured in both directions. If a capture cannot be written, it ends, and the port continues.
 pub struct Dump {
     port: Box<dyn PortIo>,
     incoming: Capture,
@@ -16,7 +16,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`, which is made if missing.
+    /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`, which is created if missing.
     pub fn new(port: Box<dyn PortIo>, folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         // A port's name may be a path.
@@ -31,10 +31,10 @@ impl Dump {
     }
 }
 
-/// One direction.
+/// The capture of one direction.
 struct Capture {
     path: PathBuf,
-    /// `None`: it has ended.
+    /// `None`: the capture has ended.
     file: Option<Writer<BufWriter<File>>>,
 }
 
@@ -66,7 +66,7 @@ impl Capture {
     }
 }
 
-/// Captures what passes to a sink.
+/// Captures the frames that pass to a sink.
 struct Tap<'a> {
     incoming: &'a mut Capture,
     sink: &'a mut dyn Sink,

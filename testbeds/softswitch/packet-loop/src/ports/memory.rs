@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// Frames in flight in one direction; as many as a veth pair's default queue holds.
+/// Maximum number of frames in flight per direction, as in a veth pair's default queue.
 pub const QUEUE: usize = 1000;
 
-/// The switch's end.
+/// The switch's end of the link.
 #[derive(Debug)]
 pub struct MemoryPort {
     name: String,
@@ -21,7 +21,7 @@ pub struct MemoryPort {
     lost: usize,
 }
 
-/// The host's end.
+/// The host's end of the link.
 #[derive(Debug)]
 pub struct MemoryLink {
     incoming: Receiver<Vec<u8>>,
@@ -29,7 +29,7 @@ pub struct MemoryLink {
     arrived: Arc<EventFd>,
 }
 
-/// A new link.
+/// Creates a link.
 pub fn link(name: &str) -> io::Result<(MemoryPort, MemoryLink)> {
     let (to_switch, from_host) = sync_channel(QUEUE);
     let (to_host, from_switch) = sync_channel(QUEUE);
@@ -55,7 +55,7 @@ pub fn link(name: &str) -> io::Result<(MemoryPort, MemoryLink)> {
 
 impl PortIo for MemoryPort {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
-        // Cleared before looking: a frame that arrives afterwards sets it again. EAGAIN: it was not set.
+        // Cleared before polling: a frame that arrives afterwards sets it again. EAGAIN means that it was not set.
         let _ = self.arrived.read();
         let mut received = Received::default();
         while received.frames + received.errors < budget {
@@ -69,7 +69,7 @@ impl PortIo for MemoryPort {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(received),
             }
         }
-        // There may be more, and the event is already cleared.
+        // There may be more frames, and the event has been cleared.
         self.arrived.write(1)?;
         Ok(received)
     }
@@ -96,12 +96,12 @@ impl PortIo for MemoryPort {
 }
 
 impl MemoryLink {
-    /// Sends a frame to the switch; false if the link is full or the switch gone.
+    /// Sends a frame to the switch; false if the link is full or the switch has stopped.
     pub fn send(&self, frame: &[u8]) -> bool {
         self.outgoing.try_send(frame.to_vec()).is_ok() && self.arrived.write(1).is_ok()
     }
 
-    /// The next frame from the switch; none if none comes within `timeout`, or the switch is gone.
+    /// The next frame from the switch; `None` if none comes within `timeout`, or if the switch has stopped.
     pub fn receive(&self, timeout: Duration) -> Option<Vec<u8>> {
         self.incoming.recv_timeout(timeout).ok()
     }

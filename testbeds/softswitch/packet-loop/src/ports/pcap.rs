@@ -13,40 +13,40 @@ const ETHERNET: u32 = 1;
 /// A captured frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Nanoseconds since the epoch, or since whatever origin the writer chose.
+    /// Nanoseconds since the Unix epoch, or since another origin that the writer chose.
     pub time_ns: u64,
-    /// The bytes that were captured.
+    /// The captured bytes.
     pub frame: Vec<u8>,
-    /// Length on the wire: greater than `frame.len()` if the capture cut the frame.
+    /// Length on the wire, in bytes: greater than `frame.len()` if the capture cut the frame.
     pub wire_len: u32,
 }
 
-/// Why a file is not read on.
+/// The reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
-    /// The operating system's reason.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Another format, such as pcapng.
+    /// The file has another format, such as pcapng.
     #[error("not a classic pcap file (magic {0:#010x})")]
     Magic(u32),
-    /// Frames of another link than Ethernet.
+    /// The frames belong to a link type other than Ethernet.
     #[error("link type {0}; only Ethernet (1) is read")]
     LinkType(u32),
     /// The file ends within a record.
     #[error("the file ends within record {0}")]
     Truncated(u64),
-    /// A record longer than any frame.
+    /// A record is longer than any frame.
     #[error("record {record} claims {len} bytes")]
     Oversized {
-        /// From 0.
+        /// Number of the record, from 0.
         record: u64,
-        /// As claimed.
+        /// Claimed length, in bytes.
         len: u32,
     },
 }
 
-/// Reads records of either byte order and either resolution.
+/// Reads records of either byte order and resolution.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -81,7 +81,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next record; none at the end of the file.
+    /// The next record; `None` at the end of the file.
     pub fn next_record(&mut self) -> Result<Option<Record>, PcapError> {
         let mut header = [0; 16];
         match read_full(&mut self.source, &mut header)? {
@@ -90,7 +90,7 @@ impl<R: Read> Reader<R> {
             _ => return Err(PcapError::Truncated(self.records)),
         }
         let [seconds, fraction, len, wire_len] = [0, 4, 8, 12].map(|at| self.word(&header, at));
-        // libpcap's own limit.
+        // The same limit as in libpcap.
         if len > 262_144 {
             return Err(PcapError::Oversized {
                 record: self.records,
@@ -120,7 +120,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// As much as there is, up to the buffer's length.
+/// Reads as much as is available, up to the buffer's length.
 fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -168,7 +168,7 @@ impl<W: Write> Writer<W> {
         self.sink.write_all(frame)
     }
 
-    /// Hands everything to the operating system.
+    /// Passes all buffered data to the operating system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }

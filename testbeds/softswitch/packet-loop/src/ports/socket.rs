@@ -1,5 +1,5 @@
-//! A socket that keeps the boundaries of frames (`SOCK_SEQPACKET`, `SOCK_DGRAM`), inherited from whoever started this
-//! process: a cable in memory, for machines that refuse network namespaces.
+//! A socket that preserves frame boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`), inherited from the parent process: a cable
+//! in memory, for machines that refuse network namespaces.
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The end that was inherited under this number.
+    /// The end that was inherited as this descriptor.
     pub fn inherited(number: RawFd) -> io::Result<Self> {
         let socket = rings::inherited(number)?;
         Ok(Self::new(socket, format!("fd:{number}")))
@@ -61,7 +61,7 @@ impl PortIo for Socket {
             match send(self.socket.as_raw_fd(), frame, flags) {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // Full, or unplugged at the other end: lost, as on any link.
+                // The link is full or unplugged at the other end: the frame is lost, as on any link.
                 Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EPIPE | Errno::ECONNRESET) => {
                     self.lost += 1;
                     return Ok(());

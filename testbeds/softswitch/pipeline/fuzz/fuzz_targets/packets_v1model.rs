@@ -1,5 +1,5 @@
 #![no_main]
-//! Frames, entries and time into programs of one architecture.
+//! Fuzzes programs of one architecture with frames, entries and time.
 
 #[path = "../../tests/it/support/aggregate.rs"]
 mod aggregate;

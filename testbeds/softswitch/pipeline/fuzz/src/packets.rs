@@ -1,9 +1,9 @@
-//! Frames, writes and time into programs of one architecture, in both executors: they agree, nothing panics, and no packet is
-//! lost from the books. Shared by the fuzz targets and by the test that replays what is kept.
+//! Runs frames, writes and time through programs of one architecture, in both executors: they must agree, nothing may
+//! panic, and every packet must be counted. Shared by the fuzz targets and by the test that replays the corpus.
 
 mod writes;
 
-// tests/it/support/aggregate.rs: whoever includes this file has it beside it.
+// tests/it/support/aggregate.rs, which every includer of this file also includes.
 use super::aggregate;
 use arbitrary::{Result, Unstructured};
 use p4lang::ir::Program;
@@ -14,25 +14,25 @@ use pipeline::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// Steps of one input: more bytes are not read.
+/// Maximum number of steps per input; further bytes are not read.
 const STEPS: usize = 200;
-/// Longest frame: what a port of the switch takes at most, and more.
+/// Longest frame in bytes: more than a port of the switch accepts.
 const JUMBO: usize = 9_600;
-/// Parser states and rounds of loops of one block.
+/// Maximum number of parser states and loop iterations in a block.
 const MAX_STEPS: u32 = 256;
-/// Packets that may wait, so that a multicast that recirculates ends.
+/// Maximum number of waiting packets, which bounds a multicast that recirculates.
 const WAITING: usize = 64;
 
-/// Panics if the switch breaks a promise on this input.
+/// Panics if the switch violates a guarantee on this input.
 pub fn run(arch: Arch, data: &[u8]) {
     let mut input = Unstructured::new(data);
-    // Input that ends early is no fault.
+    // The end of the input is not an error.
     let _ended = drive(arch, &mut input);
 }
 
 fn drive(arch: Arch, input: &mut Unstructured<'_>) -> Result<()> {
     let images = images(arch);
-    // The last one, p4src's, has the longest packets.
+    // The last image, p4src's, has the longest packets.
     let last = images.len() - 1;
     let [plain, traced] = match input.ratio(1, 8)? {
         true => &images[last],
@@ -60,10 +60,10 @@ fn drive(arch: Arch, input: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Of each program one for switches that do not trace, and one for those that do.
+/// Two images of a program: one for switches that do not trace, and one for those that do.
 type Images = [Image; 2];
 
-/// Compiled once: a run makes its switch of them.
+/// The programs, compiled once; each run makes its switch from them.
 fn images(arch: Arch) -> &'static [Images] {
     static PSA: OnceLock<Vec<Images>> = OnceLock::new();
     static V1MODEL: OnceLock<Vec<Images>> = OnceLock::new();
@@ -164,7 +164,7 @@ fn config(input: &mut Unstructured<'_>) -> Result<Config> {
     })
 }
 
-/// A switch, and what was put into it.
+/// A switch, and the entries written to it.
 struct Driven<'s> {
     switch: &'s mut Switch,
     now_ns: u64,
@@ -201,7 +201,7 @@ impl Driven<'_> {
         Ok(())
     }
 
-    /// What is true after every step.
+    /// Checks the invariants that hold after every step.
     fn holds(&mut self) {
         let differences = self.switch.take_differences();
         assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -229,7 +229,7 @@ fn port(input: &mut Unstructured<'_>) -> Result<u32> {
     }
 }
 
-/// Raw bytes, or a frame that p4src knows with some bytes changed; perhaps cut, perhaps padded up to a jumbo frame.
+/// Raw bytes, or a frame of a p4src protocol with some bytes changed; possibly cut, or padded up to a jumbo frame.
 fn frame(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut frame = match input.int_in_range(0..=3u8)? {
         0 => {

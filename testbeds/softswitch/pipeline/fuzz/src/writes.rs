@@ -1,4 +1,4 @@
-//! What a control plane does, right and wrong: entries, groups, sessions, cells, batches that are taken back.
+//! Operations of a control plane, valid and invalid: entries, groups, sessions, cells, batches that are rolled back.
 
 use arbitrary::{Result, Unstructured};
 use p4lang::runtime::{
@@ -9,10 +9,10 @@ use pipeline::{
     MulticastTree, Switch, TableSpec, Trigger,
 };
 
-/// Refused or not.
+/// Ignores whether the switch refused the operation.
 fn tried<T, E>(_: std::result::Result<T, E>) {}
 
-/// One write. Whether it is accepted is the switch's affair.
+/// Performs one write, which the switch may accept or refuse.
 pub fn one(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Result<()> {
     match input.int_in_range(0..=15u8)? {
         0..=4 => {
@@ -84,7 +84,7 @@ pub fn one(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Re
         11 => switch.set_port_up(input.int_in_range(0..=8)?, input.arbitrary()?),
         12 => tofino(switch, now_ns, input)?,
         kind => {
-            // A batch that is taken back leaves everything as before.
+            // A batch that is rolled back leaves the state as before.
             let before = seen(switch);
             switch.begin();
             for _ in 0..input.int_in_range(0..=6u8)? {
@@ -122,7 +122,7 @@ pub fn one(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Re
     Ok(())
 }
 
-/// What a control plane can read, as text.
+/// All state that a control plane can read, as text.
 fn seen(switch: &Switch) -> Vec<String> {
     let mut seen = Vec::new();
     for table in switch.tables() {
@@ -232,7 +232,7 @@ fn matched(input: &mut Unstructured<'_>, kind: MatchKind, width: u32) -> Result<
     })
 }
 
-/// Mostly within the width, and mostly small: so that packets meet it.
+/// A value that is mostly within the width, and mostly small, so that packets match it.
 fn value(input: &mut Unstructured<'_>, width: u32) -> Result<Value> {
     let ones = Value::ones(width);
     Ok(match input.int_in_range(0..=7u8)? {
@@ -336,14 +336,14 @@ fn profiles(switch: &mut Switch, input: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Names of the parsers' value sets: the switch lists none, the program does.
+/// Names of the parsers' value sets, taken from the program because the switch does not list them.
 fn value_sets(switch: &Switch) -> Vec<String> {
     let parsers = switch.program().parsers.iter();
     let sets = parsers.flat_map(|p| p.value_sets.iter().map(|v| v.name.clone()));
     sets.collect()
 }
 
-/// What only a Tofino has; elsewhere it is set and never looked at.
+/// Tofino-specific settings; other architectures ignore them.
 fn tofino(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Result<()> {
     match input.int_in_range(0..=5u8)? {
         0 => {

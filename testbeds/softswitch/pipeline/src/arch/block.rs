@@ -1,4 +1,4 @@
-//! The one place through which an architecture runs a block.
+//! The single function through which an architecture runs a block.
 
 use crate::arch::core::Core;
 use crate::config::Executor;
@@ -8,14 +8,13 @@ use crate::op::bindings::Block;
 pub(crate) use crate::op::run::{Ended, Run};
 use crate::reference::Memory;
 
-/// Differences between executors that are kept until they are fetched.
+/// Maximum number of differences between executors that are kept until they are fetched.
 const DIFFERENCE_LIMIT: usize = 64;
 
 impl Core {
     /// Runs one block against the frame and the state.
-    ///
-    /// Inlined, so that `run` never lies in memory: written field by field and copied by the pair, it made the processor
-    /// wait for its own stores, a tenth of a router's time.
+    /// Inlined so that `run` stays in registers: written field by field and copied in pairs, it made the processor wait
+    /// for its own stores, which cost a tenth of a router's time.
     #[inline(always)]
     pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
         match self.executor {
@@ -25,7 +24,7 @@ impl Core {
         }
     }
 
-    /// Runs blocks between which the architecture has nothing to do. Only the first may be a parser; gives how that one
+    /// Runs blocks with no action of the architecture between them. Only the first may be a parser; returns how that one
     /// ended.
     #[inline(always)]
     pub(crate) fn run_blocks<const N: usize>(
@@ -99,7 +98,7 @@ impl Core {
 
     #[cold]
     fn run_reference(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
-        // There is one whenever the executor is not the fast one.
+        // There is a reference whenever the executor is not the fast one.
         let Some(reference) = &mut self.reference else {
             return self.run_fast(code, block, run);
         };
@@ -116,7 +115,8 @@ impl Core {
         ended
     }
 
-    /// The machine's results count; the reference runs on copies of all that a block may change.
+    /// Runs both executors. The machine's results count; the reference runs on copies of all state that a block may
+    /// change.
     #[cold]
     fn run_both(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
         let (mut frame, mut state) = (self.frame.clone(), self.state.clone());

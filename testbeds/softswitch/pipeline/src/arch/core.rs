@@ -1,4 +1,4 @@
-//! What every architecture shares: frame, state, replication, queues, the recirculation port.
+//! State shared by all architectures: frame, state, replication, queues, the recirculation port.
 
 use crate::config::{Config, Executor, Ports};
 use crate::error::ReplicationError;
@@ -11,9 +11,9 @@ use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Buffers kept for reuse.
+/// Maximum number of buffers kept for reuse.
 const POOL_LIMIT: usize = 1024;
-/// Groups or sessions, copies of one.
+/// Maximum number of groups or sessions, and of copies of one.
 const REPLICATION_LIMIT: usize = 65_536;
 
 #[derive(Debug)]
@@ -24,18 +24,18 @@ pub(crate) struct Core {
     pub replication: Replication,
     pub stats: Stats,
     pub trace: Vec<u32>,
-    /// What runs blocks at this time.
+    /// The executor that currently runs blocks.
     pub executor: Executor,
-    /// Runs blocks in the machine's place, or beside it.
+    /// The interpreter that runs blocks instead of the machine, or beside it.
     pub reference: Option<Box<Reference>>,
-    /// Where the two gave different results.
+    /// Differences between the results of both executors.
     pub differences: Vec<String>,
     pub work: VecDeque<Job>,
     pub transmits: VecDeque<(u32, Vec<u8>)>,
-    /// What a Tofino's control plane sets besides tables.
+    /// Settings of a Tofino's control plane other than tables.
     pub tofino: Box<crate::arch::tna::Fixed>,
     pub queues: Queues,
-    /// When the packet of this event came to its port.
+    /// Time in nanoseconds at which the packet of this event arrived at its port.
     pub arrived_ns: u64,
     recirculation: Recirculation,
     pool: Vec<Vec<u8>>,
@@ -68,14 +68,14 @@ impl Core {
         }
     }
 
-    /// Allows the passes of one event, which happens now.
+    /// Sets the budget of passes for an event that happens now.
     pub fn start_event(&mut self, now_ns: u64) {
         self.queues.set_now(now_ns);
         self.arrived_ns = now_ns;
         self.allow_passes();
     }
 
-    /// Allows the passes of a packet that leaves a queue.
+    /// Sets the budget of passes for a packet that leaves a queue.
     pub fn allow_passes(&mut self) {
         self.budget = self.config.max_work;
     }
@@ -85,7 +85,7 @@ impl Core {
         self.pool.pop().unwrap_or_default()
     }
 
-    /// Takes a buffer back.
+    /// Takes back a buffer.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.pool.len() < POOL_LIMIT && buffer.capacity() > 0 {
             buffer.clear();
@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    /// Takes a finished job's buffers back.
+    /// Takes back the buffers of a finished job.
     pub fn finished(&mut self, job: Job) {
         self.recycle(job.bytes);
         self.recycle_image(job.meta);
@@ -104,7 +104,7 @@ impl Core {
         self.metas.pop().unwrap_or_default()
     }
 
-    /// Takes an image back.
+    /// Takes back an image.
     pub fn recycle_image(&mut self, mut image: Vec<u64>) {
         image.clear();
         if self.metas.len() < POOL_LIMIT && image.capacity() > 0 {
@@ -141,8 +141,8 @@ impl Core {
         self.work.push_back(job);
     }
 
-    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta` is what
-    /// its egress wants of the frame.
+    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta`
+    /// extracts the values of the frame that its egress needs.
     #[inline]
     pub fn passes_straight(
         &mut self,
@@ -154,7 +154,7 @@ impl Core {
     ) -> bool {
         match self.queues.admit(now_ns, port, class) {
             Admission::Straight => true,
-            // They have their own links.
+            // These ports have their own links.
             _ if port == self.config.cpu_port || port == crate::port_numbers::RECIRCULATE_PORT => {
                 true
             }
@@ -210,7 +210,7 @@ impl Core {
             .max(now_ns)
             .saturating_add(sending);
         self.recirculation.free_ns = sent;
-        // At least 1 ns, so that time passes in every loop.
+        // At least 1 ns, so that time advances in every loop.
         let ready = sent.saturating_add(link.latency_ns.max(1));
         let mut image = self.metas.pop().unwrap_or_default();
         meta(&self.frame, &mut image);
@@ -225,7 +225,7 @@ impl Core {
         self.recirculation.queue.push_back((ready, job));
     }
 
-    /// When the next packet leaves the recirculation link.
+    /// Time in nanoseconds at which the next packet leaves the recirculation link.
     pub fn next_recirculated_ns(&self) -> Option<u64> {
         self.recirculation.queue.front().map(|(ready, _)| *ready)
     }
@@ -238,7 +238,7 @@ impl Core {
             .map(|(_, job)| job)
     }
 
-    /// Packets on the recirculation link.
+    /// Number of packets on the recirculation link.
     pub fn recirculating(&self) -> usize {
         self.recirculation.queue.len()
     }
@@ -251,7 +251,7 @@ struct Recirculation {
     free_ns: u64,
 }
 
-/// A clone session as the data plane sees it.
+/// A clone session from the data plane's view.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub replicas: Arc<[Replica]>,
@@ -260,7 +260,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The bytes that a copy carries.
+    /// The bytes of the packet that a copy carries.
     pub fn cut<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         match self.length {
             0 => bytes,
@@ -317,7 +317,7 @@ impl Replication {
         self.sessions.iter().map(session).collect()
     }
 
-    /// Gives what was there before.
+    /// Sets a multicast group and returns the previous one.
     pub fn set_group(
         &mut self,
         group: &MulticastGroup,
@@ -338,7 +338,7 @@ impl Replication {
         })
     }
 
-    /// Gives what was there before.
+    /// Sets a clone session and returns the previous one.
     pub fn set_session(
         &mut self,
         session: &CloneSession,

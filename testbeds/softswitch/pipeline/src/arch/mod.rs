@@ -1,5 +1,6 @@
-//! Architectures, a folder each: which blocks a packet passes, where their metadata lie, its extern objects and functions,
-//! compiled and interpreted. The rest of the crate asks them here, and `rules.rs` for small differences.
+//! Architectures, one folder each: the blocks that a packet passes, the layout of their metadata, extern objects and
+//! functions, compiled and interpreted. The rest of the crate accesses them here, and in `rules.rs` for small
+//! differences.
 
 pub(crate) mod block;
 pub(crate) mod core;
@@ -20,7 +21,7 @@ use crate::reference::dialect::Interpreted;
 use crate::state::State;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// A program under its architecture.
+/// A program loaded for its architecture.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// Portable Switch Architecture.
@@ -31,7 +32,7 @@ pub(crate) enum Loaded {
     Tna(Box<tna::Tna>),
 }
 
-/// What an architecture adds to the language, for the compiler.
+/// The language extensions of an architecture, for the compiler.
 pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
     match arch {
         Arch::Psa => Ok(&psa::functions::Psa),
@@ -42,7 +43,7 @@ pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
 }
 
 impl Loaded {
-    /// Compiles the program for its architecture. Gives what it keeps, too.
+    /// Compiles the program for its architecture; also returns its persistent state.
     pub(crate) fn load(
         program: &Program,
         mut compiler: Compiler<'_>,
@@ -70,7 +71,7 @@ impl Loaded {
         }
     }
 
-    /// What the architecture adds to the language, for the interpreter.
+    /// The language extensions of the architecture, for the interpreter.
     pub(crate) fn interpreted(&self) -> &'static dyn Interpreted {
         match self {
             Loaded::Psa(_) => &psa::reference::Psa,
@@ -79,7 +80,7 @@ impl Loaded {
         }
     }
 
-    /// What it executes.
+    /// The compiled code.
     pub(crate) fn code(&self) -> &Code {
         match self {
             Loaded::Psa(psa) => &psa.code,
@@ -88,14 +89,14 @@ impl Loaded {
         }
     }
 
-    /// What the architecture's chip has besides the program.
+    /// Sets up the fixed functions of the architecture's chip.
     pub(crate) fn prepare(&self, core: &mut Core) {
         if let Loaded::Tna(tna) = self {
             *core.tofino = tna.fixed(core);
         }
     }
 
-    /// A packet from a port.
+    /// Processes a packet from a port.
     pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, frame: &[u8]) {
         match self {
             Loaded::Psa(psa) => psa.ingress(core, now_ns, Path::Normal, port, frame, &[], 0),
@@ -109,7 +110,7 @@ impl Loaded {
         }
     }
 
-    /// A packet that has waited for its port.
+    /// Processes a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         match self {
             Loaded::Psa(psa) => psa.leave_queue(core, now_ns, job),
@@ -118,14 +119,14 @@ impl Loaded {
         }
     }
 
-    /// A queue of a pipe holds so many cells: see [`crate::Switch::report_queue`].
+    /// Handles the length of a pipe's queue, in cells: see [`crate::Switch::report_queue`].
     pub(crate) fn report_queue(&self, core: &mut Core, now_ns: u64, queue: (u32, u64), cells: u64) {
         if let Loaded::Tna(tna) = self {
             tna.reported(core, now_ns, queue, cells);
         }
     }
 
-    /// A packet of the work queue.
+    /// Processes a packet of the work queue.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match self {
             Loaded::Psa(psa) => psa.run(core, now_ns, job),

@@ -1,4 +1,4 @@
-//! Where the parameters of an architecture's blocks lie in the frame.
+//! The layout of the parameters of an architecture's blocks in the frame.
 
 use crate::bits::mask;
 use crate::compile::Compiler;
@@ -8,7 +8,7 @@ use crate::op::bindings::Left;
 pub(crate) use crate::op::region::{Field, Region};
 use p4lang::ir::{Param, Type, Var};
 
-/// Where a parser leaves its error for the blocks behind it, even if nobody looks, and what it clears.
+/// The slots where a parser stores its error for later blocks, even if none reads it, and the slot that it clears.
 pub(crate) fn left(
     compiler: &mut Compiler<'_>,
     error: Field,

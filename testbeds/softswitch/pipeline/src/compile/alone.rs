@@ -1,10 +1,10 @@
-//! For unit tests: code that runs alone, without a switch around it.
+//! Runs code without a switch, for unit tests.
 
 use crate::exec::Machine;
 use crate::op::Code;
 use crate::state::State;
 
-/// Runs code from its first instruction, with at most 64 steps; what it has appended to the packet that leaves.
+/// Runs code from its first instruction, with at most 64 steps; returns the bytes appended to the outgoing packet.
 pub fn run(code: &Code, frame: &mut [u64], state: &mut State, packet: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut machine = Machine {

@@ -8,7 +8,7 @@ use p4lang::ir::{
     ActionId, Arg, Args, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var,
 };
 
-/// What a call has to copy back.
+/// The values that a call copies back.
 type CopyOut = Vec<(Place, Slot)>;
 
 impl<'p> Compiler<'p> {
@@ -48,7 +48,7 @@ impl<'p> Compiler<'p> {
         )
     }
 
-    /// Slots for the parameters: the arguments' own where nobody can tell, else copies.
+    /// Slots for the parameters: those of the arguments if that cannot be observed, else copies.
     fn arguments(
         &mut self,
         vars: &'p [Var],
@@ -73,7 +73,7 @@ impl<'p> Compiler<'p> {
             extents.push(match place {
                 Some(place) => Some(match place.elements.first() {
                     None => (place.slot, self.size(&place.ty)?),
-                    // A stack element may be anywhere in its stack.
+                    // The element's index is dynamic, so it may be any in its stack.
                     Some(e) => (e.stack, 1 + e.count * e.stride),
                 }),
                 None => None,
@@ -154,7 +154,7 @@ impl<'p> Compiler<'p> {
     ) -> Result<()> {
         let slots = self.unit_slots(vars, params, &given)?;
         let end = self.label();
-        // `exit` leaves callers too, after copying out (P4_16 13.3); `reject` leaves the outermost parser.
+        // `exit` also leaves the callers, after copying out (P4_16 13.3); `reject` leaves the outermost parser.
         let exit = if out.is_empty() {
             self.scope.exit
         } else {
@@ -177,7 +177,7 @@ impl<'p> Compiler<'p> {
         self.copy_out(&out, exit)
     }
 
-    /// Copies results back on the normal way and, if there are any, on the way of an `exit`.
+    /// Copies results back on the normal path and, if there are any, on the path of an `exit`.
     fn copy_out(&mut self, out: &CopyOut, exit: Target) -> Result<()> {
         for (place, s) in out {
             self.store(place, *s)?;
@@ -199,8 +199,8 @@ impl<'p> Compiler<'p> {
         self.action(id, args, None)
     }
 
-    /// An action of the current control. It sees the control's variables, so that its directional parameters are always
-    /// copies. `control_plane`: first slot of the others.
+    /// Compiles an action of the current control. It sees the control's variables, so its directional parameters are
+    /// always copies. `control_plane`: first slot of the other parameters.
     pub(crate) fn action(
         &mut self,
         id: ActionId,
@@ -218,7 +218,7 @@ impl<'p> Compiler<'p> {
         let mut next = control_plane;
         for param in &action.params {
             let n = self.size(&control.vars[param.var.index()].ty)?;
-            // A call from a body gives arguments for directionless parameters too; a table's entry gives them in its block.
+            // A call from a body also passes directionless parameters; a table's entry passes them in its block.
             if let (Direction::None, Some(slot)) = (param.direction, next) {
                 bound.push((param.var, slot));
                 next = Some(slot + n);
@@ -272,7 +272,7 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// What arguments copy out, sorted as they do.
+/// The copied-out values in the order of copying.
 fn in_order(args: &Args, mut out: Vec<(usize, (Place, Slot))>) -> CopyOut {
     let order = args.copied_out();
     out.sort_by_key(|(i, _)| order.iter().position(|at| at == i));

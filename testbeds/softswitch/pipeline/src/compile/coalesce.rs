@@ -1,24 +1,25 @@
-//! Fields that only travel move together.
+//! Joins fields that are only moved, so that they move together.
 //!
-//! Most fields of most headers are extracted, summed and emitted, and nobody looks at one of them by itself. Those that
-//! adjoin in the packet become one value of up to 64 bits: it lies in the first one's slot, and the slots of the others
-//! stay 0, as those of an invalid header do. It is done last, when all instructions are known: a group stands only if all
-//! that touches its slots, in all blocks, moves them by a layout in which they lie side by side, or zeroes all of them.
+//! Most fields of most headers are extracted, summed and emitted, and no instruction uses one on its own. Those that are
+//! adjacent in the packet become one value of up to 64 bits: it occupies the slot of the first field, and the slots of
+//! the others stay 0, as in an invalid header. This is the last step, when all instructions are known: a group is valid
+//! only if all instructions that touch its slots, in all blocks, move them by a layout in which they are side by side, or
+//! zero all of them.
 //!
-//! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] stand between.
+//! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] convert between both.
 
 use super::effects::effects;
 use crate::op::codec::{RUN, run_length};
 use crate::op::{Coalesced, Code, Field, Layout, Op, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bits of a slot.
+/// Number of bits of a slot.
 const WORD: u32 = 64;
 
-/// A layout and the slot that it starts at.
+/// A layout and the slot at which it starts.
 type Use = (u32, Slot);
 
-/// Joins what can be joined. `pinned`: slots that the architecture looks at.
+/// Joins all suitable fields. `pinned`: slots that the architecture accesses.
 pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     let Some(touched) = Touched::by(code, pinned) else {
         return;
@@ -54,7 +55,7 @@ pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     code.coalesced = groups.standing().collect();
 }
 
-/// The layout by which an instruction moves fields, and where they start; a hash keeps its own apart.
+/// The layout by which an instruction moves fields, and their first slot; a hash has its own.
 fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     match op {
         Op::Extract { layout, d, .. } => Some((layout, *d)),
@@ -63,19 +64,19 @@ fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     }
 }
 
-/// How instructions touch slots.
+/// How instructions access slots.
 struct Touched {
-    /// One of them by itself.
+    /// Slots that are accessed individually.
     singly: Vec<bool>,
-    /// Zeroed together.
+    /// Runs of slots that are zeroed together.
     zeroed: Vec<(Slot, u32)>,
     extracted: BTreeSet<Use>,
-    /// By all that moves fields.
+    /// Layouts by which fields are moved.
     moved: BTreeSet<Use>,
 }
 
 impl Touched {
-    /// `None`: some instruction may touch anything.
+    /// Collects the accesses; `None`: some instruction may access any slot.
     fn by(code: &Code, pinned: &[(Slot, u32)]) -> Option<Touched> {
         let mut touched = Touched {
             singly: vec![false; code.frame as usize],
@@ -130,7 +131,7 @@ impl Touched {
         }
     }
 
-    /// Zeroes both or none of two slots, whatever is zeroed.
+    /// Whether every run of zeroed slots contains both or neither of two slots.
     fn zeroed_alike(&self, a: Slot, b: Slot) -> bool {
         let inside = |slot: Slot, (start, n): (Slot, u32)| (start..start + n).contains(&slot);
         let mut zeroed = self.zeroed.iter();
@@ -138,11 +139,11 @@ impl Touched {
     }
 }
 
-/// Groups of fields, by the slot and width of each, the most significant first.
+/// Groups of fields, as slot and width of each, the most significant first.
 #[derive(Default)]
 struct Groups {
     all: Vec<Group>,
-    /// The group of a slot and the slot's place in it.
+    /// The group of a slot, and the index of the slot within it.
     of: BTreeMap<Slot, (usize, usize)>,
 }
 
@@ -152,11 +153,11 @@ struct Group {
 }
 
 impl Groups {
-    /// Cuts the fields of a header into groups.
+    /// Divides the fields of a header into groups.
     fn propose(&mut self, layout: &Layout, base: Slot, touched: &Touched) {
         let mut left = &layout.fields[..];
         while let Some((first, others)) = left.split_first() {
-            // Many equal ones move by a loop that is faster.
+            // Many equal fields move by a loop that is faster.
             let run = run_length(left);
             if run >= RUN {
                 left = &left[run..];
@@ -186,7 +187,7 @@ impl Groups {
     fn add(&mut self, fields: Vec<(Slot, u32)>) {
         let known = fields.iter().find_map(|(slot, _)| self.of.get(slot));
         if let Some(&(known, _)) = known {
-            // The same header extracted at another place, or slots used for two kinds of things.
+            // The same header is extracted at another place, or the slots serve two purposes.
             let known = &mut self.all[known];
             known.stands &= known.fields == fields;
             return;
@@ -200,7 +201,7 @@ impl Groups {
         });
     }
 
-    /// Gives up the groups whose fields do not lie side by side there.
+    /// Removes the groups whose fields are not side by side in this layout.
     fn check(&mut self, layout: &Layout, base: Slot) {
         let mut at = 0;
         while let Some(field) = layout.fields.get(at) {
@@ -213,7 +214,7 @@ impl Groups {
                     && there
                         .take(group.fields.len())
                         .eq(group.fields.iter().copied());
-                // Loads take whole bytes, and no more than eight.
+                // Loads take whole bytes, and at most eight.
                 let bits: u32 = group.fields.iter().map(|(_, w)| w).sum();
                 group.stands &= whole && field.offset % 8 + bits <= WORD;
                 if whole {
@@ -224,13 +225,13 @@ impl Groups {
         }
     }
 
-    /// The layout with each group one field; `None` if it has none.
+    /// The layout with each group as one field; `None` if it contains no group.
     fn join(&self, layout: &Layout, base: Slot) -> Option<Layout> {
         let mut fields: Vec<Field> = Vec::new();
         for field in &layout.fields {
             match self.of.get(&(base + field.slot)) {
                 Some((group, place)) if *place > 0 && self.all[*group].stands => {
-                    // Its first one is there: they lie side by side.
+                    // The group's first field is present, and the fields are side by side.
                     if let Some(first) = fields.last_mut() {
                         first.width += field.width;
                     }

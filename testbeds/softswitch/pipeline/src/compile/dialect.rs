@@ -1,16 +1,16 @@
-//! The seam between the language and an architecture's own: its extern objects, their methods, its functions.
+//! The interface between the language and an architecture: its extern objects, their methods, its functions.
 
 use super::{Compiler, Result};
 use crate::call::{FunctionCall, MethodCall};
 use crate::op::bindings::Object;
 use p4lang::ir::ExternId;
 
-/// What an architecture adds to the language. One implementation in each folder of `arch`.
+/// The language extensions of an architecture. Each folder of `arch` has one implementation.
 pub(crate) trait Dialect: std::fmt::Debug + Sync {
-    /// Before anything is declared.
+    /// Called before any declaration.
     fn begin(&self, _: &mut Compiler<'_>) {}
 
-    /// What an extern instance becomes; `registers`: how many there are before it.
+    /// Compiles an extern instance; `registers`: number of registers declared before it.
     fn object(
         &self,
         compiler: &mut Compiler<'_>,
@@ -20,7 +20,7 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
         compiler.plain_object(id, registers)
     }
 
-    /// A table names the object in a property.
+    /// Handles an object that a table names in a property.
     fn table_object(
         &self,
         compiler: &mut Compiler<'_>,
@@ -29,15 +29,15 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
         table: u32,
     ) -> Result<()>;
 
-    /// A call of a method.
+    /// Compiles a method call.
     fn call_method(&self, compiler: &mut Compiler<'_>, call: MethodCall<'_>) -> Result<()> {
         compiler.plain_method(call)
     }
 
-    /// A call of an extern function.
+    /// Compiles a call of an extern function.
     fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()>;
 
-    /// A parser that stands on its own ends here.
+    /// Called at the end of a top-level parser.
     fn parser_ends(&self, _: &mut Compiler<'_>) -> Result<()> {
         Ok(())
     }

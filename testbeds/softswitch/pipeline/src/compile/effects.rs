@@ -1,21 +1,21 @@
-//! What an instruction reads and writes of the frame, for `compile::flow`.
+//! The slots of the frame that an instruction reads and writes, for `compile::flow`.
 
 use crate::bits::limbs;
 use crate::op::lanes::{Lane, LaneOp, Lanes};
 use crate::op::{Code, Layout, Op, Slot, T3};
 
-/// How an instruction touches a run of slots.
+/// How an instruction accesses a run of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads it, or may.
+    /// Reads the slots, or may read them.
     Read,
-    /// Writes all of it, whatever happens and wherever it goes on.
+    /// Writes all of the slots, on every path.
     Write,
-    /// May write some of it.
+    /// May write some of the slots.
     MayWrite,
 }
 
-/// Tells the runs of slots that an instruction touches. `false`: not known, it may read and write anything.
+/// Reports the runs of slots that an instruction accesses. `false`: unknown, it may read and write any slot.
 pub(crate) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, u32)) -> bool {
     use Access::{MayWrite, Read, Write};
     let three = |t: T3, tell: &mut dyn FnMut(Access, Slot, u32)| {
@@ -161,16 +161,16 @@ pub(crate) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, 
             tell(Write, d, 1);
         }
         Op::Lanes { lanes, .. } => all_lanes(&code.lanes[lanes as usize], tell),
-        // Rarer ones, and those of tomorrow.
+        // Rare instructions, and any that are added later.
         _ => return false,
     }
     true
 }
 
-/// The fields of a value; its validity is not among them.
+/// The fields of a value, without its validity.
 fn fields(layout: &Layout, s: Slot, tell: &mut impl FnMut(Access, Slot, u32)) {
     for (i, field) in layout.fields.iter().enumerate() {
-        // A varbit has its length first.
+        // A varbit starts with its length.
         let length = u32::from(layout.varbit == Some(i));
         tell(Access::Read, s + field.slot, length + limbs(field.width));
     }
@@ -227,7 +227,7 @@ fn all_lanes(lanes: &Lanes, tell: &mut impl FnMut(Access, Slot, u32)) {
     }
 }
 
-/// Its only effect is to write the slots that [`effects`] tells.
+/// Whether the instruction has no effect other than writing the slots that [`effects`] reports.
 pub(crate) fn is_pure(op: &Op) -> bool {
     matches!(
         op,
@@ -243,13 +243,13 @@ pub(crate) fn is_pure(op: &Op) -> bool {
     ) || one_result(op).is_some()
 }
 
-/// Where an instruction of one result leaves it, and does nothing else.
+/// The result slot of an instruction whose only effect is that result.
 pub(crate) fn one_result(op: &Op) -> Option<Slot> {
     let mut op = *op;
     result_mut(&mut op).copied()
 }
 
-/// The same, to be changed.
+/// The result slot, mutable.
 pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     Some(match op {
         Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => &mut t.d,
@@ -267,7 +267,7 @@ pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     })
 }
 
-/// The slots read of which any other with the same value would do.
+/// The read slots that may be replaced by any slot with the same value.
 pub(crate) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
     let three = |t: &'o mut T3, change: &mut dyn FnMut(&'o mut Slot)| {
         change(&mut t.a);

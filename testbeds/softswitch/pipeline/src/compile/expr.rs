@@ -1,4 +1,4 @@
-//! Expressions: each operation one instruction, each operand a slot.
+//! Expressions: each operation becomes one instruction, each operand a slot.
 
 use super::layout::{Part, width};
 use super::{Compiler, Result, const_u64};
@@ -8,7 +8,7 @@ use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
 use std::rc::Rc;
 
-/// The value of a constant expression that fits.
+/// The value of a constant expression, if it fits.
 pub(crate) fn literal(e: &Expr) -> Option<u64> {
     match &e.kind {
         ExprKind::Const(c) => const_u64(c),
@@ -16,7 +16,7 @@ pub(crate) fn literal(e: &Expr) -> Option<u64> {
     }
 }
 
-/// A constant scalar's limbs in `w` bits, two's complement.
+/// The limbs of a constant scalar in `w` bits, two's complement.
 pub fn const_limbs(value: &Const, w: u32) -> Option<Vec<u64>> {
     let n = limbs(w) as usize;
     let mut words = match value {
@@ -33,7 +33,7 @@ pub fn const_limbs(value: &Const, w: u32) -> Option<Vec<u64>> {
 }
 
 impl Compiler<'_> {
-    /// The slot at which the value can be read until the statement ends.
+    /// Compiles an expression; its value can be read in the returned slot until the statement ends.
     pub(crate) fn expr(&mut self, e: &Expr) -> Result<Slot> {
         match &e.kind {
             ExprKind::Const(c) if !matches!(c, Const::Tuple(_)) => {
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    /// Writes the value to `d`, reading all operands first.
+    /// Writes the value to `d` after all operands have been read.
     pub(crate) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
         let top = self.frame.top;
         self.expr_into_kept(e, d)?;
@@ -151,7 +151,7 @@ impl Compiler<'_> {
                 Ok(())
             }
             ExprKind::Tuple(values) => {
-                // Gathered first: the destination may be among the sources.
+                // Gathered first, because the destination may be among the sources.
                 let n = self.size(&e.ty)?;
                 let t = self.alloc(n)?;
                 let parts = self.list_parts(&e.ty, t)?;
@@ -167,9 +167,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// Writes what a value made from a list has besides its parts, and gives those: a header is valid, a stack's
-    /// `nextIndex` is 0, as of any stack that nothing was extracted to (P4_16 8.20.1), a field with a validity of its own is
-    /// valid, as by an assignment.
+    /// Initializes the state of a value that is built from a list, and returns its parts: a header becomes valid, a
+    /// stack's `nextIndex` 0 as in any stack without an extraction (P4_16 8.20.1), and a field with its own validity
+    /// becomes valid, as by an assignment.
     fn list_parts(&mut self, ty: &Type, d: Slot) -> Result<Rc<[Part]>> {
         let parts = self.parts(ty)?;
         let head = match ty {
@@ -276,8 +276,8 @@ impl Compiler<'_> {
         self.op(op)
     }
 
-    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell; where
-    /// their fields are written, copies are made so.
+    /// `==` and `!=` of headers, structs, stacks, tuples, varbits, by comparing slots. Invalid headers are all zeroes; if
+    /// their fields can be written, copies are normalized first.
     fn compare(&mut self, op: BinOp, ty: &Type, a: Slot, b: Slot, d: Slot) -> Result<()> {
         if !matches!(op, BinOp::Eq | BinOp::Ne) {
             return self.unsupported("this operation on these types");
@@ -311,7 +311,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A copy in which invalid headers are all zeroes; the value itself where there are none in it.
+    /// A copy in which invalid headers are all zeroes; the value itself if it contains no header.
     fn without_invalid(&mut self, ty: &Type, s: Slot) -> Result<Slot> {
         let mut headers = Vec::new();
         self.headers_in(ty, 0, &mut headers)?;
@@ -400,7 +400,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Goes to `to` if the condition is false.
+    /// Jumps to `to` if the condition is false.
     pub(crate) fn unless(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.when(a, to),
@@ -430,7 +430,7 @@ impl Compiler<'_> {
         self.op(Op::JumpIfNot { c, to })
     }
 
-    /// Goes to `to` if the condition is true.
+    /// Jumps to `to` if the condition is true.
     pub(crate) fn when(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.unless(a, to),

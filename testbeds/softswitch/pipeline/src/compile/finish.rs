@@ -1,15 +1,15 @@
-//! From what blocks were compiled to, to code that runs: phase after phase, each with what holds after it.
+//! Turns compiled blocks into runnable code: phase after phase, each with its postcondition.
 
 use super::{CONSTANT_SLOTS, Compiler, coalesce, flow, roll, tidy};
 use crate::externs::register::Info;
 use crate::op::{Code, Op, Target};
 use crate::state::State;
 
-/// A jump to a jump goes on at once; the limit is for loops of nothing but jumps.
+/// Maximum length of a chain of jumps that is shortened, because there may be loops of jumps only.
 const JUMPS: usize = 16;
 
 impl Compiler<'_> {
-    /// All phases.
+    /// Runs all phases.
     pub fn finish(mut self) -> (Code, State, Vec<Info>) {
         self.place_jumps();
         self.price_rounds();
@@ -22,7 +22,7 @@ impl Compiler<'_> {
         (self.code, self.state, self.registers)
     }
 
-    /// Every target is a position, and none is a jump.
+    /// Afterwards, every target is a position, and none of them is a jump.
     fn place_jumps(&mut self) {
         let labels = &self.labels.positions;
         let jump = |op: &Op| match op {
@@ -49,19 +49,19 @@ impl Compiler<'_> {
         }
     }
 
-    /// The code knows where tables and objects lie, and which of its blocks are quiet.
+    /// Afterwards, the code has the positions of tables and objects, and knows which of its blocks do nothing.
     fn bind_code(&mut self) {
         self.bindings.registers.clone_from(&self.code.registers);
         self.code.bindings = std::mem::take(&mut self.bindings);
         self.code.note_quiet();
     }
 
-    /// What was written out value by value is done in lanes.
+    /// Afterwards, repeated instructions on consecutive values are done in lanes.
     fn roll_up(&mut self) {
         roll::roll(&mut self.code, &self.frame.dead);
     }
 
-    /// Nothing is written that nobody reads, and nothing copied that can be read where it is.
+    /// Afterwards, no slot is written without being read, and no value is copied that can be read at its source.
     fn tidy_up(&mut self) {
         let facts = tidy::Facts {
             max_steps: self.wanted.max_steps,
@@ -74,13 +74,13 @@ impl Compiler<'_> {
         tidy::tidy(&mut self.code, &facts);
     }
 
-    /// Fields that only travel lie side by side; blocks that do nothing are known. No instruction moves after this.
+    /// Afterwards, fields that are only moved are joined, and empty blocks are known. No instruction moves after this.
     fn move_together(&mut self) {
         coalesce::coalesce(&mut self.code, &self.frame.pinned);
         self.code.note_empty();
     }
 
-    /// Layouts and hashes have what they work out once.
+    /// Afterwards, layouts and hashes have their precomputed data.
     fn seal_plans(&mut self) {
         for layout in &mut self.code.layouts {
             layout.seal();
@@ -90,7 +90,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Lookups take their keys from where fields lie now.
+    /// Afterwards, lookups take their keys from the final positions of fields.
     fn plan_keys(&mut self) {
         for apply in &mut self.code.applies {
             apply.plan = self.state.tables[apply.table as usize].key_plan(&apply.key);

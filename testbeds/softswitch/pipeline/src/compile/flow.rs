@@ -1,36 +1,36 @@
-//! What flows through the frame: copies that nobody needs, results that nobody reads.
+//! Dataflow optimization: removes copies and results that no instruction needs.
 //!
-//! Inlining hands every value on through slots of its own: arguments, parameters of actions, variables that are zeroed
-//! where they are declared. Three things are done about it, each a pass over flat code:
+//! Inlining passes every value through slots of its own: arguments, parameters of actions, variables that are zeroed
+//! where they are declared. Three optimizations reduce this, each a pass over flat code:
 //!
-//! - *forwards*, an operand that is a copy is read where it was copied from, up to the next place that is jumped to;
-//! - *backwards*, what is not read any more before it is written again, or the block ends, is not written at all, and what
-//!   is only copied is made where it is copied to;
-//! - an action's parameters are handed over where its first instructions would copy them.
+//! - *forwards*: an operand that is a copy is read from its source, up to the next jump target;
+//! - *backwards*: a value that is not read before it is overwritten, or before the block ends, is not written at all, and
+//!   a value that is only copied is produced at the destination;
+//! - the parameters of an action are passed to the slots to which its first instructions would copy them.
 //!
-//! At a block's end only its own variables are dead: parameters, and all that lies before the block's slots, is read by the
+//! At a block's end only its own variables are dead: parameters, and all slots before the block's own, are read by the
 //! architecture, by other blocks, and by the executors' comparison.
 
 use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
 use super::tidy::{follows, landings};
 use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
-/// Copies that are kept in mind at a time.
+/// Maximum number of copies that are tracked at a time.
 const COPIES: usize = 32;
-/// Copies at the begin of an action that are looked at.
+/// Maximum number of copies at the start of an action that are considered.
 const HANDED_OVER: usize = 64;
-/// Words of sets of slots that are kept, and that are joined, before what is of no use is left in: a large program with many
-/// jumps and variables runs as it is written.
+/// Maximum number of words of stored sets of slots, and of joined sets, before the backwards pass gives up: a large
+/// program with many jumps and variables runs unoptimized.
 const SETS: usize = 4 << 20;
 const JOINS: usize = 64 << 20;
 
-/// Where the slots of variables begin, and for each block where its own begin.
+/// The first slot of variables, and for each block the first of its own slots.
 pub(crate) struct Slots<'a> {
     pub first: Slot,
     pub own: &'a [Slot],
 }
 
-/// Takes out of `kept` what is of no use, and changes operands and results.
+/// Removes useless instructions from `kept`, and changes operands and results.
 pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = landings(code, kept);
     forwards(code, kept, &landed);
@@ -51,7 +51,7 @@ pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     }
 }
 
-/// Reads copies where they were copied from.
+/// Replaces reads of copies by reads of their sources.
 fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
     let mut copies: Vec<(Slot, Slot)> = Vec::new();
     for at in 0..code.ops.len() {
@@ -117,13 +117,13 @@ impl Set {
     }
 }
 
-/// Which slots are still read, from the back.
+/// Computes backwards which slots are still read.
 struct Backwards {
     first: Slot,
     size: usize,
-    /// At the end of each block, in the order of their code.
+    /// Live slots at the end of each block, in the order of their code.
     ends: Vec<(Target, Set)>,
-    /// At the places that are jumped to.
+    /// Live slots at jump targets.
     at_label: Vec<Option<Set>>,
 }
 
@@ -158,7 +158,8 @@ impl Backwards {
         Set(vec![u64::MAX; self.size.div_ceil(64)])
     }
 
-    /// Takes out what is of no use. Gives the copies whose source nobody reads after them; `None`: that takes too long.
+    /// Removes useless instructions. Returns the copies whose source is not read after them; `None`: the analysis takes
+    /// too long.
     fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Option<Vec<bool>> {
         let words = self.size.div_ceil(64);
         let labels = landed.iter().filter(|landed| **landed).count();
@@ -174,7 +175,7 @@ impl Backwards {
         let mut passes = JOINS / a_pass.max(1);
         let backward = |(at, op): (usize, &Op)| op.target().is_some_and(|to| to as usize <= at);
         if code.ops.iter().enumerate().any(backward) {
-            // Loops: until nothing new is read.
+            // Repeated for loops, until no further slot is found to be read.
             loop {
                 passes = passes.checked_sub(1)?;
                 let before = self.at_label.clone();
@@ -189,7 +190,7 @@ impl Backwards {
         Some(last_reads)
     }
 
-    /// From the last instruction to the first; with `last_reads`, takes out.
+    /// One pass from the last instruction to the first; with `last_reads`, it removes instructions.
     fn pass(
         &mut self,
         code: &mut Code,
@@ -228,7 +229,7 @@ impl Backwards {
         }
     }
 
-    /// What is live behind an instruction; `live` is what is before the next one.
+    /// Computes the live slots after an instruction; `live` are those before the next one.
     fn after(&self, code: &Code, at: usize, live: &mut Set) {
         let op = &code.ops[at];
         if matches!(op, Op::End) {
@@ -238,7 +239,7 @@ impl Backwards {
         if !follows(op) {
             live.0.fill(0);
         }
-        // A label of a loop that was not looked at yet comes in the next pass.
+        // The label of a loop that was not visited yet follows in the next pass.
         let at_label = |to: Target| self.at_label.get(to as usize)?.as_ref();
         if let Some(set) = op.target().and_then(at_label) {
             live.join(set);
@@ -252,7 +253,7 @@ impl Backwards {
                 let Some(set) = at_label(*target) else {
                     continue;
                 };
-                // On this way they have been written.
+                // On this path the slots have been written.
                 let mut set = set.clone();
                 for param in params {
                     set.change(self.places(*param, 1), false);
@@ -262,7 +263,7 @@ impl Backwards {
         }
     }
 
-    /// Of a run of slots, those that are looked at, from the first variable.
+    /// The tracked part of a run of slots, relative to the first variable.
     fn places(&self, slot: Slot, n: u32) -> std::ops::Range<usize> {
         let place = |slot: Slot| (slot.saturating_sub(self.first) as usize).min(self.size);
         place(slot)..place(slot + n)
@@ -297,7 +298,7 @@ impl Backwards {
         effects(code, op, &mut |access, slot, n| {
             if access != Access::Read {
                 read |= slot < self.first || self.places(slot, n).any(|at| live.has(at));
-                // What is not looked at may be read.
+                // Slots that are not tracked may be read.
                 read |= self.places(slot, n).len() < n as usize;
             }
         });
@@ -305,7 +306,7 @@ impl Backwards {
     }
 }
 
-/// What is copied, and nobody else reads, is made where it is copied to, if it is made just before.
+/// Lets the previous instruction write a value directly to the destination of a copy, if nothing else reads the value.
 fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> bool {
     let Op::Mov { d, s } = code.ops[at] else {
         return false;
@@ -327,7 +328,8 @@ fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> 
     false
 }
 
-/// Has a table hand over parameters where an action, which nothing else leads to, begins by copying them.
+/// Lets a table pass parameters directly to the slots to which an action copies them at its start, if nothing else jumps
+/// there.
 fn hand_over(
     code: &mut Code,
     kept: &mut [bool],
@@ -339,7 +341,7 @@ fn hand_over(
     let start = this.actions[action].target;
     let told = [this.hit, this.action_run, this.colour];
     let mut params = this.actions[action].params.clone();
-    // Of instructions that stay before, what they touch.
+    // Slots that the preceding kept instructions access.
     let mut touched: Vec<Slot> = Vec::new();
     let mut at = start as usize;
     while let Some(op) = code.ops.get(at) {
@@ -369,7 +371,7 @@ fn hand_over(
     code.applies[apply].actions[action].params = params;
 }
 
-/// How many ways that are no step from the instruction before lead to each place.
+/// For each position, the number of paths to it other than from the previous instruction.
 fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
     let mut ways = vec![0; code.ops.len() + 1];
     let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);

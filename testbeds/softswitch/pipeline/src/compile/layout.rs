@@ -1,8 +1,8 @@
-//! How types lie in slots and in packets.
+//! The layout of types in slots and in packets.
 //!
-//! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
-//! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it.
-//! [`Compiler::parts`] is the one place that says so.
+//! A scalar takes one slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its
+//! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
+//! it. [`Compiler::parts`] is the only definition of this order.
 
 use super::{Compiler, Result};
 use crate::bits::{MAX_BITS, limbs};
@@ -16,33 +16,33 @@ use std::rc::Rc;
 /// A field of a struct, header, union or tuple, or an element of a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// Its first slot, from that of the whole on.
+    /// First slot, relative to the whole value.
     pub at: u32,
     pub ty: Type,
-    /// Where its own validity lies, from the whole's first slot on.
+    /// Slot of its own validity, relative to the whole value.
     pub validity: Option<u32>,
 }
 
-/// Slots of a struct's fields.
+/// Slots of the fields of a struct.
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     parts: Rc<[Part]>,
     size: u32,
-    /// Whether slots other than those of the bits are among them.
+    /// Whether the struct contains slots other than its bits.
     states: bool,
 }
 
-/// What is known of types so far.
+/// Cache of the layouts of types.
 #[derive(Debug)]
 pub(crate) struct Types {
     /// Index into the code's layouts.
     pub(crate) layouts: HashMap<Type, u32>,
-    /// Of each struct's fields.
+    /// Offsets of the fields of each struct.
     pub(crate) offsets: Vec<Option<Rc<Offsets>>>,
 }
 
 impl Types {
-    /// Nothing yet.
+    /// An empty cache.
     pub(crate) fn new(program: &Program) -> Types {
         Types {
             layouts: HashMap::new(),
@@ -52,7 +52,7 @@ impl Types {
 }
 
 impl Compiler<'_> {
-    /// Slots of a value.
+    /// Number of slots of a value.
     pub fn size(&mut self, ty: &Type) -> Result<u32> {
         Ok(match ty {
             Type::Bool | Type::Error | Type::Enum(_) => 1,
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         self.program.types[id.index()].kind
     }
 
-    /// What a value consists of, in the order of slots. A scalar has no parts.
+    /// The parts of a value, in the order of slots. A scalar has no parts.
     pub(crate) fn parts(&mut self, ty: &Type) -> Result<Rc<[Part]>> {
         let (first, types) = match ty {
             Type::Struct(id) => return Ok(Rc::clone(&self.offsets(*id)?.parts)),
@@ -137,7 +137,7 @@ impl Compiler<'_> {
         Ok(offsets)
     }
 
-    /// Whether a validity bit or a stack lies in there.
+    /// Whether a value contains a validity bit or a stack.
     pub(crate) fn holds_states(&self, ty: &Type) -> bool {
         match ty {
             Type::Struct(id) => self.types.offsets[id.index()]
@@ -162,7 +162,7 @@ impl Compiler<'_> {
         Ok(Some((part.at, part.ty)))
     }
 
-    /// The packet layout of a type, as an index into the code's.
+    /// The packet layout of a type, as an index into the code's layouts.
     pub(crate) fn layout(&mut self, ty: &Type) -> Result<u32> {
         if let Some(&i) = self.types.layouts.get(ty) {
             self.count_moved(self.code.layouts[i as usize].slots)?;
@@ -174,7 +174,7 @@ impl Compiler<'_> {
         };
         layout.slots = self.size(ty)?;
         self.flatten(ty, 0, &mut layout)?;
-        // Of one with a varbit, the variable part has to fill the bytes.
+        // A header with a varbit is not padded, because its variable part must fill the bytes.
         if self.is_padded(ty) && layout.varbit.is_none() {
             layout.bits = layout.bits.next_multiple_of(8);
         }
@@ -184,7 +184,8 @@ impl Compiler<'_> {
         Ok(i)
     }
 
-    /// A value's layout and where it can be read until the statement ends, the parts of a list where they lie.
+    /// The layout of a value, and the slot where it can be read until the statement ends; parts of a list stay in their
+    /// own slots.
     pub(crate) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
         if !matches!(e.kind, ExprKind::Tuple(_)) {
             let layout = self.layout(&e.ty)?;
@@ -198,7 +199,7 @@ impl Compiler<'_> {
         Ok(((self.code.layouts.len() - 1) as u32, 0))
     }
 
-    /// Whether a layout has bits behind its last field: no part of the value.
+    /// Whether a layout has padding after its last field, which is not part of the value.
     fn is_filled(&self, layout: u32) -> bool {
         let layout = &self.code.layouts[layout as usize];
         let end = layout.fields.last().map_or(0, |f| f.offset + f.width);
@@ -218,7 +219,7 @@ impl Compiler<'_> {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
     }
 
-    /// Whether it is filled up to whole bytes.
+    /// Whether a header is padded to whole bytes.
     fn is_padded(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.rules.is_padded(&self.program.types[id.index()]))
     }
@@ -268,7 +269,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Work and memory of compiling are in proportion to what is counted here.
+    /// Counts moved slots, to which the time and memory of compilation are proportional.
     fn count_moved(&mut self, slots: u32) -> Result<()> {
         self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
         if self.taken.moved_slots > LIMITS.moved_slots {
@@ -278,7 +279,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// First slots and sizes of the headers in a value.
+    /// First slot and size of each header in a value.
     pub(crate) fn headers_in(
         &mut self,
         ty: &Type,
@@ -296,8 +297,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks and the validity
-    /// of fields, which is no part of their value.
+    /// The ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
+    /// the validity of fields, which are not part of the value.
     pub(crate) fn compared(
         &mut self,
         ty: &Type,

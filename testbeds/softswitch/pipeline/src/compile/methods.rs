@@ -10,7 +10,7 @@ use crate::op::{HashPlan, Op, Slot};
 use p4lang::ir::{Arg, Expr, ExternId, LValue, Method, Type};
 
 impl Compiler<'_> {
-    /// A method as PSA and v1model have it.
+    /// Compiles a method of an object in PSA or v1model.
     pub(crate) fn plain_method(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall { method, result, .. } = call;
         match (
@@ -38,7 +38,7 @@ impl Compiler<'_> {
                 let table = self.table_of(call.object, "counter")?;
                 self.op(Op::CountDirect { table })
             }
-            // Counted and marked at the hit.
+            // Counting and marking happen at the hit.
             (Object::AutomaticCounter, Method::Count, []) => Ok(()),
             (Object::AutomaticMeter, Method::Read, [to]) => {
                 match self.direct_meters.get(&call.object).copied() {
@@ -95,7 +95,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The colour that a meter's arguments behind its index say, or green.
+    /// The color that a meter's arguments after its index give; green by default.
     fn colour_before(&mut self, arguments: &[Arg], green: u64) -> Result<Slot> {
         match arguments {
             [Arg::In(colour)] => self.expr(colour),
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `Checksum` gathers its data, for any algorithm.
+    /// A `Checksum` collects its data, for any algorithm.
     fn data_checksum(
         &mut self,
         (unit, algorithm): (u32, Algorithm),
@@ -252,14 +252,14 @@ impl Compiler<'_> {
         }
     }
 
-    /// Lets `write` put the result where it belongs, or nowhere.
+    /// Lets `write` store the result in its destination, or in a scratch slot.
     pub(crate) fn write_result(
         &mut self,
         result: Option<&LValue>,
         write: impl FnOnce(&mut Self, Slot) -> Result<()>,
     ) -> Result<()> {
         let Some(lvalue) = result else {
-            // Whatever the result is, it fits there.
+            // Large enough for any result.
             let d = self.alloc(64)?;
             return write(self, d);
         };
@@ -274,7 +274,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Where an `out` argument goes.
+/// The destination of an `out` argument.
 pub(crate) fn written(arg: &Arg) -> Option<&LValue> {
     match arg {
         Arg::Out(to) | Arg::InOut(to) => Some(to),

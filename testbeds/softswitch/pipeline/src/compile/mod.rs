@@ -1,7 +1,7 @@
-//! From IR to [`Code`], once at load. Every call is inlined at its place: P4 has no recursion.
+//! Compiles IR to [`Code`], once at load. Every call is inlined: P4 has no recursion.
 //!
-//! Arguments are copied in and out as P4_16 6.8 demands, unless nobody could tell: a callee sees nothing of its caller but its
-//! arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
+//! Arguments are copied in and out as P4_16 6.8 demands, unless that cannot be observed: a callee sees nothing of its
+//! caller but its arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
 
 #[cfg(test)]
 mod alone;
@@ -37,10 +37,10 @@ use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Var};
 use p4lang::source::Span;
 
-/// Constants live in the first slots.
+/// Number of slots for constants, which come first.
 const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
-/// What is being compiled.
+/// The unit that is being compiled.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit<'p> {
     Control(ControlId, &'p Control),
@@ -48,7 +48,7 @@ pub(crate) enum Unit<'p> {
     Function,
 }
 
-/// Where the current unit's names lead.
+/// The names and jump targets of the current unit.
 pub(crate) struct Scope<'p> {
     pub(crate) unit: Unit<'p>,
     pub(crate) vars: &'p [Var],
@@ -59,90 +59,91 @@ pub(crate) struct Scope<'p> {
     pub(crate) loops: Vec<(Target, Target)>,
 }
 
-/// A program on its way to code.
+/// A program during compilation.
 pub struct Compiler<'p> {
     pub(crate) dialect: &'static dyn Dialect,
-    /// What the architecture asks of generic code.
+    /// The architecture's rules for generic code.
     pub rules: &'static Rules,
-    /// The source of all.
+    /// The program that is compiled.
     pub program: &'p Program,
-    /// What is wanted of the code.
+    /// Options of the generated code.
     pub wanted: Wanted,
-    /// What has been written so far.
+    /// The code generated so far.
     pub code: Code,
-    /// Where what the program declares has come to lie.
+    /// The positions of the program's declared objects.
     pub bindings: Bindings,
     /// Tables and externs, as the program declares them.
     pub state: State,
     /// Registers as the control plane sees them.
     pub registers: Vec<crate::externs::register::Info>,
-    /// Where a table's application leaves its direct meter's colour.
+    /// The slot in which a table's application stores the color of its direct meter.
     pub(crate) direct_meters: HashMap<ExternId, Slot>,
     pub(crate) errors: HashMap<&'p str, u32>,
-    /// Where slots are given away.
+    /// Allocation of slots.
     pub frame: Frame,
     pub(crate) labels: Labels,
     pub(crate) types: layout::Types,
     pub(crate) scope: Scope<'p>,
     pub(crate) span: Span,
     pub(crate) rounds: rounds::Rounds,
-    /// Where the code has them.
+    /// Index of each mark in the code.
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
-    /// Of TNA programs.
+    /// State of TNA programs.
     pub tofino: surroundings::Tofino,
-    /// Of v1model programs.
+    /// State of v1model programs.
     pub v1model: surroundings::V1model,
 }
 
-/// What a config says of the code.
+/// Options of the code, from the config.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// Of all random numbers.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Marks tell what packets meet.
+    /// Whether the code contains marks for the trace.
     pub trace: bool,
-    /// What a block may take at most; 0: not known.
+    /// Maximum number of steps of a block; 0: unknown.
     pub max_steps: u32,
 }
 
-/// Slots as they are given away.
+/// The allocation of slots.
 #[derive(Debug, Default)]
 pub struct Frame {
-    /// The first one that is free.
+    /// The first free slot.
     pub(crate) top: u32,
-    /// Constants of one word.
+    /// Slots of constants of one word.
     pub(crate) single: HashMap<u64, Slot>,
-    /// For each block, where the slots begin that nothing else knows.
+    /// For each block, the first of its own slots.
     pub(crate) own: Vec<Slot>,
-    /// Slots that the architecture looks at one by one.
+    /// Slots that the architecture accesses individually.
     pub pinned: Vec<(Slot, u32)>,
-    /// After the instruction before this position, what slots from there on hold is of no use: a statement ended.
+    /// Positions and slots: after the instruction before the position, the values from the slot on are dead, because a
+    /// statement ended.
     pub(crate) dead: Vec<(Target, Slot)>,
 }
 
-/// Places that code jumps to.
+/// Jump targets.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
-    /// Of each label, once it is placed.
+    /// Position of each label, once it is placed.
     pub(crate) positions: Vec<u32>,
-    /// `exit` labels that something jumps to.
+    /// Used `exit` labels.
     pub(crate) exits: HashSet<Target>,
 }
 
-/// What a program takes of what there is.
+/// Resources that a program uses of the limits.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    /// Slots that go to or come from bytes so far.
+    /// Slots that are moved to or from bytes so far.
     pub(crate) moved_slots: u32,
-    /// Bytes that the cells of extern objects take so far.
+    /// Bytes of the cells of extern objects so far.
     pub(crate) cells_bytes: u64,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, LoadError>;
 
 impl<'p> Compiler<'p> {
-    /// Declares tables and externs; blocks follow by [`Compiler::parser`] and [`Compiler::control`].
+    /// Declares tables and externs; [`Compiler::parser`] and [`Compiler::control`] add blocks.
     pub fn new(
         program: &'p Program,
         dialect: &'static dyn Dialect,
@@ -190,7 +191,7 @@ impl<'p> Compiler<'p> {
             tofino: surroundings::Tofino::default(),
             v1model: surroundings::V1model::default(),
         };
-        // Slot 0: what the architecture's metadata lacks is written there, as nothing.
+        // Slot 0: target of writes to metadata that the architecture does not have.
         compiler.constant(0)?;
         dialect.begin(&mut compiler);
         compiler.code.errors = compiler.error_codes();
@@ -200,7 +201,7 @@ impl<'p> Compiler<'p> {
         Ok(compiler)
     }
 
-    /// Errors that the machine raises.
+    /// Codes of the errors that the machine raises.
     fn error_codes(&self) -> ErrorCodes {
         let code = |name| self.errors.get(name).copied().unwrap_or(0).into();
         ErrorCodes {
@@ -211,8 +212,8 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// A top-level parser whose parameters lie at the given slots (`None` for the packet).
-    /// `left`: see [`bindings::Bound`].
+    /// Compiles a top-level parser whose parameters are in the given slots (`None` for the packet). `left`: see
+    /// [`bindings::Bound`].
     pub fn parser(
         &mut self,
         id: ParserId,
@@ -244,7 +245,7 @@ impl<'p> Compiler<'p> {
         Ok(block)
     }
 
-    /// The same for a control.
+    /// Compiles a top-level control whose parameters are in the given slots.
     pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Block> {
         let control = &self.program.controls[id.index()];
         let block = self.bind(
@@ -318,7 +319,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// The label that an `exit` here goes to.
+    /// The label that an `exit` at this point jumps to.
     fn exit(&mut self) -> Target {
         self.labels.exits.insert(self.scope.exit);
         self.scope.exit
@@ -333,7 +334,7 @@ impl<'p> Compiler<'p> {
         self.labels.positions[label as usize] = self.code.ops.len() as u32;
     }
 
-    /// Slots that stay taken until `top` is set back.
+    /// Allocates slots, which stay allocated until `top` is reset.
     pub fn alloc(&mut self, n: u32) -> Result<Slot> {
         let slot = self.frame.top;
         self.frame.top = slot.saturating_add(n);
@@ -345,7 +346,7 @@ impl<'p> Compiler<'p> {
         Ok(slot)
     }
 
-    /// A constant of up to 64 bits.
+    /// The slot of a constant of up to 64 bits.
     pub(crate) fn constant(&mut self, value: u64) -> Result<Slot> {
         if let Some(slot) = self.frame.single.get(&value) {
             return Ok(*slot);
@@ -372,7 +373,7 @@ impl<'p> Compiler<'p> {
 
     fn mark(&mut self, mark: impl FnOnce() -> Mark) -> Result<()> {
         if self.wanted.trace {
-            // What is told alike is one mark: both executors name it by its first place.
+            // Equal messages share one mark: both executors name it by its first occurrence.
             let (mark, next) = (mark(), self.code.marks.len() as u32);
             let i = *self.marks.entry(mark.clone()).or_insert(next);
             if i == next {
@@ -397,7 +398,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    /// Slots of a unit's variables, the parameters' given.
+    /// Allocates slots for a unit's variables; those of its parameters are given.
     fn unit_slots(
         &mut self,
         vars: &'p [Var],
@@ -416,7 +417,7 @@ impl<'p> Compiler<'p> {
             }
             let n = self.size(&var.ty)?;
             let slot = self.alloc(n)?;
-            // Stale validity from a unit that used these slots before must not shine through.
+            // Clears stale validity from a unit that used these slots before.
             if self.holds_states(&var.ty) {
                 self.op(Op::Zero { d: slot, n })?;
             }
@@ -426,7 +427,7 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// A compile-time number that fits.
+/// A constant as a number, if it fits.
 pub fn const_u64(value: &Const) -> Option<u64> {
     match value {
         Const::Bits { value, .. } => u64::try_from(value).ok(),

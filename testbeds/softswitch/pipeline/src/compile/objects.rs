@@ -1,4 +1,4 @@
-//! Extern objects, as PSA and v1model name them.
+//! Extern objects of PSA and v1model.
 
 use super::{Compiler, Result, const_u64};
 use crate::bits::limbs;
@@ -27,7 +27,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// An object as PSA and v1model have it.
+    /// Declares an object of PSA or v1model.
     pub(crate) fn plain_object(&mut self, id: ExternId, registers: &mut u32) -> Result<Object> {
         let program = self.program;
         let instance = &program.externs[id.index()];
@@ -118,7 +118,7 @@ impl Compiler<'_> {
         Object::Digest(names.len() as u32 - 1)
     }
 
-    /// An action profile, or a selector.
+    /// Declares an action profile or selector.
     pub(crate) fn new_profile(
         &mut self,
         id: ExternId,
@@ -151,7 +151,7 @@ impl Compiler<'_> {
             };
             let layout = self.values(ty)?;
             let widths: Vec<u32> = layout.fields.iter().map(|f| f.width).collect();
-            // A cell is its scalars and nothing else: no varbit's length, no stack's `nextIndex`.
+            // A cell contains only scalars: no varbit length, no stack's `nextIndex`.
             let scalars: u32 = widths.iter().map(|w| limbs(*w)).sum();
             if layout.varbit.is_some() || scalars != layout.slots {
                 return self.unsupported("a register of this type");
@@ -184,7 +184,7 @@ impl Compiler<'_> {
             .iter()
             .map(|(rows, stride, narrow)| Bank::new(*rows, *stride, *narrow))
             .collect();
-        // The value that cells start with: the second argument, of a parameter the only one.
+        // The initial value of the cells: the second argument, or the only one of a register parameter.
         for (info, instance) in self
             .registers
             .iter()
@@ -206,7 +206,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Room for so many cells of an extern object, of some bytes each. `None`: more than anybody can count.
+    /// Reserves cells of an extern object, with `bytes` bytes each. `None`: the number exceeds any limit.
     pub(crate) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
         let copies = self.rules.cell_copies;
         let more = cells
@@ -231,7 +231,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Of a selector: `(algorithm, size, output width)`.
+    /// Reads the arguments of a selector: `(algorithm, size, output width)`.
     fn selector(&self, instance: &ExternInstance) -> Result<Option<profile::Selector>> {
         if instance.kind != ExternKind::ActionSelector {
             return Ok(None);
@@ -266,7 +266,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The program's values of green, yellow and red.
+    /// The program's values of the colors green, yellow and red.
     pub(crate) fn colours(&self) -> [u64; 3] {
         let members = self
             .program
@@ -286,7 +286,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A cell's words, of a scalar or a flat struct.
+/// The initial words of a cell that is a scalar or a flat struct.
 pub(crate) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>> {
     match (initial, widths) {
         (Const::Tuple(fields), _) if fields.len() == widths.len() => {
@@ -308,7 +308,7 @@ fn is_register(instance: &ExternInstance) -> bool {
     )
 }
 
-/// The first number among a profile's or selector's arguments is its size.
+/// The size of a profile or selector: the first number among its arguments.
 fn size_of_profile(instance: &ExternInstance) -> Option<u64> {
     let numbers = instance.args.iter();
     numbers

@@ -10,7 +10,7 @@ use crate::table::value_set::ValueSet;
 use p4lang::ir::{BinOp, Expr, Keyset, Parser, State, Target, Transition};
 
 impl<'p> Compiler<'p> {
-    /// Runs from `start`; goes to `accept`, or to the scope's `reject`.
+    /// Compiles a parser from `start` on, which leads to `accept` or to the scope's `reject`.
     pub(crate) fn parser_body(
         &mut self,
         parser: &'p Parser,
@@ -60,7 +60,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// Goes to `to` if all keys match.
+    /// Jumps to `to` if all keys match.
     fn case(
         &mut self,
         keys: &[Expr],

@@ -1,4 +1,4 @@
-//! Places: where a variable's path leads, and how to read and write there.
+//! Places: the slots that a variable's path denotes, and their access.
 
 use super::layout::width;
 use super::{Compiler, Result, Unit};
@@ -6,41 +6,41 @@ use crate::bits::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
 
-/// Where a path leads. Slots count from the first of the last of `elements`, if there are any.
+/// The place that a path denotes. Slots are relative to the last one of `elements`, if there are any.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub slot: Slot,
-    /// Validity of the header that it is a field of.
+    /// Validity of the header that contains the field.
     pub guard: Option<Guard>,
-    /// First slot and size of the union that it is a member of.
+    /// First slot and size of the union that contains the member.
     pub union: Option<(Slot, u32)>,
-    /// Elements of stacks with an index known only at run time, from the outermost; the slots of an inner one's stack count
-    /// from the first of the element around it.
+    /// Stack elements with a dynamic index, from the outermost; the slots of an inner stack are relative to the element
+    /// that contains it.
     pub elements: Vec<Element>,
     /// Bits `hi ..= lo`.
     pub slice: Option<(u32, u32)>,
-    /// Type at the end, of the whole value if sliced.
+    /// Type of the place; if sliced, that of the whole value.
     pub ty: Type,
-    /// `nextIndex`, to be advanced by an extract.
+    /// The `nextIndex` that an extract advances.
     pub next: Option<Slot>,
-    /// Set to 1 by a write: a field of TNA's intrinsic metadata with a validity of its own.
+    /// The validity that a write sets to 1, for a field of TNA's intrinsic metadata with its own validity.
     pub validates: Option<Slot>,
 }
 
-/// Where a header's validity is. The header may have an array, of which the place is in an element.
+/// The validity of a header. The header may contain an array with an element that contains the place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
-    /// How many of the place's elements are around the header.
+    /// Number of the place's elements that contain the header.
     pub around: usize,
-    /// Counted from the first of the last of them.
+    /// Slot, relative to the last of these elements.
     pub slot: Slot,
 }
 
-/// The elements of a place, brought into temporary slots: each with its slots, from the outermost.
+/// The elements of a place, loaded into temporary slots: each with its slots, from the outermost.
 struct Loaded(Vec<(u32, Slot)>);
 
 impl Loaded {
-    /// What slots are counted from in the last of so many elements.
+    /// The base slot of values in the innermost of this many elements.
     fn within(&self, elements: usize) -> Slot {
         match elements.checked_sub(1).and_then(|n| self.0.get(n)) {
             Some((_, slots)) => *slots,
@@ -54,7 +54,7 @@ impl Loaded {
 }
 
 impl Place {
-    /// A plain run of slots.
+    /// Whether the place is a plain run of slots.
     pub fn is_plain(&self) -> bool {
         self.guard.is_none()
             && self.union.is_none()
@@ -83,8 +83,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// The same for an argument that is copied out: the callee may change what an index was computed from, but not the
-    /// place (P4_16 6.8).
+    /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but
+    /// not the place (P4_16 6.8).
     pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {
@@ -185,7 +185,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// In a parser: `StackOutOfBounds` unless the slot holds something other than zero.
+    /// In a parser: raises `StackOutOfBounds` if the slot is zero.
     fn check_bounds(&mut self, ok: Slot) -> Result<()> {
         if !matches!(self.scope.unit, Unit::Parser(_)) {
             return Ok(());
@@ -220,7 +220,7 @@ impl Compiler<'_> {
         self.op(Op::Wide((self.code.wide.len() - 1) as u32))
     }
 
-    /// Brings a place's elements into temporary slots.
+    /// Loads the elements of a place into temporary slots.
     fn loaded(&mut self, place: &Place) -> Result<Loaded> {
         let mut loaded = Loaded(Vec::with_capacity(place.elements.len()));
         for element in &place.elements {
@@ -235,7 +235,7 @@ impl Compiler<'_> {
         Ok(loaded)
     }
 
-    /// The slot at which the value can be read.
+    /// Returns a slot with the value of a place.
     pub(crate) fn load(&mut self, place: &Place) -> Result<Slot> {
         let slot = self.loaded(place)?.base() + place.slot;
         match place.slice {
@@ -267,7 +267,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Writes the value at `s`.
+    /// Writes the value at `s` to a place.
     pub(crate) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
         let top = self.frame.top;
         let loaded = self.loaded(place)?;
@@ -319,8 +319,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A union's member that is written makes the others invalid: if it is valid now because at most one is, if not because
-    /// `u.h = invalid;` and `u.h.setInvalid();` are of the whole union (P4_16 8.21).
+    /// A write to a union's member makes the others invalid: if the member is then valid, because at most one is; if not,
+    /// because `u.h = invalid;` and `u.h.setInvalid();` apply to the whole union (P4_16 8.21).
     pub(crate) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
         let Some((first, size)) = place.union else {
             return Ok(());
@@ -342,7 +342,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Runs `change` on the slots of a place that is not sliced, whether it lies in a stack or not.
+    /// Runs `change` on the slots of a place that is not sliced, also within a stack.
     pub(crate) fn in_place(
         &mut self,
         place: &Place,

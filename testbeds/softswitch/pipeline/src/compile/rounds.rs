@@ -1,27 +1,29 @@
-//! What a round of a loop and a parser's state take of a block's steps: one, and more where much is moved.
+//! The cost of a loop iteration or parser state, in steps: one, and more if it moves much data.
 //!
-//! Steps are there so that a packet ends soon. If each round took one alone, rounds that copy arrays of a megabyte would last
-//! for seconds. What a round costs is known when it is compiled, so that counting costs nothing when it runs.
+//! Steps bound the time of a packet. If each iteration cost one step only, iterations that copy arrays of a megabyte
+//! would last for seconds. The cost is known at compile time, so that counting costs nothing at run time.
 
 use super::effects::effects;
 use super::{Compiler, Result};
 use crate::op::{Code, Op, Target};
 use p4lang::source::Span;
 
-/// Words that the instructions of a round read or write for one step more. Hundreds of plain instructions have fewer.
+/// Number of words that the instructions of an iteration read or write per additional step. Hundreds of plain
+/// instructions have fewer.
 const WORDS: u64 = 1024;
 
-/// The rounds of loops and the states of parsers, as they are compiled.
+/// The iterations of loops and the states of parsers during compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// Words of each that is being compiled, from the outside in.
+    /// Number of words of each open iteration, from the outside in.
     open: Vec<u64>,
-    /// Where each begins, and where it stands in the source.
+    /// Start of each in the code, and its position in the source.
     begun: Vec<(Target, Span)>,
 }
 
 impl Compiler<'_> {
-    /// A round or state: a step, which goes to `to` if none is left, and the body. What is inside of others counts there.
+    /// Compiles an iteration or state: a step, which jumps to `to` if none is left, and the body. Nested ones count
+    /// separately.
     pub(crate) fn round(
         &mut self,
         to: Target,
@@ -37,28 +39,28 @@ impl Compiler<'_> {
         let words = self.rounds.open.pop().unwrap_or(0);
         let cost = 1 + u32::try_from(words / WORDS).unwrap_or(u32::MAX - 1);
         if cost > 1 {
-            // The same text may be inlined several times: it costs the same everywhere, for both executors.
+            // The same text may be inlined several times: it must cost the same everywhere, for both executors.
             let most = self.bindings.rounds.entry(span).or_insert(cost);
             *most = cost.max(*most);
         }
         Ok(())
     }
 
-    /// An instruction is part of the innermost round.
+    /// Adds an instruction's words to the innermost iteration.
     pub(super) fn count_words(&mut self, op: &Op) {
         if let Some(words) = self.rounds.open.last_mut() {
             *words = words.saturating_add(moved(&self.code, op));
         }
     }
 
-    /// Words that are moved in the innermost round, and do not show in its instructions.
+    /// Adds words that the innermost iteration moves without instructions that show them.
     pub(crate) fn moves(&mut self, more: u64) {
         if let Some(words) = self.rounds.open.last_mut() {
             *words = words.saturating_add(more);
         }
     }
 
-    /// Every step has its cost.
+    /// Sets the cost of every step.
     pub(super) fn price_rounds(&mut self) {
         for (at, span) in &self.rounds.begun {
             if let Some(price) = self.bindings.rounds.get(span)
@@ -70,12 +72,12 @@ impl Compiler<'_> {
     }
 }
 
-/// Words that an instruction reads or writes.
+/// Number of words that an instruction reads or writes.
 fn moved(code: &Code, op: &Op) -> u64 {
     let element = |e: u32| &code.elements[e as usize];
     let slots = |layout: u32| u64::from(code.layouts[layout as usize].slots);
     match *op {
-        // The same code with marks costs the same.
+        // Marks do not change the cost.
         Op::Trace(_) => 0,
         Op::LoadElement { e, .. } | Op::StoreElement { e, .. } => 2 * u64::from(element(e).stride),
         Op::Push { e, .. } | Op::Pop { e, .. } => {

@@ -8,7 +8,7 @@ use crate::op::{Op, Slot};
 use crate::rules::InvalidFields;
 use p4lang::ir::{Arm, Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
-/// Arms of an `if` whose conditions have slots of their own.
+/// Number of arms of an `if` whose conditions have their own slots.
 const TURN: usize = 64;
 
 impl<'p> Compiler<'p> {
@@ -108,7 +108,7 @@ impl<'p> Compiler<'p> {
             StmtKind::SetValid(header) => self.set_valid(header),
             StmtKind::SetInvalid(header) => {
                 let place = self.locate(header)?;
-                // The fields behind the validity bit stay where they are kept.
+                // The fields after the validity bit stay where they are kept.
                 let n = match self.rules.invalid {
                     InvalidFields::Kept => 1,
                     _ => self.size(&header.ty)?,
@@ -143,7 +143,7 @@ impl<'p> Compiler<'p> {
                 self.op(Op::Jump(end))?;
             }
             self.place(next);
-            // Neighbours' conditions keep slots of their own; a long chain's take turns.
+            // Conditions of neighboring arms keep their own slots; a long chain reuses them.
             if n % TURN == TURN - 1 {
                 self.frame.top = top;
             }
@@ -209,7 +209,7 @@ impl<'p> Compiler<'p> {
         let ty = dst.ty.clone();
         let (layout, n, to) = (self.layout(&ty)?, self.size(&ty)?, self.scope.reject);
         let d = self.alloc(n)?;
-        // What else a value has than bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
+        // Initializes the state beside the bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
         let mut headers = Vec::new();
         if !self.is_header(&ty) && self.holds_states(&ty) {
             self.op(Op::Zero { d, n })?;
@@ -239,7 +239,8 @@ impl<'p> Compiler<'p> {
         self.store(&place, s)
     }
 
-    /// Copies a value with headers in it, at these slots and of these sizes: of each the validity, and its fields if it is valid.
+    /// Copies a value with headers at these slots and of these sizes: the validity of each, and its fields if it is
+    /// valid.
     fn assign_valid(&mut self, place: &Place, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
         let size = self.size(&place.ty)?;
@@ -268,7 +269,7 @@ impl<'p> Compiler<'p> {
         cases: &'p [(Vec<Const>, Block)],
         default: &'p Block,
     ) -> Result<()> {
-        // The value may lie in a variable that the blocks change; labels are all compared before any block runs.
+        // The value may be in a variable that the blocks change, so all labels are compared before any block runs.
         let a = self.expr(value)?;
         let end = self.label();
         let mut blocks = Vec::new();
@@ -367,7 +368,7 @@ impl<'p> Compiler<'p> {
     /// The `nextIndex` that an extract to this place advances.
     fn next_of(&self, place: &super::place::Place) -> Option<Slot> {
         place.next.or_else(|| {
-            // A member of `stack.next`, a stack of unions.
+            // A member of `stack.next` in a stack of unions.
             let element = place.elements.last()?;
             (place.union.is_some() && element.index == element.stack).then_some(element.stack)
         })

@@ -1,4 +1,4 @@
-//! Tables: what the program declares, and how it applies them.
+//! Tables: their declaration and their application.
 
 use super::expr::const_limbs;
 use super::layout::width;
@@ -17,7 +17,7 @@ use p4lang::ir::{
 };
 use p4lang::runtime::{Match, MatchKind as Kind, Value};
 
-/// Entries of a table that declares no size: p4c's default.
+/// Maximum number of entries of a table that declares no size: p4c's default.
 const DEFAULT_SIZE: u64 = 1024;
 
 /// A direct counter with its name, and a direct meter.
@@ -203,7 +203,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Whether entries that run the action use the table's direct object of this kind: v1model's work without a call.
+    /// Whether entries with this action use the table's direct object of this kind: in v1model they do so without a call.
     fn uses_direct(&self, table: &ir::Table, kind: &ExternKind, body: &[ir::Stmt]) -> bool {
         let mut externs = table
             .properties
@@ -222,7 +222,8 @@ impl Compiler<'_> {
         called
     }
 
-    /// As P4Info has it: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.
+    /// Whether the table has idle timeouts, as in P4Info: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout
+    /// = true`.
     fn has_idle_timeout(&self, table: &ir::Table) -> bool {
         table
             .properties
@@ -241,7 +242,7 @@ impl Compiler<'_> {
 
     fn bound(&self, spec: &Spec, action: &BoundAction) -> Result<Bound> {
         let Some(index) = action.action else {
-            // A table without a default has NoAction, and says so if it lists it.
+            // A table without a default has NoAction, which appears in its actions only if it is listed.
             let listed = spec.actions.iter().position(|a| a.name == "NoAction");
             return Ok(Bound {
                 index: listed.map(|i| i as u32),
@@ -274,7 +275,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// How the table at `index` uses its profile, the fields for the selector gathered.
+    /// How the table at `index` uses its profile, including the fields that the selector hashes.
     fn profile_plan(&mut self, table: &ir::Table, index: u32) -> Result<Option<ProfilePlan>> {
         let Some(profile) = self.profile_of(table) else {
             return Ok(None);
@@ -302,7 +303,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// A key of `n` slots, or a copy with that bit of its uppermost slot flipped.
+    /// A key of `n` slots, or a copy with the sign bit in its uppermost slot flipped.
     pub(crate) fn with_sign_flipped(
         &mut self,
         slot: Slot,
@@ -399,12 +400,12 @@ impl Compiler<'_> {
     }
 }
 
-/// A field that entries match: none that a selector hashes.
+/// Whether entries match the field: fields that a selector hashes are not matched.
 fn is_matched(key: &ir::Key) -> bool {
     !selects(key)
 }
 
-/// A field that a selector hashes.
+/// Whether a selector hashes the field.
 fn selects(key: &ir::Key) -> bool {
     key.match_kind == "selector"
 }
@@ -417,7 +418,7 @@ fn matched_keys<'e>(
     keys.filter(|(key, _)| is_matched(key)).map(|(_, set)| set)
 }
 
-/// An entry's field as the source writes it.
+/// The key field of an entry in the source.
 fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, TableError> {
     let bad = |why| TableError::BadMatch(spec.name.clone(), why);
     let value = |e: &Expr| match &e.kind {

@@ -1,25 +1,25 @@
-//! Fewer instructions for the same effect, when all are there: what inlining and structured statements leave over.
+//! Removes instructions that inlining and structured statements leave over, once all are known.
 
 use super::flow::{Slots, flow};
 use crate::op::{Code, Op, Slot, T3, Target};
 
-/// Fewer copies are not worth a call.
+/// Minimum number of copies that is worth a call.
 const JOINED: usize = 3;
-/// How far ahead a second write to a slot is looked for.
+/// Distance up to which a second write to a slot is searched.
 const AHEAD: usize = 8;
 
-/// What the code does not say.
+/// Facts that the code does not contain.
 pub(crate) struct Facts<'a> {
-    /// Steps that a block may take.
+    /// Maximum number of steps of a block.
     pub max_steps: u32,
-    /// Where the constant 0 lies, if there is one.
+    /// Slot of the constant 0, if there is one.
     pub zero: Option<Slot>,
-    /// Whose the slots are.
+    /// Owners of the slots.
     pub slots: Slots<'a>,
 }
 
-/// Takes out steps that need not be counted, turns jumps over jumps round, takes out writes that are written over, jumps to
-/// what follows anyway and what is never reached, joins copies side by side, and closes the gaps.
+/// Removes unnecessary steps, inverts jumps over jumps, removes overwritten results, jumps to the next instruction and
+/// unreachable instructions, joins adjacent copies, and closes the gaps.
 pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
     let mut kept = reached(code);
     for entry in 0..code.entries.len() {
@@ -50,7 +50,8 @@ pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
             kept[at] = false;
         }
     }
-    // Backwards, so that a jump over jumps that are gone is seen to lead to what follows: the first one left from each place.
+    // Backwards, so that a jump over removed jumps is seen to lead to the next instruction: the first remaining one after
+    // each position.
     let mut left = vec![n; n + 1];
     for at in (0..n).rev() {
         if kept[at]
@@ -66,14 +67,14 @@ pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
     close_gaps(code, &kept);
 }
 
-/// Takes out the steps of a block that goes only forward and has fewer on every way than it may take.
+/// Removes the steps of a block that only goes forward and has fewer steps on every path than the limit.
 fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     let ops = &code.ops[entry..];
     let Some(end) = ops.iter().position(|op| matches!(op, Op::End)) else {
         return;
     };
     let ops = &ops[..=end];
-    // The most steps from each position on, from the back.
+    // Maximum number of steps from each position on, computed backwards.
     let mut most = vec![0u32; ops.len()];
     for at in (0..ops.len()).rev().filter(|at| kept[entry + at]) {
         let mut ways: Vec<usize> = follows(&ops[at]).then_some(at + 1).into_iter().collect();
@@ -100,7 +101,7 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     }
 }
 
-/// Makes one instruction of copies from slots side by side to slots side by side, or of zeroes.
+/// Joins copies between adjacent slots, or zeroes of adjacent slots, into one instruction.
 fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option<Slot>) {
     let mut at = 0;
     while at < code.ops.len() {
@@ -132,7 +133,7 @@ fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option
             next += 1;
         }
         let n = copies.len() as u32;
-        // Side by side, all are read before any is written.
+        // The joined copy reads all slots before it writes any.
         let apart = d <= s || d >= s + n;
         let joined = if zeroes.len() >= JOINED {
             code.ops[at] = Op::Zero {
@@ -153,7 +154,7 @@ fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option
     }
 }
 
-/// Which instructions some way leads to.
+/// Which instructions are reachable.
 fn reached(code: &Code) -> Vec<bool> {
     let mut reached = vec![false; code.ops.len()];
     let mut open: Vec<Target> = code.entries.clone();
@@ -177,7 +178,7 @@ fn reached(code: &Code) -> Vec<bool> {
     reached
 }
 
-/// Whether it may go on to the next one.
+/// Whether execution may continue with the next instruction.
 pub(crate) fn follows(op: &Op) -> bool {
     !matches!(
         op,
@@ -185,7 +186,7 @@ pub(crate) fn follows(op: &Op) -> bool {
     )
 }
 
-/// Where a way leads to that does not come from the instruction before.
+/// Which positions are reached by a jump.
 pub(crate) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
     let mut landed = vec![false; code.ops.len() + 1];
     for entry in &code.entries {
@@ -204,7 +205,7 @@ pub(crate) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
     landed
 }
 
-/// A conditional jump with the opposite condition.
+/// The conditional jump with the opposite condition.
 fn turned(op: Op, to: Target) -> Option<Op> {
     Some(match op {
         Op::JumpIf { c, .. } => Op::JumpIfNot { c, to },
@@ -215,7 +216,7 @@ fn turned(op: Op, to: Target) -> Option<Op> {
     })
 }
 
-/// Whether a copy is of no use, its slot being written again before anything can read it.
+/// Whether a copy is useless because its slot is overwritten before any read.
 fn written_over(code: &Code, kept: &[bool], landed: &[bool], at: usize) -> bool {
     let Op::Mov { d, .. } = code.ops[at] else {
         return false;
@@ -240,7 +241,7 @@ fn written_over(code: &Code, kept: &[bool], landed: &[bool], at: usize) -> bool 
     false
 }
 
-/// What an instruction that goes on to the next one and does nothing else writes and reads.
+/// The written and read slots of an instruction that has no other effect and continues with the next one.
 fn plain(op: &Op) -> Option<(Slot, [Option<Slot>; 2])> {
     Some(match *op {
         Op::Mov { d, s } => (d, [Some(s), None]),
@@ -281,7 +282,7 @@ fn close_gaps(code: &mut Code, kept: &[bool]) {
         apply.targets_mut().for_each(moved);
     }
     code.entries.iter_mut().for_each(moved);
-    // The end need not be jumped to.
+    // A jump to the end is replaced by the end.
     for at in 0..code.ops.len() {
         if let Op::Jump(to) = code.ops[at]
             && matches!(code.ops.get(to as usize), Some(Op::End))
@@ -351,7 +352,7 @@ mod tests {
             Op::Not { d: 6, a: 6 },
             Op::End,
         ]);
-        // The first write over the second; the last reads the constant itself.
+        // The second write replaces the first; the last instruction reads the constant itself.
         assert_eq!(
             left,
             ["Mov { d: 5, s: 0 }", "Not { d: 6, a: 0 }", "End"],

@@ -1,11 +1,11 @@
-//! Values that a control plane sees whole: elements of registers, digest messages.
+//! Values that a control plane sees as a whole: elements of registers, digest messages.
 
 use super::{Compiler, Result};
 use crate::op::Layout;
 use p4lang::ir::Type;
 
 impl Compiler<'_> {
-    /// The scalars of a type and where they lie: as its layout in a packet, with each header's validity before its fields.
+    /// The scalars of a type and their slots: as in its packet layout, with each header's validity before its fields.
     pub(crate) fn values(&mut self, ty: &Type) -> Result<Layout> {
         let mut layout = Layout {
             slots: self.size(ty)?,

@@ -1,4 +1,4 @@
-//! Applying a table.
+//! Application of tables.
 
 use super::Machine;
 use super::fields::serialise;
@@ -10,7 +10,7 @@ use crate::table::profile::Indirect;
 use crate::table::{Action, Index};
 
 impl Machine<'_> {
-    /// Looks up the key, hands over the parameters of what is found; gives where to go on.
+    /// Looks up the key and passes on the parameters of the result; returns the next position.
     #[inline(never)]
     pub(super) fn apply(&mut self, frame: &mut [u64], code: &Code, i: u32) -> Target {
         let apply = &code.applies[i as usize];
@@ -23,7 +23,7 @@ impl Machine<'_> {
         hand_over(frame, apply, found, table.action(found))
     }
 
-    /// The same of a table with an action profile, or one that keeps something of packets.
+    /// Applies a table with an action profile, or one that records data about packets.
     #[inline(never)]
     fn apply_any(&mut self, frame: &mut [u64], code: &Code, apply: &Apply) -> Target {
         let state = &mut *self.state;
@@ -52,7 +52,7 @@ impl Machine<'_> {
                 let place = plan.place as usize;
                 match indirect.and_then(|i| profile.action(place, i, hash)) {
                     Some(action) => action.as_action(),
-                    // An entry that names an empty group does nothing.
+                    // An entry that refers to an empty group does nothing.
                     None => table.action(found),
                 }
             }
@@ -64,7 +64,7 @@ impl Machine<'_> {
         next
     }
 
-    /// What the table keeps of the packet.
+    /// Records the packet in the table's direct objects.
     #[inline(never)]
     fn note(&mut self, frame: &mut [u64], apply: &Apply, found: Option<Index>) {
         let bytes = self.packet.len() as u64;
@@ -81,7 +81,7 @@ impl Machine<'_> {
     }
 }
 
-/// Leaves what the program wants to know of the lookup, and the action's parameters; gives where to go on.
+/// Stores the lookup's results that the program reads, and the action's parameters; returns the next position.
 #[inline(always)]
 fn hand_over(frame: &mut [u64], apply: &Apply, found: Option<Index>, action: Action<'_>) -> Target {
     if let Some(slot) = apply.hit {

@@ -1,7 +1,7 @@
-//! Instructions that call on something other than the frame: the packet, tables, externs.
+//! Instructions that access more than the frame: the packet, tables, externs.
 //!
-//! Apart from the loop over plain ones, which is faster for being small; the usual ones apart from the others
-//! (`apply`, `packet`).
+//! They are separate from the loop over plain instructions, which is faster for being small; the most frequent ones have
+//! functions of their own (`apply`, `packet`).
 
 use super::fields::{self, extract_varbit, read_fields, serialise};
 use super::{Machine, copy, room, wide};
@@ -10,7 +10,7 @@ use crate::externs::hash;
 use crate::op::{Code, ErrorCodes, Op, Slot, Target};
 
 impl Machine<'_> {
-    /// Executes one instruction; gives where to go on if not behind it.
+    /// Executes one instruction; returns the next position if it is not the following one.
     #[inline(never)]
     pub(super) fn call(
         &mut self,
@@ -279,13 +279,13 @@ impl Machine<'_> {
             Op::Trace(mark) if self.trace.len() < crate::config::TRACE_LIMIT => {
                 self.trace.push(mark)
             }
-            // The loop's own, and what a guard above lets pass.
+            // Instructions of the loop itself, and those that pass a guard above.
             _ => {}
         }
         jump
     }
 
-    /// A cell of a register.
+    /// Reads a register cell.
     #[inline(never)]
     pub(super) fn register_read(
         &self,
@@ -300,7 +300,7 @@ impl Machine<'_> {
         self.state.cells.banks[plan.bank as usize].read(index, plan.offset, cell);
     }
 
-    /// The other way round.
+    /// Writes a register cell.
     #[inline(never)]
     pub(super) fn register_write(
         &mut self,

@@ -1,11 +1,11 @@
-//! Values between slots and bytes, as a [`Layout`] says.
+//! Moves values between slots and bytes according to a [`Layout`].
 
 use super::room;
 use crate::bits;
 use crate::externs::hash;
 use crate::op::{ErrorCodes, HashPlan, Layout};
 
-/// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
+/// Reads the fields before the varbit, the varbit of `len` bits, and the fields after it. Returns the error, or 0.
 pub(super) fn extract_varbit(
     frame: &mut [u64],
     packet: &[u8],
@@ -18,7 +18,7 @@ pub(super) fn extract_varbit(
     let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
         return errors.invalid_argument;
     };
-    // In the order of P4_16 13.8.2.
+    // The checks are in the order of P4_16 13.8.2.
     let all = len.saturating_add(layout.bits.into());
     if !all.is_multiple_of(8) {
         return errors.invalid_argument;
@@ -79,7 +79,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// Appends `lead` zero bits and the value, the last byte filled up with zeroes.
+/// Appends `lead` zero bits and the value, with the last byte padded with zeroes.
 #[inline(always)]
 pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32, lead: usize) {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
@@ -128,7 +128,7 @@ pub(super) fn ones_complement_sum(frame: &[u64], layout: &Layout, s: u32) -> u16
     layout.codec.ones_complement_sum(frame)
 }
 
-/// The hash of a value and, if the plan says so, of the packet's payload.
+/// The hash of a value, and of the packet's payload if the plan includes it.
 pub(super) fn hash(
     frame: &[u64],
     scratch: &mut Vec<u8>,

@@ -11,44 +11,44 @@ use crate::bits::mask;
 use crate::op::{Code, ErrorCodes, Op};
 use crate::state::State;
 
-/// What a program's blocks run against.
+/// The context in which a program's blocks run.
 pub struct Machine<'a> {
-    /// Frame of slots; constants stay in place.
+    /// The frame of slots; constants stay in place.
     pub frame: &'a mut [u64],
-    /// What the parser reads.
+    /// The packet that the parser reads.
     pub packet: &'a [u8],
-    /// Bits read so far.
+    /// Number of bits read so far.
     pub cursor: usize,
-    /// What the deparser writes.
+    /// The output of the deparser.
     pub out: &'a mut Vec<u8>,
     /// Tables and externs.
     pub state: &'a mut State,
-    /// Time.
+    /// Current time in nanoseconds.
     pub now_ns: u64,
-    /// Steps of loops and parser states that each block may take.
+    /// Maximum number of loop iterations and parser states per block.
     pub max_steps: u32,
-    /// How many of them are left.
+    /// Remaining number of steps.
     pub steps: u32,
     /// Index of the parser error; 0 is `NoError`.
     pub error: u64,
-    /// The error of a parser that other blocks follow.
+    /// The error of a parser that is followed by other blocks.
     pub verdict: Option<u64>,
-    /// Blocks whose steps ran out.
+    /// Number of blocks that exceeded the step limit.
     pub out_of_steps: u64,
-    /// `assert` calls that were false.
+    /// Number of failed `assert` calls.
     pub failed_assertions: u64,
-    /// What is met, if anyone wants to know.
+    /// Marks reached, if the code contains any.
     pub trace: &'a mut Vec<u32>,
 }
 
 impl Machine<'_> {
-    /// Runs from each entry to its block's end.
+    /// Runs each entry to the end of its block.
     pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entries: &[u32]) {
-        // In a variable of its own, it stays in registers.
+        // As a local variable, it stays in registers.
         let frame = std::mem::take(&mut self.frame);
         let ops = code.ops.as_slice();
         let mut entries = entries.iter();
-        // What is left of the code from the next instruction on: one pointer to move, and one comparison to see its end.
+        // The remaining code from the next instruction on: one pointer to advance, and one comparison to detect the end.
         let mut next = [].iter();
         macro_rules! jump {
             ($to:expr) => {
@@ -164,7 +164,7 @@ impl Machine<'_> {
                     let (a, b, n) = (a as usize, b as usize, n as usize);
                     f!(d) = u64::from(frame[a..a + n] == frame[b..b + n]);
                 }
-                // The usual calls, told apart here already.
+                // The most frequent calls, dispatched here directly.
                 Op::Extract { layout, d, to } => {
                     if !self.extract(frame, code, layout, d) {
                         self.error = errors.packet_too_short;
@@ -195,7 +195,7 @@ impl Machine<'_> {
                     code.lanes[lanes as usize].run(frame, &mut self.state.cells.banks);
                     jump!(to);
                 }
-                // All of them by name: then the jump needs no check whether there is such an instruction.
+                // All of them by name, so that the jump needs no check for unknown instructions.
                 ref other @ (Op::Assert { .. }
                 | Op::Fail { .. }
                 | Op::Wide(_)

@@ -1,4 +1,4 @@
-//! Headers in and out, and hashes over them.
+//! Extraction and emission of headers, and hashes over them.
 
 use super::fields::{self, read_fields, write_fields};
 use super::{Machine, room};
@@ -6,7 +6,7 @@ use crate::bits::mask;
 use crate::op::{Code, HashPlan, Layout};
 
 impl Machine<'_> {
-    /// Takes a header off the packet, if it is all there.
+    /// Extracts a header from the packet, if it is complete.
     #[inline(never)]
     pub(super) fn extract(&mut self, frame: &mut [u64], code: &Code, layout: u32, d: u32) -> bool {
         let layout = &code.layouts[layout as usize];
@@ -51,7 +51,7 @@ impl Machine<'_> {
         write_fields(frame, self.out, layout, s, 0);
     }
 
-    /// Hashes data, and the payload if the plan says so.
+    /// Hashes data, and the payload if the plan includes it.
     #[inline(never)]
     pub(super) fn hash(&mut self, frame: &mut [u64], code: &Code, i: u32) {
         let plan = &code.hashes[i as usize];

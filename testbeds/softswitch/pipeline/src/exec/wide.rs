@@ -1,4 +1,4 @@
-//! Values beyond 64 bits: words of 64 bits, the least significant first, in neighbouring slots (P4_16 8.6 to 8.11).
+//! Values beyond 64 bits: words of 64 bits, the least significant first, in adjacent slots (P4_16 8.6 to 8.11).
 
 use crate::bits::{MAX_BITS, limbs};
 use crate::op::{Slot, WideOp, WidePlan};
@@ -45,13 +45,14 @@ pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
     result.store(frame, plan.d);
 }
 
-/// An operation of `bit<w>`; `b` of a shift is below 2⁶⁴. What lies beyond `w` bits of the result is for the caller to cut.
+/// An operation on `bit<w>`; for shifts, `b` is below 2⁶⁴. The caller cuts the result to `w` bits.
 fn unsigned(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
     match op {
         BinOp::Add => a.plus(b, w).0,
         BinOp::Sub => a.minus(b, w).0,
         BinOp::Mul => a.times(b, w),
-        // Division by zero is undefined in P4; here it gives 0. Wider ones are refused when compiled: they are not in P4_16.
+        // Division by zero is undefined in P4; here it gives 0. Wider divisions are refused at compile time, because
+        // P4_16 has none.
         BinOp::Div => Value::of(a.low128().checked_div(b.low128()).unwrap_or(0)),
         BinOp::Mod => Value::of(a.low128().checked_rem(b.low128()).unwrap_or(0)),
         BinOp::AddSat => match a.plus(b, w) {
@@ -73,15 +74,16 @@ fn unsigned(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
         BinOp::Le => Value::bool(a.order(b).is_le()),
         BinOp::Gt => Value::bool(a.order(b).is_gt()),
         BinOp::Ge => Value::bool(a.order(b).is_ge()),
-        // Has widths of its own: `WideOp::Concat`.
+        // Has its own widths: `WideOp::Concat`.
         BinOp::Concat => Value::ZERO,
     }
 }
 
-/// The same of `int<w>`, in two's complement.
+/// An operation on `int<w>`, in two's complement.
 fn signed(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
     match op {
-        // Wrong only if the result's sign is one that the operands' signs rule out; then it is too far in the direction of `a`.
+        // Wrong only if the operands' signs rule out the result's sign; the result then overflows in the direction of
+        // `a`.
         BinOp::AddSat | BinOp::SubSat => {
             let (result, same) = if op == BinOp::AddSat {
                 (a.plus(b, w).0, true)
@@ -109,7 +111,7 @@ fn signed(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
                 moved
             }
         }
-        // With the sign inverted the order is that of `bit<w>`.
+        // With an inverted sign bit the order is that of `bit<w>`.
         BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge if w > 0 => {
             unsigned(op, &a.with_other_sign(w), &b.with_other_sign(w), w)
         }
@@ -148,7 +150,7 @@ impl Value {
         Value::of(u128::from(truth))
     }
 
-    /// The lowest `w` bits are set.
+    /// A value with the lowest `w` bits set.
     fn ones(w: u32) -> Value {
         let mut value = Value::ZERO;
         let n = limbs(w) as usize;
@@ -161,7 +163,7 @@ impl Value {
         u128::from(self.0[0]) | u128::from(self.0[1]) << 64
     }
 
-    /// How far to shift: further than all bits is as far as all bits.
+    /// The shift distance: anything beyond all bits counts as all bits.
     fn distance(&self) -> u32 {
         self.0[0].min(u64::from(MAX_BITS)) as u32
     }
@@ -201,7 +203,7 @@ impl Value {
         self.0.iter().rev().cmp(other.0.iter().rev())
     }
 
-    /// The sum of values of `w` bits, in whole words, and whether it is larger than those.
+    /// The sum of values of `w` bits, in whole words, and whether it overflows them.
     fn plus(&self, other: &Value, w: u32) -> (Value, bool) {
         self.word_by_word(other, w, |a, b, carry| {
             let (sum, over) = a.overflowing_add(b);
@@ -279,7 +281,7 @@ impl Value {
     }
 }
 
-/// The bits of a value of `w` bits that are in its last word.
+/// The used bits of the last word of a value of `w` bits.
 fn top(w: u32) -> u64 {
     match w {
         0 => 0,

@@ -1,6 +1,6 @@
-//! What a Tofino deparser asks for besides the packet: a mirrored copy, a resubmission, a generated packet.
+//! Requests of a Tofino deparser besides the packet: a mirrored copy, a resubmission, a generated packet.
 
-/// Kinds of captures.
+/// Number of kinds of captures.
 pub const KINDS: usize = 3;
 /// `Mirror.emit`
 pub const MIRROR: u8 = 0;
@@ -9,5 +9,5 @@ pub const RESUBMIT: u8 = 1;
 /// `Pktgen.emit`
 pub const PKTGEN: u8 = 2;
 
-/// Session (of a mirror), and the header that goes with it.
+/// The session (of a mirror), and the header of the copy.
 pub type Capture = Option<(u64, Vec<u8>)>;

@@ -1,22 +1,23 @@
-//! Checksum units of one packet: the Internet checksum (RFC 1071, updated as RFC 1624 says), and data gathered for others.
+//! Checksum units of one packet: the Internet checksum (RFC 1071, updated by RFC 1624), and data collected for other
+//! algorithms.
 
 /// State of one unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unit {
     /// One's complement sum so far, folded.
     pub sum: u16,
-    /// Data of a `Checksum`, which has any algorithm.
+    /// Collected data of a `Checksum` with any algorithm.
     pub data: Vec<u8>,
 }
 
 impl Unit {
-    /// As at the start of a packet.
+    /// Resets the unit to its state at the start of a packet.
     pub fn clear(&mut self) {
         self.sum = 0;
         self.data.clear();
     }
 
-    /// Adds 16-bit words; an odd byte is filled up with zeroes.
+    /// Adds 16-bit words; an odd byte is padded with zeroes.
     pub fn add(&mut self, data: &[u8]) {
         for word in data.chunks(2) {
             self.add_word(u16::from_be_bytes([
@@ -26,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// Takes 16-bit words away.
+    /// Subtracts 16-bit words.
     pub fn subtract(&mut self, data: &[u8]) {
         for word in data.chunks(2) {
             self.add_word(!u16::from_be_bytes([
@@ -46,7 +47,7 @@ impl Unit {
         self.add_word(sum);
     }
 
-    /// What goes into the header.
+    /// The checksum as it is written to the header.
     pub fn result(&self) -> u16 {
         !self.sum
     }

@@ -1,25 +1,25 @@
 //! Counters, indexed and direct.
 
-/// What a cell has counted.
+/// The value of a counter cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterValue {
     /// Packets.
     pub packets: u64,
-    /// Bytes of those packets as they entered the block's parser.
+    /// Bytes of those packets when they entered the block's parser.
     pub bytes: u64,
 }
 
-/// What a counter counts (`PSA_CounterType_t`).
+/// The quantities that a counter counts (`PSA_CounterType_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// `PACKETS`, `PACKETS_AND_BYTES`
+    /// Packets: `PACKETS`, `PACKETS_AND_BYTES`.
     pub packets: bool,
-    /// `BYTES`, `PACKETS_AND_BYTES`
+    /// Bytes: `BYTES`, `PACKETS_AND_BYTES`.
     pub bytes: bool,
 }
 
 impl Kind {
-    /// From the enum member's name.
+    /// The kind with this name in the enum.
     pub fn named(name: &str) -> Option<Kind> {
         let (packets, bytes) = match name.to_ascii_uppercase().as_str() {
             "PACKETS" => (true, false),
@@ -32,7 +32,7 @@ impl Kind {
 }
 
 impl CounterValue {
-    /// One packet more. Behind the largest number comes 0, as in hardware: the control plane may have set any.
+    /// Counts a packet. The largest number wraps to 0, as in hardware, since the control plane may set any value.
     pub fn add(&mut self, kind: Kind, bytes: u64) {
         if kind.packets {
             self.packets = self.packets.wrapping_add(1);
@@ -48,14 +48,14 @@ impl CounterValue {
 pub struct Counter {
     /// Fully qualified name.
     pub name: String,
-    /// What it counts.
+    /// The counted quantities.
     pub kind: Kind,
     /// Cells.
     pub cells: Vec<CounterValue>,
 }
 
 impl Counter {
-    /// One packet at `index`; nothing beyond the size.
+    /// Counts a packet at `index`; an index beyond the size has no effect.
     #[inline(always)]
     pub fn count(&mut self, index: u64, bytes: u64) {
         let kind = self.kind;

@@ -1,34 +1,34 @@
-//! Tofino's low-pass filters and weighted random early detection, which share the meters' memory.
+//! Tofino's low-pass filters and weighted random early detection, which share memory with the meters.
 //!
-//! A filter that was never configured lets its input through; a detector never drops.
+//! An unconfigured filter passes its input on; an unconfigured detector never drops.
 
 use super::random::Random;
 
-/// How a cell works.
+/// Configuration of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterConfig {
     /// Time constant while the input is above the average; at least 1 ns.
     pub gain_ns: u64,
-    /// Time constant while it is below.
+    /// Time constant while the input is below the average.
     pub decay_ns: u64,
-    /// Of a detector: below this average nothing is dropped.
+    /// For a detector: nothing is dropped below this average.
     pub low: u64,
-    /// From this average on all is dropped.
+    /// For a detector: everything is dropped from this average on.
     pub high: u64,
-    /// Of 1,000,000 at `high`: how many are dropped just before it.
+    /// Drop probability just below `high`, in parts per million.
     pub probability_ppm: u32,
 }
 
-/// What a filter gives.
+/// The result of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The average.
+    /// The average of the input.
     LowPass,
-    /// One of two values.
+    /// A decision, expressed as one of two values.
     EarlyDetection {
-        /// To be dropped.
+        /// Result for a packet to drop.
         drop: u64,
-        /// To be kept.
+        /// Result for a packet to keep.
         keep: u64,
     },
 }
@@ -40,16 +40,16 @@ struct Cell {
     updated_ns: u64,
 }
 
-/// Where each entry of a table has its cell of a direct filter.
+/// The cells of a direct filter in the entries of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Direct {
     /// Index into the state's tables.
     pub table: u32,
-    /// First of [`CELL_WORDS`] words among those that the table keeps for each entry.
+    /// First of [`CELL_WORDS`] words in the data that the table keeps for each entry.
     pub offset: u32,
 }
 
-/// A cell as words; all zeroes: not configured.
+/// Number of words of a stored cell; all zeroes: not configured.
 pub const CELL_WORDS: usize = 8;
 
 /// A filter's cells.
@@ -60,18 +60,18 @@ pub struct Filter {
     kind: Kind,
     cells: Vec<Cell>,
     random: Random,
-    /// Of a direct filter that a table names.
+    /// The position in the table, for a direct filter.
     pub direct: Option<Direct>,
 }
 
-/// Fixed point of the decay.
+/// One in the fixed-point format of the decay.
 const ONE: u128 = 1 << 32;
 
 impl Filter {
-    /// What a cell takes.
+    /// Memory of a cell, in bytes.
     pub const CELL_BYTES: usize = size_of::<Cell>();
 
-    /// All cells unconfigured.
+    /// Creates a filter with unconfigured cells.
     pub fn new(name: String, kind: Kind, size: usize, random: Random) -> Filter {
         Filter {
             name,
@@ -82,12 +82,12 @@ impl Filter {
         }
     }
 
-    /// What it throws its dice with.
+    /// The filter's random number generator.
     pub fn random_mut(&mut self) -> &mut Random {
         &mut self.random
     }
 
-    /// Sets or removes a cell's configuration; its average starts at 0. `None`: no such cell.
+    /// Sets or removes a cell's configuration; its average starts at 0. `None`: the cell does not exist.
     pub fn configure(
         &mut self,
         index: u64,
@@ -103,7 +103,7 @@ impl Filter {
         Some(())
     }
 
-    /// One sample; gives what the program sees.
+    /// Adds a sample; returns the result for the program.
     pub fn execute(&mut self, index: u64, value: u64, now_ns: u64) -> u64 {
         let index = usize::try_from(index).ok();
         let cell = index.and_then(|i| self.cells.get_mut(i));
@@ -111,7 +111,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// The same at an entry's cell.
+    /// Adds a sample to an entry's cell; returns the result for the program.
     pub fn execute_direct(
         &mut self,
         words: &mut [u64; CELL_WORDS],
@@ -126,7 +126,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// What the program sees, from the average and the cell's configuration.
+    /// The result for the program, from the average and the cell's configuration.
     fn given(&mut self, value: u64, sampled: Option<(u64, FilterConfig)>) -> u64 {
         let (average, config) = match sampled {
             Some((average, config)) => (average, Some(config)),
@@ -155,7 +155,7 @@ impl Filter {
     }
 }
 
-/// The words of a cell with this configuration, and none of the past.
+/// The words of a cell with this configuration and without samples.
 pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS] {
     let cell = Cell {
         config,
@@ -198,7 +198,7 @@ impl Cell {
         }
     }
 
-    /// The average after one more sample, and the configuration, if there is one.
+    /// The average after a further sample, and the configuration, if there is one.
     fn sampled(&mut self, value: u64, now_ns: u64) -> Option<(u64, FilterConfig)> {
         let config = self.config?;
         Some((self.sample(config, value, now_ns), config))

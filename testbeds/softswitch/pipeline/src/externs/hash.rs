@@ -3,12 +3,12 @@
 use super::checksum::Unit;
 use crate::bits;
 
-/// `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`
+/// The hash algorithm: `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// The data's last bits.
     Identity,
-    /// The first eight bytes as a number, as v1model's `identity` on BMv2.
+    /// The first eight bytes as a number, as v1model's `identity` on BMv2 computes it.
     First8,
     /// 16-bit words, exclusive or.
     Xor16,
@@ -22,26 +22,26 @@ pub enum Algorithm {
     Xor8,
     /// 32-bit words, exclusive or.
     Xor32,
-    /// Any CRC.
+    /// A CRC with any parameters.
     Crc(Crc),
 }
 
 /// Parameters of a CRC, as catalogues give them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crc {
-    /// Bits, at most 64.
+    /// Width in bits, at most 64.
     pub width: u8,
-    /// Without its leading 1.
+    /// The polynomial without its leading 1.
     pub polynomial: u64,
-    /// The register's first value.
+    /// Initial value of the register.
     pub init: u64,
-    /// Exclusive or with the result.
+    /// Value that is XORed with the result.
     pub xor: u64,
-    /// Input and output bit by bit from the right.
+    /// Whether input and output are processed from the least significant bit.
     pub reflected: bool,
-    /// A narrower result takes the leftmost bits.
+    /// Whether a narrower result takes the leftmost bits.
     pub top: bool,
-    /// A wider result repeats the bits.
+    /// Whether a wider result repeats the bits.
     pub extended: bool,
 }
 
@@ -72,7 +72,7 @@ impl Crc {
         (crc ^ self.xor) & mask
     }
 
-    /// As many bits of it as are wanted.
+    /// The CRC in the requested number of bits.
     fn sized(&self, data: &[u8], wanted: u32) -> u64 {
         let (crc, width) = (self.of(data), u32::from(self.width));
         if wanted < width && self.top {
@@ -87,7 +87,8 @@ impl Crc {
 }
 
 impl Algorithm {
-    /// From the enum member's name. The `_CUSTOM` variants have their algorithm's usual polynomial, as on BMv2.
+    /// The algorithm with this name in the enum. The `_CUSTOM` variants use the usual polynomial of their algorithm, as
+    /// on BMv2.
     pub fn named(name: &str) -> Option<Algorithm> {
         Some(match name.to_ascii_uppercase().as_str() {
             "IDENTITY" => Algorithm::Identity,
@@ -98,7 +99,7 @@ impl Algorithm {
         })
     }
 
-    /// From v1model's name. `random` is none: it looks at no data.
+    /// The algorithm with this name in v1model. `random` is not one, because it ignores the data.
     pub fn of_v1model(name: &str) -> Option<Algorithm> {
         match name {
             "identity" => Some(Algorithm::First8),
@@ -110,7 +111,7 @@ impl Algorithm {
 }
 
 impl Algorithm {
-    /// From TNA's name. `RANDOM` is a hash like others, of bits that nobody can foretell: a CRC of another polynomial.
+    /// The algorithm with this name in TNA. `RANDOM` is a hash with unpredictable bits: a CRC with another polynomial.
     pub fn of_tofino(name: &str) -> Option<Algorithm> {
         let crc = |width, polynomial| Crc {
             width,
@@ -140,7 +141,7 @@ impl Algorithm {
 }
 
 impl Algorithm {
-    /// TNA: a result wider than the algorithm's repeats its bits, from the right.
+    /// The variant for TNA, in which a result wider than the algorithm's repeats its bits, from the right.
     pub fn extended(self) -> Algorithm {
         let crc = |width, polynomial, ones| {
             Algorithm::Crc(Crc {
@@ -160,7 +161,7 @@ impl Algorithm {
         }
     }
 
-    /// Bits of the result of CRC-16 and CRC-32.
+    /// Width of the result of CRC-16 and CRC-32, in bits.
     pub fn table_width(self) -> Option<u32> {
         match self {
             Algorithm::Crc16 => Some(16),
@@ -170,7 +171,7 @@ impl Algorithm {
     }
 }
 
-/// The hash of `data`, whose first `bits` bits count, as far as `width` bits need it.
+/// The hash of the first `bits` bits of `data`, computed as far as a result of `width` bits needs it.
 pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 {
     match algorithm {
         Algorithm::Crc32 => crc32fast::hash(data).into(),

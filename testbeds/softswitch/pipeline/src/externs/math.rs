@@ -1,23 +1,25 @@
-//! The math unit of a stateful ALU (TNA 7.13.1.1): an approximation of x, x², √x and their inverses by a table of 16 bytes.
+//! The math unit of a stateful ALU (TNA 7.13.1.1): approximates x, x², √x and their inverses by a table of 16 bytes.
 //!
-//! The operand is brought to the form i / 8 · 2^e, i of 4 bits; the result is `data[i]` · 2^(f(e) + scale), where f(e) is e, 2e or
-//! e / 2, negated for inverses. For roots e is even, and i may begin at 4. What does not fit the result's type is cut off.
+//! The operand is brought to the form i / 8 · 2^e with i of 4 bits; the result is `data[i]` · 2^(f(e) + scale), where
+//! f(e) is e, 2e or e / 2, negated for inverses. For roots e is even, and i may be as small as 4. Bits beyond the
+//! result's type are cut off.
 
 /// A configured unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MathUnit {
-    /// Inverts the exponent.
+    /// Whether the exponent is negated.
     pub invert: bool,
-    /// −1, 0, 1: halves, keeps, doubles the exponent.
+    /// Factor of the exponent, as a shift: −1, 0, 1 halve, keep, double it.
     pub shift: i8,
-    /// Of the result: −32 … 31.
+    /// Scale of the result: −32 … 31.
     pub scale: i8,
-    /// By i.
+    /// The table, indexed by i.
     pub data: [u8; 16],
 }
 
 impl MathUnit {
-    /// `a / b` times x to the power of 2^shift, inverted if wanted: the table that comes nearest, rounded half to even.
+    /// The unit for `a / b` times x to the power of 2^shift, inverted if requested: the nearest table, rounded half to
+    /// even.
     pub fn of(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
         let function = |i: usize| {
             let x = i as f64 / 8.0;
@@ -57,7 +59,7 @@ impl MathUnit {
         let Some(top) = x.checked_ilog2() else {
             return moved(self.data[0], self.scale.into());
         };
-        // For roots an even exponent, the next one if this is odd.
+        // Roots need an even exponent: the next one if this is odd.
         let exponent = if self.shift < 0 {
             top.next_multiple_of(2)
         } else {
@@ -96,7 +98,7 @@ fn moved(n: u8, by: i32) -> u64 {
 mod tests {
     use super::*;
 
-    /// The result is within this share of the truth, or one off.
+    /// Checks that the result is within this share of the true value, or off by one.
     fn near(got: u64, truth: f64, share: f64) {
         let off = (got as f64 - truth).abs();
         assert!(off <= (truth * share).max(1.0), "{got}, not {truth}");
@@ -106,7 +108,7 @@ mod tests {
     fn functions_are_near_the_truth() {
         for x in [1u64, 2, 3, 7, 8, 15, 16, 100, 1000, 30_000, 65_535] {
             let f = x as f64;
-            // Four bits of an operand are an eighth off at most, twice that where it is squared.
+            // Four bits of an operand are off by an eighth at most; a square doubles that.
             near(MathUnit::of(false, 0, 1, 1).execute(x), f, 0.125);
             near(MathUnit::of(false, 0, 3, 2).execute(x), f * 1.5, 0.13);
             near(MathUnit::of(false, 1, 1, 1).execute(x), f * f, 0.25);

@@ -1,31 +1,31 @@
-//! Two-rate three-colour markers (RFC 2698). A cell that was never configured leaves the colour as it is.
+//! Two-rate three-color markers (RFC 2698). An unconfigured cell keeps the packet's color.
 
 use super::counter::CounterValue;
 
-/// Rates and bursts, in packets or bytes as the meter's type says.
+/// Rates and bursts of a meter, in packets or bytes according to its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterConfig {
-    /// Committed information rate, units a second.
+    /// Committed information rate, in units per second.
     pub cir: u64,
-    /// Committed burst size, units.
+    /// Committed burst size, in units.
     pub cburst: u64,
-    /// Peak information rate, units a second.
+    /// Peak information rate, in units per second.
     pub pir: u64,
-    /// Peak burst size, units.
+    /// Peak burst size, in units.
     pub pburst: u64,
 }
 
-/// Internal colours, ordered.
+/// Internal color: within the committed rate. Colors are ordered.
 pub const GREEN: u64 = 0;
-/// Beyond the committed rate.
+/// Internal color: beyond the committed rate.
 pub const YELLOW: u64 = 1;
-/// Beyond the peak rate.
+/// Internal color: beyond the peak rate.
 pub const RED: u64 = 2;
 
-/// What a marker has marked green, yellow and red.
+/// Counts of packets marked green, yellow and red.
 pub type ColourCounts = [CounterValue; 3];
 
-/// One marker: its configuration, its buckets, and what it has marked.
+/// One marker: its configuration, its buckets and its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cell {
     config: Option<MeterConfig>,
@@ -41,9 +41,9 @@ pub struct Cell {
 pub struct Meter {
     /// Fully qualified name.
     pub name: String,
-    /// Bytes rather than packets.
+    /// Whether the meter's units are bytes rather than packets.
     pub bytes: bool,
-    /// The program's values of green, yellow, red.
+    /// The program's values of the colors green, yellow, red.
     pub colours: [u64; 3],
     cells: Vec<Cell>,
 }
@@ -51,7 +51,7 @@ pub struct Meter {
 const SCALE: u128 = 1_000_000_000;
 
 impl Meter {
-    /// All cells unconfigured.
+    /// Creates a meter with unconfigured cells.
     pub fn new(name: String, bytes: bool, colours: [u64; 3], size: usize) -> Meter {
         Meter {
             name,
@@ -61,22 +61,22 @@ impl Meter {
         }
     }
 
-    /// A cell.
+    /// The cell at an index.
     pub fn cell(&self, index: u64) -> Option<&Cell> {
         self.cells.get(usize::try_from(index).ok()?)
     }
 
-    /// A cell, to be changed.
+    /// The cell at an index, mutable.
     pub fn cell_mut(&mut self, index: u64) -> Option<&mut Cell> {
         self.cells.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// All cells, to be changed.
+    /// All cells, mutable.
     pub fn cells_mut(&mut self) -> &mut [Cell] {
         &mut self.cells
     }
 
-    /// Makes its cells as another's, of the same size.
+    /// Copies the cells of another meter of the same size.
     pub fn take_cells(&mut self, other: &Meter) {
         self.cells.clone_from(&other.cells);
     }
@@ -86,7 +86,7 @@ impl Meter {
         self.cells.len() as u64
     }
 
-    /// Marks one packet that came with `colour` (the program's value).
+    /// Marks a packet that came with `colour`, a value of the program.
     pub fn execute(&mut self, index: u64, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let before = rank(&self.colours, colour);
         let units = if self.bytes { bytes } else { 1 };
@@ -98,14 +98,14 @@ impl Meter {
     }
 }
 
-/// Which colour a program's value is. TNA has two for yellow, of which its enum names one.
+/// The internal color of a program's value. TNA has two values for yellow, of which its enum names one.
 pub fn rank(colours: &[u64; 3], colour: u64) -> u64 {
     let known = colours.iter().position(|c| *c == colour);
     known.map_or(YELLOW, |i| i as u64)
 }
 
 impl Cell {
-    /// With full buckets.
+    /// A cell with full buckets.
     pub fn new(config: Option<MeterConfig>, now_ns: u64) -> Cell {
         Cell {
             config,
@@ -116,7 +116,7 @@ impl Cell {
         }
     }
 
-    /// Its configuration.
+    /// The cell's configuration.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config
     }
@@ -129,17 +129,17 @@ impl Cell {
         };
     }
 
-    /// What it has marked.
+    /// Counts of marked packets.
     pub fn counts(&self) -> ColourCounts {
         self.counts
     }
 
-    /// As if it had marked nothing.
+    /// Resets the counts.
     pub fn clear_counts(&mut self) {
         self.counts = ColourCounts::default();
     }
 
-    /// Marks a packet of that many units, and counts it.
+    /// Marks a packet of this many units, and counts it.
     pub fn mark(&mut self, before: u64, now_ns: u64, units: u64, bytes: u64) -> u64 {
         let colour = self.colour(before, now_ns, units);
         let count = &mut self.counts[colour as usize];
@@ -149,7 +149,7 @@ impl Cell {
     }
 
     fn colour(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
-        // What is not configured limits nothing (P4Runtime): a packet keeps the colour that it came with, or is green.
+        // An unconfigured cell limits nothing (P4Runtime): a packet keeps its color, or is green.
         let Some(config) = self.config else {
             return before;
         };

@@ -1,4 +1,5 @@
-//! What programs keep between packets: registers, counters, meters, random numbers, digests; and per packet checksums.
+//! State that programs keep between packets: registers, counters, meters, random numbers, digests; and checksums per
+//! packet.
 
 pub mod capture;
 pub mod checksum;

@@ -1,4 +1,4 @@
-//! Seeded random numbers: SplitMix64, one stream an instance.
+//! Seeded random numbers: SplitMix64, one stream per instance.
 
 /// A generator of numbers in an inclusive range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// `stream` keeps instances apart.
+    /// Creates a generator; `stream` distinguishes instances with the same seed.
     pub fn new(seed: u64, stream: u64, low: u64, high: u64) -> Random {
         let mut random = Random {
             state: seed,
@@ -22,7 +22,7 @@ impl Random {
         random
     }
 
-    /// Begins anew, with another seed.
+    /// Restarts the generator with another seed.
     pub fn reseed(&mut self, seed: u64) {
         self.state = seed;
         self.state = self.word() ^ self.stream.wrapping_mul(0xd134_2543_de82_ef95);

@@ -1,6 +1,6 @@
-//! Registers, interleaved: the cells with one index of all registers of a bank lie side by side.
+//! Registers, interleaved: cells with the same index in all registers of a bank are side by side.
 //!
-//! 256 separate arrays that are read at one index cost 2 µs a packet in cache misses alone; so registers of equal size
+//! 256 separate arrays that are read at one index cost 2 µs per packet in cache misses alone; so registers of equal size
 //! within one top-level control share a bank, and cell `i` of all of them is one row.
 
 use crate::bits::limbs;
@@ -22,7 +22,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// All cells 0. `narrow`: no word has more than 32 bits.
+    /// A bank with all cells 0. `narrow`: no word has more than 32 bits.
     pub fn new(rows: u64, stride: u32, narrow: bool) -> Bank {
         let n = rows as usize * stride as usize;
         let words = if narrow {
@@ -37,7 +37,7 @@ impl Bank {
         }
     }
 
-    /// A cell; zeroes beyond the size.
+    /// Reads a cell; beyond the size it reads zeroes.
     #[inline(always)]
     pub fn read(&self, row: u64, offset: u32, into: &mut [u64]) {
         if row >= self.rows {
@@ -59,12 +59,12 @@ impl Bank {
         }
     }
 
-    /// Cells of each register in it.
+    /// Number of cells of each register in the bank.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// A cell; nothing beyond the size.
+    /// Writes a cell; beyond the size it has no effect.
     #[inline(always)]
     pub fn write(&mut self, row: u64, offset: u32, from: &[u64]) {
         if row >= self.rows {
@@ -87,7 +87,7 @@ impl Bank {
 }
 
 impl Bank {
-    /// Writes the same to a register's cells in all rows.
+    /// Writes the same value to a register's cells in all rows.
     pub fn fill(&mut self, offset: u32, from: &[u64]) {
         let (offset, stride) = (offset as usize, self.stride.max(1) as usize);
         match &mut self.words {
@@ -108,7 +108,8 @@ impl Bank {
         }
     }
 
-    /// Cell = `f(value, cell)` for cells side by side, and if `keep`, the value too. Beyond the size as reads and writes.
+    /// Sets cell = `f(value, cell)` for adjacent cells, and with `keep`, the value too. Indices beyond the size are as in
+    /// reads and writes.
     #[inline(always)]
     pub fn update(
         &mut self,
@@ -152,12 +153,12 @@ impl Bank {
     }
 }
 
-/// A register as the control plane sees it.
+/// A register from the control plane's view.
 #[derive(Debug, Clone)]
 pub struct Info {
     /// Fully qualified name.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: u64,
     /// Index into the banks.
     pub bank: u32,
@@ -168,12 +169,12 @@ pub struct Info {
 }
 
 impl Info {
-    /// Words of a cell.
+    /// Number of words of a cell.
     pub fn words(&self) -> u32 {
         self.widths.iter().map(|w| limbs(*w)).sum()
     }
 
-    /// The fields of a cell.
+    /// Reads the fields of a cell.
     pub fn read(&self, bank: &Bank, index: u64) -> Result<Vec<Value>, ExternError> {
         if index >= self.size {
             return Err(ExternError::OutOfRange);

@@ -1,5 +1,5 @@
-//! What a load decides and every executor must keep to: which blocks the architecture runs, where their parameters lie
-//! in the frame, and where tables and extern objects lie in [`State`](crate::state::State).
+//! Decisions of a load that bind every executor: the blocks that the architecture runs, the positions of their parameters
+//! in the frame, and those of tables and extern objects in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
 use crate::op::{RegisterPlan, Slot};
@@ -23,126 +23,126 @@ pub enum Unit {
     Control(ControlId),
 }
 
-/// A block's unit and the first slots of its parameters (`None`: the packet).
+/// A block's unit, and the first slots of its parameters (`None`: the packet).
 #[derive(Debug, Clone)]
 pub struct Bound {
-    /// What runs.
+    /// The unit that runs.
     pub unit: Unit,
-    /// In order.
+    /// First slots of the parameters, in order.
     pub params: Vec<Option<Slot>>,
-    /// How many slots each takes.
+    /// Number of slots of each parameter.
     pub sizes: Vec<u32>,
-    /// TNA: of a deparser.
+    /// TNA: gates of a deparser.
     pub gates: Gates,
-    /// Of a parser whose successors may follow at once.
+    /// For a parser that other blocks may directly follow: its result slots.
     pub left: Option<Left>,
 }
 
-/// What a parser leaves for the blocks behind it, besides its parameters.
+/// Results of a parser for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Left {
-    /// Where its error goes, when this is done:
+    /// Slot of its error, written after `cleared`.
     pub error: Slot,
-    /// What is set to 0, whatever the parser wrote.
+    /// Slot that is set to 0, whatever the parser wrote.
     pub cleared: Slot,
 }
 
 /// The field list in a call of `clone3`, `resubmit` or `recirculate`.
 #[derive(Debug, Clone)]
 pub struct InlineList {
-    /// The call.
+    /// Position of the call in the source.
     pub span: Span,
-    /// The list's number.
+    /// Number of the list.
     pub index: u64,
     /// First slot and size of each field that it keeps.
     pub kept: Vec<(Slot, u32)>,
 }
 
-/// See the module.
+/// Decisions of a load that bind every executor.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
     /// Blocks in the order in which the architecture bound them.
     pub blocks: Vec<Bound>,
-    /// By [`ExternId`].
+    /// Extern objects, indexed by [`ExternId`].
     pub objects: Vec<Object>,
-    /// By an [`Object::Register`]'s number.
+    /// Registers, indexed by the number in [`Object::Register`].
     pub registers: Vec<RegisterPlan>,
-    /// Index into the state's tables.
+    /// Index of each table in the state.
     pub tables: HashMap<(ControlId, u32), u32>,
-    /// Index into the state's value sets, by name.
+    /// Index of each value set in the state, by name.
     pub value_sets: HashMap<String, u32>,
-    /// The table of a direct counter or meter that works when called.
+    /// The table of each direct counter or meter that works when called.
     pub direct: HashMap<ExternId, u32>,
-    /// Index into the state's profiles.
+    /// Index of each profile in the state.
     pub profiles: HashMap<ExternId, u32>,
-    /// PSA: what ingress's deparser leaves for egress's parser, and the architecture copies: from, to, slots.
+    /// PSA: slots that the architecture copies from ingress's deparser to egress's parser: from, to, count.
     pub carried: Vec<(Slot, Slot, u32)>,
-    /// v1model: where its functions leave what they ask for.
+    /// v1model: slots of the functions' requests.
     pub requests: Requests,
     /// v1model: field lists of the deprecated calls.
     pub inline_lists: Vec<InlineList>,
-    /// Steps that a round of a loop, or a parser's state, takes, by its place; one where there is none.
+    /// Steps that a loop iteration or parser state takes, by source position; one if absent.
     pub rounds: HashMap<Span, u32>,
-    /// v1model: digest instance of a call, by its place.
+    /// v1model: digest instance of a call, by source position.
     pub digests: Vec<(Span, u32)>,
-    /// v1model: the generator of `random`.
+    /// v1model: index of the generator of `random`.
     pub random: Option<u32>,
-    /// TNA: table, first word and words of a direct register.
+    /// TNA: table, first word and number of words of each direct register.
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
-    /// TNA: registers that a packet may execute twice, and their units in the state.
+    /// TNA: registers that a packet may execute twice, with their units in the state.
     pub executed_twice: HashMap<ExternId, u32>,
 }
 
-/// What an extern instance became.
+/// The compiled form of an extern instance.
 #[derive(Debug, Clone, Copy)]
 pub enum Object {
     /// Index into the code's registers.
     Register(u32),
     /// Index into the counters.
     Counter(u32),
-    /// Of the table that names it.
+    /// A direct counter of the table that names it.
     DirectCounter,
-    /// The same, counting at each hit by itself.
+    /// A direct counter that counts at each hit without a call.
     AutomaticCounter,
-    /// Of the table that names it; applied when called.
+    /// A direct meter of the table that names it; executed when called.
     DirectMeter,
-    /// The same, applied at each hit by itself.
+    /// A direct meter that is executed at each hit without a call.
     AutomaticMeter,
     /// Index into the meters.
     Meter(u32),
-    /// Its algorithm.
+    /// A hash with this algorithm.
     Hash(Algorithm),
-    /// Unit and algorithm.
+    /// A checksum unit and its algorithm.
     Checksum(u32, Algorithm),
-    /// Unit.
+    /// An Internet checksum unit.
     InternetChecksum(u32),
     /// Index into the generators.
     Random(u32),
     /// Index into the names.
     Digest(u32),
-    /// Nothing that a program can call.
+    /// An object without methods.
     Passive,
-    /// TNA's, apart from those above.
+    /// An object that only TNA has.
     Tofino(TofinoObject),
 }
 
-/// An extern object of TNA that no other architecture has.
+/// An extern object that only TNA has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TofinoObject {
-    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: its register, or selector, is its first
-    /// argument.
+    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: the first argument is the register
+    /// or selector.
     RegisterAction,
-    /// Of the table that names it: words of each entry's cell.
+    /// A direct register of the table that names it: words of each entry's cell.
     DirectRegister,
-    /// Index into the code's registers: one cell.
+    /// A register parameter of one cell: index into the code's registers.
     RegisterParam(u32),
-    /// See [`crate::externs::filter`]: index into the filters.
+    /// A filter, see [`crate::externs::filter`]: index into the filters.
     Filter(u32),
-    /// Of the table that names it.
+    /// A direct filter of the table that names it.
     DirectFilter(u32),
-    /// Checksum unit.
+    /// A checksum unit.
     Checksum(u32),
-    /// The slot of its value: 8 bits, signed.
+    /// A parser counter: the slot of its value, 8 bits, signed.
     ParserCounter(Slot),
     /// `Mirror`
     Mirror,
@@ -150,22 +150,22 @@ pub enum TofinoObject {
     Resubmit,
     /// `Pktgen`
     Pktgen,
-    /// `MathUnit`: index into the code's.
+    /// `MathUnit`: index into the code's math units.
     MathUnit(u32),
 }
 
-/// Slots that gate what a deparser asks for: nothing is asked while they are 0.
+/// Slots that gate a deparser's requests: a request is ignored while its slot is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Of `Mirror.emit`.
+    /// Gate of `Mirror.emit`.
     pub mirror: Option<Slot>,
-    /// Of `Resubmit.emit`.
+    /// Gate of `Resubmit.emit`.
     pub resubmit: Option<Slot>,
-    /// Of `Digest.pack`.
+    /// Gate of `Digest.pack`.
     pub digest: Option<Slot>,
 }
 
-/// Slots that hold 0, or a number + 1.
+/// Slots of requests; each holds 0, or a number + 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requests {
     /// Clone session.
@@ -176,13 +176,13 @@ pub struct Requests {
     pub resubmit: Slot,
     /// Field list that the recirculated packet keeps.
     pub recirculate: Slot,
-    /// Bytes that the packet is cut to.
+    /// Length to which the packet is truncated, in bytes.
     pub truncate: Slot,
-    /// A `verify_checksum` failed: 0 or 1.
+    /// Whether a `verify_checksum` failed: 0 or 1.
     pub checksum_error: Slot,
 }
 
-/// What a program has asked for, each 0 or a number + 1.
+/// The requests of a program; each is 0, or a number + 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     /// Clone session.
@@ -193,17 +193,17 @@ pub struct Asked {
     pub resubmit: u64,
     /// Field list that the recirculated packet keeps.
     pub recirculate: u64,
-    /// Bytes that the packet is cut to.
+    /// Length to which the packet is truncated, in bytes.
     pub truncate: u64,
 }
 
 impl Requests {
-    /// How many there are.
+    /// Number of requests.
     pub const COUNT: u32 = 6;
-    /// How many of them a program asks for; the first ones.
+    /// Number of requests that a program makes itself, which come first.
     const ASKED: usize = 5;
 
-    /// All of them; of a program that has none, slot 0.
+    /// The slots of all requests; slot 0 for a program without requests.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
         [
             self.clone,
@@ -216,7 +216,7 @@ impl Requests {
         .into_iter()
     }
 
-    /// What is asked for.
+    /// The current requests.
     #[inline(always)]
     pub fn of(&self, frame: &[u64]) -> Asked {
         let first = self.clone as usize;
@@ -232,7 +232,7 @@ impl Requests {
         }
     }
 
-    /// Takes back what ingress has asked for, but the length to cut to; not what verification found.
+    /// Clears the requests of ingress except for the truncation; the result of the verification stays.
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
@@ -241,7 +241,7 @@ impl Requests {
         }
     }
 
-    /// In slots that follow each other.
+    /// Requests in consecutive slots.
     pub fn at(first: Slot) -> Requests {
         Requests {
             clone: first,
@@ -255,7 +255,7 @@ impl Requests {
 }
 
 impl Bindings {
-    /// The inline lists with their indices.
+    /// The inline lists, with their indices.
     pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
         let lists = self.inline_lists.iter();
         lists.map(|list| (list.index, list.kept.clone()))

@@ -1,4 +1,4 @@
-//! The code of a program: its instructions, and what they refer to by index.
+//! The code of a program: its instructions, and the data that they refer to by index.
 
 use super::{Op, Slot, Target};
 use crate::bits::mask;
@@ -11,37 +11,37 @@ use crate::table::KeyPlan;
 /// An element of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct Element {
-    /// The stack: its `nextIndex`, then the elements.
+    /// First slot of the stack: its `nextIndex`, followed by the elements.
     pub stack: Slot,
-    /// Elements.
+    /// Number of elements.
     pub count: u32,
     /// Slots per element.
     pub stride: u32,
-    /// Holds the index.
+    /// Slot of the index.
     pub index: Slot,
 }
 
-/// How a value lies in bytes, most significant bit first.
+/// The layout of a value in bytes, most significant bit first.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    /// Fixed bits in sum.
+    /// Total number of fixed bits.
     pub bits: u32,
-    /// Slots in sum.
+    /// Total number of slots.
     pub slots: u32,
-    /// The first slot is a validity bit.
+    /// Whether the first slot is a validity bit.
     pub header: bool,
     /// Fields in order.
     pub fields: Vec<Field>,
     /// Index into `fields` of the varbit field.
     pub varbit: Option<usize>,
-    /// How they move, if there is no varbit field.
+    /// Codec of the fields, if there is no varbit field.
     pub codec: Codec,
-    /// Its codec's loads are all that reading it takes: a header of whole bytes that is not tiny.
+    /// Whether the codec's loads suffice to read the value: a header of whole bytes that is not tiny.
     pub plain: bool,
 }
 
 impl Layout {
-    /// To be called when all fields are there.
+    /// Computes the codec; called once all fields are present.
     pub fn seal(&mut self) {
         if self.varbit.is_none() {
             self.codec = Codec::new(&self.fields, self.bits);
@@ -53,47 +53,47 @@ impl Layout {
 /// A field of a [`Layout`].
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// From the layout's first slot.
+    /// First slot, relative to the layout's first slot.
     pub slot: u32,
-    /// From the layout's first bit (a varbit field before it not counted).
+    /// First bit, relative to the layout's first bit, without a preceding varbit field.
     pub offset: u32,
-    /// Bits (of a varbit field: the maximum).
+    /// Width in bits (of a varbit field: the maximum).
     pub width: u32,
 }
 
-/// Fields that only travel, slot and width of each, the most significant first: all of them lie in the first one's slot.
+/// Joined fields with slot and width, the most significant first: all of them are in the first one's slot.
 #[derive(Debug, Clone)]
 pub struct Coalesced(pub Vec<(Slot, u32)>);
 
-/// Operations beyond 64 bits. Widths in bits.
+/// An operation beyond 64 bits. Widths are in bits.
 #[derive(Debug, Clone, Copy)]
 pub struct WidePlan {
-    /// Which.
+    /// The operation.
     pub op: WideOp,
     /// Destination and its width.
     pub d: (Slot, u32),
-    /// Left.
+    /// Left operand.
     pub a: (Slot, u32),
-    /// Right.
+    /// Right operand.
     pub b: (Slot, u32),
-    /// `int<W>`
+    /// Whether the operands are `int<W>`.
     pub signed: bool,
 }
 
-/// See [`WidePlan`].
+/// The operation of a [`WidePlan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WideOp {
-    /// Division up to 128 bits, all else up to [`MAX_BITS`](crate::bits::MAX_BITS).
+    /// A binary operation: division up to 128 bits, others up to [`MAX_BITS`](crate::bits::MAX_BITS).
     Binary(p4lang::ir::BinOp),
     /// `~`
     BitNot,
     /// `-`
     Neg,
-    /// Zero- or sign-extends, or cuts.
+    /// Zero-extends, sign-extends, or cuts.
     Cast,
-    /// From bit `lo`, `d`'s width.
+    /// Takes bits from bit `lo` on, as many as `d` is wide.
     Slice(u32),
-    /// Replaces bits of `a` from bit `lo` by `b`.
+    /// Replaces bits of `a` from bit `lo` on by `b`.
     Insert(u32),
     /// `a ++ b`
     Concat,
@@ -108,45 +108,45 @@ pub struct Apply {
     pub table: u32,
     /// Slots of the key, field by field.
     pub key: Vec<Slot>,
-    /// How they are packed.
+    /// The plan by which the key is packed.
     pub plan: KeyPlan,
-    /// Its actions.
+    /// The table's actions.
     pub actions: Vec<Reached>,
-    /// Where to go when no action runs.
+    /// Position to continue at if no action runs.
     pub end: Target,
-    /// Set to hit.
+    /// Slot that is set to whether an entry was hit.
     pub hit: Option<Slot>,
-    /// Set to the action's index.
+    /// Slot that is set to the action's index.
     pub action_run: Option<Slot>,
-    /// The direct counter counts without being asked.
+    /// Whether the direct counter counts without a call.
     pub counts: bool,
-    /// Set to the direct meter's colour.
+    /// Slot that is set to the direct meter's color.
     pub colour: Option<Slot>,
-    /// Its action profile.
+    /// The table's action profile.
     pub profile: Option<ProfilePlan>,
-    /// The table keeps something of each packet: a counter, a meter, a time.
+    /// Whether the table records data about each packet: a counter, a meter, a time.
     pub notes: bool,
 }
 
 impl Apply {
-    /// Where it may go on.
+    /// The positions at which execution may continue.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
         self.actions.iter().map(|a| a.target).chain([self.end])
     }
 
-    /// The same, to be changed.
+    /// The positions at which execution may continue, mutable.
     pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Target> {
         let targets = self.actions.iter_mut().map(|a| &mut a.target);
         targets.chain([&mut self.end])
     }
 }
 
-/// An action as an application reaches it.
+/// An action of a table's application.
 #[derive(Debug, Clone)]
 pub struct Reached {
-    /// Where its code is.
+    /// Position of the action's code.
     pub target: Target,
-    /// Slots of its parameters.
+    /// Slots of the action's parameters.
     pub params: Vec<Slot>,
 }
 
@@ -155,24 +155,24 @@ pub struct Reached {
 pub struct ProfilePlan {
     /// Index into the run-time profiles.
     pub profile: u32,
-    /// Which of the profile's tables it is.
+    /// Index of the table among the profile's tables.
     pub place: u32,
-    /// Layout and first slot of the fields that a selector hashes.
+    /// Layout and first slot of the fields that the selector hashes.
     pub data: Option<(u32, Slot)>,
 }
 
-/// A register's place in a bank.
+/// The position of a register in a bank.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterPlan {
     /// Index into the banks.
     pub bank: u32,
     /// First word within a row.
     pub offset: u32,
-    /// Words.
+    /// Number of words of a cell.
     pub words: u32,
 }
 
-/// A call of a hash.
+/// A computation of a hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashPlan {
     /// Algorithm.
@@ -181,24 +181,24 @@ pub struct HashPlan {
     pub layout: u32,
     /// First slot of the data.
     pub data: Slot,
-    /// Result.
+    /// Slot of the result.
     pub d: Slot,
     /// Width of the result.
     pub w: u8,
-    /// Base and maximum: base + hash mod max.
+    /// Slots of base and maximum: base + hash mod max.
     pub bounds: Option<(Slot, Slot)>,
-    /// Bits that do not fill bytes are filled up on the left (PSA, as on BMv2) or on the right.
+    /// Whether bits that do not fill bytes are padded on the left (PSA, as on BMv2) or on the right.
     pub pad_left: bool,
-    /// What the parser left of the packet is hashed too.
+    /// Whether the payload after the parser's position is hashed too.
     pub payload: bool,
-    /// It is the Internet checksum of the fields and nothing else.
+    /// Whether the hash is just the Internet checksum of the fields.
     pub is_sum: bool,
 }
 
 impl HashPlan {
-    /// To be called when the layout is sealed.
+    /// Completes the plan; called once the layout is sealed.
     pub fn seal(&mut self, layout: &Layout) {
-        // Two's powers of 16 bits are 1 there, so a field counts where it lies; but what is filled up on the left moves.
+        // 2^16 is 1 modulo 2^16 − 1, so a field counts at its position; but padding on the left shifts it.
         let in_place = !self.pad_left || layout.bits.is_multiple_of(8);
         self.is_sum = self.algorithm == Algorithm::OnesComplement16
             && in_place
@@ -209,64 +209,64 @@ impl HashPlan {
     }
 }
 
-/// What a packet met.
+/// An element that a packet met.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// A parser state: parser and state.
+    /// A parser state: names of parser and state.
     State(String, String),
-    /// A table.
+    /// A table's name.
     Table(String),
-    /// An action.
+    /// An action's name.
     Action(String),
 }
 
-/// Code and what it refers to.
+/// The code, and the data that it refers to.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    /// What it keeps to.
+    /// Bindings of the program.
     pub bindings: Bindings,
     /// Errors that the machine itself raises.
     pub errors: ErrorCodes,
     /// Instructions of all blocks.
     pub ops: Vec<Op>,
-    /// Where each block's code begins, in the order of [`Bindings::blocks`].
+    /// Start of each block's code, in the order of [`Bindings::blocks`].
     pub entries: Vec<Target>,
-    /// Which blocks write nothing but the frame and the packet.
+    /// Whether each block writes nothing but the frame and the packet.
     pub quiet: Vec<bool>,
-    /// Which blocks do nothing.
+    /// Whether each block does nothing.
     pub empty: Vec<bool>,
-    /// For [`Op::Lanes`].
+    /// Bodies for [`Op::Lanes`].
     pub lanes: Vec<Lanes>,
-    /// Values of the first slots.
+    /// Constants, the values of the first slots.
     pub constants: Vec<u64>,
-    /// Slots of the frame.
+    /// Number of slots of the frame.
     pub frame: u32,
-    /// For [`Op::Wide`].
+    /// Plans for [`Op::Wide`].
     pub wide: Vec<WidePlan>,
-    /// For stacks.
+    /// Elements of stacks.
     pub elements: Vec<Element>,
-    /// For packets, hashes, checksums.
+    /// Layouts for packets, hashes, checksums.
     pub layouts: Vec<Layout>,
     /// Fields that share a slot.
     pub coalesced: Vec<Coalesced>,
-    /// For [`Op::Apply`].
+    /// Applications for [`Op::Apply`].
     pub applies: Vec<Apply>,
-    /// For registers.
+    /// Positions of registers.
     pub registers: Vec<RegisterPlan>,
-    /// For [`Op::Hash`].
+    /// Plans for [`Op::Hash`].
     pub hashes: Vec<HashPlan>,
-    /// Value set and the keys' slots.
+    /// Index of each value set, and the slots and widths of its key.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
     /// Math units.
     pub maths: Vec<crate::externs::math::MathUnit>,
     /// For [`Op::Digest`]: digest instance and layout.
     pub digests: Vec<(u32, u32)>,
-    /// For [`Op::Trace`].
+    /// Marks for [`Op::Trace`].
     pub marks: Vec<Mark>,
 }
 
 impl Code {
-    /// Gives each field its own slot, as the reference executor has it.
+    /// Moves each joined field to its own slot, as the reference executor expects.
     pub fn spread(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = frame[fields[0].0 as usize];
@@ -277,7 +277,7 @@ impl Code {
         }
     }
 
-    /// The other way round.
+    /// Joins the fields again, as the machine expects.
     pub fn gather(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = 0;
@@ -289,7 +289,7 @@ impl Code {
         }
     }
 
-    /// Whether a block, if its packet and its parameters are not looked at, might as well not run.
+    /// Whether a block need not run if its packet and its parameters are not used afterwards.
     pub fn is_quiet(&self, block: Block) -> bool {
         self.quiet.get(block.number as usize).is_some_and(|q| *q)
     }
@@ -300,14 +300,14 @@ impl Code {
         self.empty.get(block.number as usize).is_some_and(|e| *e)
     }
 
-    /// Finds out which blocks do nothing.
+    /// Records which blocks do nothing.
     pub fn note_empty(&mut self) {
         let first = |entry: &Target| self.ops.get(*entry as usize);
         let empty = |entry: &Target| matches!(first(entry), None | Some(Op::End));
         self.empty = self.entries.iter().map(empty).collect();
     }
 
-    /// Finds out which blocks are quiet. Blocks lie one behind the other, each with its `End`.
+    /// Records which blocks are quiet. Blocks are consecutive, each with its `End`.
     pub fn note_quiet(&mut self) {
         let quiet = |entry: &Target| {
             let rest = self.ops.iter().skip(*entry as usize);
@@ -332,7 +332,7 @@ impl Code {
     }
 }
 
-/// Values of `error` that the machine itself raises, as the program numbers them.
+/// Values of `error` that the machine itself raises, in the program's numbering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorCodes {
     /// `PacketTooShort`

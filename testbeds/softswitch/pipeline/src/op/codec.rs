@@ -1,7 +1,7 @@
-//! How the fields of a value move between slots and bytes, worked out once, at load.
+//! Moves the fields of a value between slots and bytes, by plans that are computed at load.
 //!
-//! A field of up to 64 bits that lies within eight bytes is one load and two shifts; runs of aligned 32-bit fields are
-//! a loop that vectorises. What fits neither is left to `fields`, which does everything bit by bit.
+//! A field of up to 64 bits within eight bytes takes one load and two shifts; runs of aligned 32-bit fields take a loop
+//! that vectorizes. All other fields are left to `fields`, which works bit by bit.
 
 use crate::bits;
 use crate::op::Field;
@@ -10,14 +10,14 @@ use crate::simd::widest;
 /// The plan for one layout without a varbit.
 #[derive(Debug, Clone, Default)]
 pub struct Codec {
-    /// Of the value, the last one filled up.
+    /// Length of the value in bytes, the last one padded.
     bytes: usize,
     loads: Vec<Load>,
     runs: Vec<Run>,
     rest: Vec<Field>,
     stores: Vec<Store>,
     pieces: Vec<Piece>,
-    /// Shares of slots that hold no more than 32 bits.
+    /// Terms of slots that hold at most 32 bits.
     narrow: Vec<Term>,
     wide: Vec<Term>,
 }
@@ -39,11 +39,11 @@ struct Run {
     n: u32,
 }
 
-/// What fills the bytes in order.
+/// An operation that produces bytes in order.
 #[derive(Debug, Clone, Copy)]
 enum Store {
     Run(Run),
-    /// Words of the pieces from `first` to before `end`; of the last one, what `bytes` leaves.
+    /// Words of the pieces from `first` to before `end`; of the last word, the remaining `bytes`.
     Words {
         first: u32,
         end: u32,
@@ -57,22 +57,22 @@ struct Piece {
     slot: u32,
     left: u8,
     right: u8,
-    /// The word is complete with it.
+    /// Whether the piece completes the word.
     last: bool,
 }
 
-/// A slot's share of the one's complement sum: both its halves << `shift`; of a narrow field there is only one.
+/// A slot's contribution to the one's complement sum: both halves << `shift`; a narrow field has only one.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     slot: u32,
     shift: u32,
 }
 
-/// Runs shorter than this are not worth a loop.
+/// Minimum length of a run that is worth a loop.
 pub const RUN: usize = 4;
 
 impl Codec {
-    /// Of fields that follow each other from bit 0, `bits` in sum.
+    /// A codec for consecutive fields from bit 0 on, with `bits` bits in total.
     pub fn new(fields: &[Field], bits: u32) -> Codec {
         let mut codec = Codec {
             bytes: bits.div_ceil(8) as usize,
@@ -125,7 +125,7 @@ impl Codec {
         }
     }
 
-    /// Cuts adjoining fields, which begin at a byte, into words.
+    /// Divides adjacent fields, which start at a byte, into words.
     fn words(&mut self, fields: &[Field]) {
         let (Some(first), Some(last)) = (fields.first(), fields.last()) else {
             return;
@@ -134,7 +134,7 @@ impl Codec {
         let first = self.pieces.len() as u32;
         let mut left = fields;
         for word in (start..end).step_by(64) {
-            // In order: what ends before a word is in none of the next.
+            // In order: a field that ends before a word is in none of the later ones.
             let done = |f: &&Field| f.offset + f.width <= word;
             left = &left[left.iter().take_while(done).count()..];
             for field in left.iter().take_while(|f| f.offset < word + 64) {
@@ -151,7 +151,7 @@ impl Codec {
         });
     }
 
-    /// What of a field lies in the 64 bits from `word` on, limb by limb.
+    /// The part of a field in the 64 bits from `word` on, limb by limb.
     fn piece(&mut self, field: &Field, word: u32) {
         let (word, end) = (i64::from(word), i64::from(field.offset + field.width));
         for limb in 0..field.width.div_ceil(64) {
@@ -186,12 +186,12 @@ impl Codec {
         }
     }
 
-    /// Whether [`Codec::load_all`] is all that reading takes.
+    /// Whether [`Codec::load_all`] suffices to read the value.
     pub fn is_plain(&self) -> bool {
         self.bytes >= 8 && self.rest.is_empty()
     }
 
-    /// Fields of a plain value from its bytes.
+    /// Reads the fields of a plain value from its bytes.
     #[inline(always)]
     pub fn load_all(&self, frame: &mut [u64], bytes: &[u8]) {
         for run in &self.runs {
@@ -207,7 +207,7 @@ impl Codec {
         }
     }
 
-    /// Fields from the value at `packet[at / 8 ..]`, which is all there.
+    /// Reads the fields of the value at `packet[at / 8 ..]`, which is complete.
     pub fn read(&self, frame: &mut [u64], packet: &[u8], at: usize) {
         if !at.is_multiple_of(8) {
             return self.read_unaligned(frame, packet, at);
@@ -259,8 +259,8 @@ impl Codec {
         }
     }
 
-    /// Appends the value, the last byte filled up with zeroes. Words are appended whole, and what the last has too much is
-    /// cut off.
+    /// Appends the value, with the last byte padded with zeroes. Words are appended whole, and excess bytes of the last
+    /// one are cut off.
     #[inline(always)]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
         let start = out.len();
@@ -289,9 +289,9 @@ impl Codec {
         }
     }
 
-    /// The one's complement sum of the value's 16-bit words, the last filled up with zeroes (RFC 1071).
+    /// The one's complement sum of the value's 16-bit words, the last one padded with zeroes (RFC 1071).
     ///
-    /// 2^16 is 1 modulo 2^16 − 1, so a field counts as it lies, whatever words it straddles.
+    /// 2^16 is 1 modulo 2^16 − 1, so a field counts at its position, whatever words it straddles.
     pub fn ones_complement_sum(&self, frame: &[u64]) -> u16 {
         let mut sum = 0;
         for term in &self.narrow {
@@ -345,7 +345,7 @@ impl Run {
     }
 }
 
-/// How many fields of 32 bits follow each other from here, in slots and in bytes.
+/// Number of fields of 32 bits that are consecutive from here on, in slots and in bytes.
 pub fn run_length(fields: &[Field]) -> usize {
     let Some(first) = fields.first().filter(|f| f.offset.is_multiple_of(8)) else {
         return 0;
@@ -372,7 +372,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Fields one after the other, in slots one after the other, from 1 on.
+    /// Consecutive fields in consecutive slots from 1 on.
     fn fields(widths: &[u32]) -> (Vec<Field>, u32, usize) {
         let (mut slot, mut offset) = (1, 0);
         let mut fields = Vec::new();

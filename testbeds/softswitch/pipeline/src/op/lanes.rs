@@ -1,24 +1,24 @@
-//! The same instructions on many values side by side: what the compiler found written out value by value (`compile::roll`).
+//! The same instructions on many consecutive values, which the compiler found repeated value by value (`compile::roll`).
 //!
-//! A lane is one of those values. Operands are runs of slots with a slot a lane, or one slot that all lanes read; jumps
-//! depend on what all lanes share, so that all go the same way. Nothing here knows of sums or gradients: 256 additions to
-//! 256 registers are 13 instructions of 256 lanes.
+//! A lane is one of those values. An operand is a run of slots with one slot per lane, or one slot that all lanes read;
+//! jumps depend on values that all lanes share, so that all take the same path. This module knows nothing of sums or
+//! gradients: 256 additions to 256 registers are 13 instructions of 256 lanes.
 
 use crate::bits::mask;
 use crate::externs::register::Bank;
 use crate::op::Slot;
 use crate::simd::widest;
 
-/// Where an operand's lanes are.
+/// The lanes of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// All lanes read this slot.
     Same(Slot),
-    /// Slots from here on, one a lane.
+    /// Consecutive slots from this one on, one per lane.
     Run(Slot),
 }
 
-/// What two lanes make.
+/// A binary operation on two lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     Add,
@@ -50,7 +50,7 @@ pub enum LaneOp {
         b: Slot,
         to: u32,
     },
-    /// If the guard, which all lanes share, is not zero.
+    /// Copies if the guard, which all lanes share, is not zero.
     MovIf {
         g: Slot,
         d: Slot,
@@ -60,7 +60,7 @@ pub enum LaneOp {
         d: Slot,
         s: Lane,
     },
-    /// In `w` bits.
+    /// A binary operation in `w` bits.
     Binary {
         what: Binary,
         w: u8,
@@ -68,7 +68,7 @@ pub enum LaneOp {
         a: Lane,
         b: Lane,
     },
-    /// Registers that lie side by side in a bank's row.
+    /// Reads registers that are adjacent in a bank's row.
     Read {
         bank: u32,
         offset: u32,
@@ -81,7 +81,7 @@ pub enum LaneOp {
         index: Slot,
         s: Lane,
     },
-    /// Registers and a run: registers = run = run ∘ registers, the run only if the guard is not zero.
+    /// Updates registers and a run: registers = run = run ∘ registers, the run only if the guard is not zero.
     Update {
         what: Binary,
         w: u8,
@@ -91,23 +91,23 @@ pub enum LaneOp {
         g: Slot,
         run: Slot,
     },
-    /// What the slot, in which every lane's value lay for a while, holds in the end.
+    /// Sets the slot to its final value, after it held the value of every lane in turn.
     Last {
         d: Slot,
         s: Lane,
     },
-    /// Nothing is left of it.
+    /// An instruction that was removed.
     Nothing,
 }
 
 impl LaneOp {
-    /// Where it may go other than to the next one.
+    /// The jump target, if any.
     pub fn target(&self) -> Option<u32> {
         let mut op = *self;
         op.target_mut().copied()
     }
 
-    /// The same, to be changed.
+    /// The jump target, mutable.
     pub fn target_mut(&mut self) -> Option<&mut u32> {
         match self {
             LaneOp::Jump(to)
@@ -123,13 +123,13 @@ impl LaneOp {
 /// A body for `n` lanes.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
-    /// How many.
+    /// Number of lanes.
     pub n: u32,
-    /// In order.
+    /// Instructions, in order.
     pub ops: Vec<LaneOp>,
 }
 
-/// The expression with `f` as the operation in `w` bits, compiled for each.
+/// Expands to the expression with `f` as the operation in `w` bits, compiled for each operation.
 macro_rules! by_operation {
     ($what:expr, $w:expr, |$f:ident| $run:expr) => {{
         let m = mask($w.into());
@@ -158,7 +158,7 @@ macro_rules! by_operation {
     }};
 }
 
-/// Lanes that are worked on at a time: two registers' worth on the smallest x86-64.
+/// Number of lanes processed at a time: two registers' worth on the smallest x86-64.
 const CHUNK: usize = 8;
 
 impl Lanes {
@@ -271,7 +271,7 @@ fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
     }
 }
 
-/// `d` may be `a` or `b`, but overlaps neither in any other way.
+/// Applies `f` lane by lane. `d` may equal `a` or `b`, but must not overlap them otherwise.
 #[inline(always)]
 fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u64) -> u64) {
     let d = d as usize;
@@ -316,7 +316,7 @@ fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u
     }
 }
 
-/// Fills `n` slots from `d` on, a chunk at a time, the rest one by one.
+/// Fills `n` slots from `d` on, a chunk at a time, and the rest one by one.
 #[inline(always)]
 fn each(
     frame: &mut [u64],

@@ -1,9 +1,9 @@
-//! Parts of the frame that an architecture looks at: parameters of its blocks, and fields of its metadata.
+//! Parts of the frame that an architecture accesses: parameters of its blocks, and fields of its metadata.
 
 use super::Slot;
 
-/// A scalar of the metadata, its slot and its bits. One that the program's include does not declare is the first slot,
-/// whose constant is 0, and has no bits.
+/// A scalar of the metadata: its slot and its bits. A field that the program's include file does not declare is the first
+/// slot, whose constant is 0, with no bits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Field {
     pub(crate) slot: Slot,
@@ -16,17 +16,17 @@ impl Field {
         frame[self.slot as usize] = value & self.mask;
     }
 
-    /// Its slot, if there is one.
+    /// The field's slot, if the field exists.
     pub(crate) fn slot(self) -> Option<Slot> {
         (self.mask != 0).then_some(self.slot)
     }
 
-    /// Which bits of the slot are its.
+    /// The field's bits within the slot.
     pub(crate) fn mask(self) -> u64 {
         self.mask
     }
 
-    /// No more than these of its bits.
+    /// The field restricted to some of its bits.
     pub(crate) fn bits(self, mask: u64) -> Field {
         Field {
             mask: self.mask & mask,
@@ -34,7 +34,7 @@ impl Field {
         }
     }
 
-    /// The slot behind it: where a field of TNA's metadata has its validity.
+    /// The slot after the field, in which a field of TNA's metadata has its validity.
     pub(crate) fn following(self) -> Field {
         self.slot().map_or(self, |slot| Field {
             slot: slot + 1,
@@ -48,7 +48,7 @@ impl Field {
     }
 }
 
-/// A parameter's slots.
+/// The slots of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     pub(crate) slot: Slot,
@@ -58,7 +58,7 @@ pub(crate) struct Region {
 impl Region {
     pub(crate) fn zero(self, frame: &mut [u64]) {
         let slots = &mut frame[self.slot as usize..(self.slot + self.size) as usize];
-        // From 2 KiB on, `memset` uses an instruction that takes longer to start than they take to store.
+        // From 2 KiB on, `memset` uses an instruction whose startup takes longer than storing such a region.
         slots.chunks_mut(128).for_each(|part| part.fill(0));
     }
 
@@ -66,7 +66,7 @@ impl Region {
         &frame[self.slot as usize..(self.slot + self.size) as usize]
     }
 
-    /// Takes what the deparser wrote for the next parser; the types are equal (the package's type parameters).
+    /// Copies the deparser's output for the next parser; the types are equal (the package's type parameters).
     pub(crate) fn copy_from(self, frame: &mut [u64], from: Region) {
         let n = self.size.min(from.size) as usize;
         frame.copy_within(

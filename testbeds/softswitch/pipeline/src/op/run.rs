@@ -1,22 +1,22 @@
-//! What a block is run on, and how it ends, whatever runs it.
+//! Inputs and results of a block's run, for every executor.
 
-/// What a block is run on, apart from its parameters, which lie in the frame.
+/// Inputs of a block, other than its parameters, which are in the frame.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
-    /// Time.
+    /// Current time in nanoseconds.
     pub(crate) now_ns: u64,
-    /// What a parser reads.
+    /// The packet that a parser reads.
     pub(crate) packet: &'a [u8],
-    /// Bits of it that were read before.
+    /// Number of bits of the packet that were read before.
     pub(crate) cursor: usize,
-    /// What a deparser appends to.
+    /// The output to which a deparser appends.
     pub(crate) out: &'a mut Vec<u8>,
 }
 
-/// How a block ended.
+/// Result of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Bits read so far.
+    /// Number of bits read so far.
     pub(crate) cursor: usize,
     /// The parser's error; 0 is `NoError`.
     pub(crate) error: u64,

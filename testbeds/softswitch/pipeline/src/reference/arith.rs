@@ -1,7 +1,7 @@
 //! Operations on scalars (P4_16 8.5 to 8.9, casts 8.11), on integers of any size.
 //!
-//! Undefined bits of operands make bits of the result undefined: exactly those that depend on them for bitwise
-//! operations, comparisons for equality and shifts by a known number, all of them otherwise.
+//! Undefined bits of operands make bits of the result undefined: for bitwise operations, comparisons for equality and
+//! shifts by a known number exactly those that depend on them, for other operations all.
 
 use super::value::{Bits, ones};
 use num_bigint::{BigInt, BigUint};
@@ -12,7 +12,7 @@ pub fn and(a: &Bits, b: &Bits) -> Bits {
     Bits {
         width: a.width,
         value: &a.value & &b.value,
-        // A known 0 on one side decides.
+        // A known 0 on one side determines the result.
         undefined: (&a.undefined | &b.undefined)
             & (&a.undefined | &a.value)
             & (&b.undefined | &b.value),
@@ -81,7 +81,7 @@ pub fn binary(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     }
 }
 
-/// To the nearest value of the type (P4_16 8.6: "saturating").
+/// The nearest value of the type (P4_16 8.6: "saturating").
 fn saturated(n: BigInt, width: u32, signed: bool) -> BigInt {
     let (low, high) = match (signed, width) {
         (_, 0) => (BigInt::ZERO, BigInt::ZERO),
@@ -97,7 +97,7 @@ fn saturated(n: BigInt, width: u32, signed: bool) -> BigInt {
 /// `<<` and `>>` (P4_16 8.6, 8.7): bits beyond the width are lost, `>>` of `int<W>` copies the sign.
 fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let w = a.width;
-    // Further than the width is as far as the width.
+    // Distances beyond the width count as the width.
     let n = u32::try_from(&b.value).unwrap_or(w).min(w);
     let moved = |bits: &BigUint| match op {
         BinOp::Shl => (bits << n) & ones(w),
@@ -132,7 +132,7 @@ pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
     }
 }
 
-/// All undefined if a bit of an operand is.
+/// The result, fully undefined if any bit of an operand is undefined.
 fn tainted(result: Bits, operands: &[&Bits]) -> Bits {
     if operands.iter().all(|o| o.undefined == BigUint::ZERO) {
         return result;

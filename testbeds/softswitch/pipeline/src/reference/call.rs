@@ -1,7 +1,7 @@
 //! Calls with copy-in/copy-out (P4_16 6.8): arguments are evaluated from left to right, those of `in` and `inout`
-//! parameters are copied in, the body runs on its own variables, `out` and `inout` parameters are copied out from left to
-//! right, as the arguments stand, to l-values that were resolved before the call. Copying out happens on `exit` too (12.5), and when a parser
-//! rejects, so that a sub-parser's headers are as its caller's own would be.
+//! parameters are copied in, the body runs on its own variables, and `out` and `inout` parameters are copied out from
+//! left to right, in the order of the arguments, to l-values that were resolved before the call. Copying out also happens
+//! on `exit` (12.5), and when a parser rejects, so that a sub-parser's headers are as if its caller had extracted them.
 
 use super::place::Place;
 use super::value::Value;
@@ -12,9 +12,9 @@ use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Ty
 
 /// An evaluated argument.
 pub(crate) struct Passed {
-    /// What the parameter starts with.
+    /// Initial value of the parameter.
     pub value: Value,
-    /// Where it is copied afterwards.
+    /// Place to which the parameter is copied out.
     pub to: Option<Place>,
 }
 
@@ -80,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Evaluates an argument of a parameter of that type.
+    /// Evaluates an argument for a parameter of this type.
     pub(crate) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
         Ok(match arg {
             Arg::In(e) => Passed {
@@ -113,8 +113,8 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    /// An action of the current control, whose variables it sees. `entry`: values of the control plane's parameters; a
-    /// call from a body gives arguments for these too.
+    /// Calls an action of the current control, whose variables it sees. `entry`: values of the control plane's
+    /// parameters; a call from a body passes these as arguments too.
     pub(crate) fn call_action(
         &mut self,
         id: ActionId,
@@ -152,7 +152,7 @@ impl<'p> Interpreter<'_, 'p> {
             self.trace_action(action, control);
         }
         let result = self.block(&action.body);
-        // Arguments with a direction stand before all others, so that their positions are the parameters'.
+        // Arguments with a direction precede all others, so that their positions are those of the parameters.
         for i in args.copied_out() {
             if let (Some(param), Some(arg)) = (action.params.get(i), passed.get(i))
                 && let Some(to) = &arg.to
@@ -164,7 +164,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Keeps a mark if the code knows it.
+    /// Records a mark if the code contains it.
     pub(crate) fn mark(&mut self, mark: &Mark) {
         let found = self.code.marks.iter().position(|m| m == mark);
         if let Some(i) = found.filter(|_| self.marks.len() < crate::config::TRACE_LIMIT) {
@@ -173,7 +173,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// `return` ends no more than the unit that says it.
+/// `return` only ends the unit that contains it.
 fn returned(result: Result<()>) -> Result<()> {
     match result {
         Err(Stop::Return) => Ok(()),

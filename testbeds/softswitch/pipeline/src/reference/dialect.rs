@@ -1,4 +1,4 @@
-//! The seam between the interpreter and an architecture's own, as [`crate::compile::dialect`] is the compiler's.
+//! The interface between the interpreter and an architecture, the counterpart of [`crate::compile::dialect`].
 
 use super::place::Place;
 use super::value::Value;
@@ -6,22 +6,22 @@ use super::{Interpreter, Result};
 use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{ExternId, Type};
 
-/// What an architecture adds to the language. One implementation in each folder of `arch`.
+/// The language extensions of an architecture. Each folder of `arch` has one implementation.
 pub(crate) trait Interpreted: std::fmt::Debug + Sync {
-    /// A call that evaluates its arguments itself. False: this is none.
+    /// Interprets a call that evaluates its arguments itself. False: the method is not one of these.
     fn call_whole<'p>(&self, _: &mut Interpreter<'_, 'p>, _: MethodCall<'p>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Changes a call's values to what the method takes.
+    /// Converts the values of a call to those that the method takes.
     fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
-    /// Whether the packet has asked for what this method makes.
+    /// Whether the packet has requested this method's result.
     fn is_asked(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }
 
-    /// Does it; gives the result as a value of type `ty`.
+    /// Performs the call; returns the result as a value of type `ty`.
     fn perform(
         &self,
         interpreter: &mut Interpreter<'_, '_>,
@@ -32,17 +32,17 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
         Ok(Performed::Now(interpreter.perform(call, values, ty)))
     }
 
-    /// The colour that a meter's arguments behind its index say, if they do.
+    /// The color that a meter's arguments after its index give, if any.
     fn colour_so_far(&self, _: &mut Interpreter<'_, '_>, _: &[Value]) -> Option<u64> {
         None
     }
 
-    /// A meter's colour as its constructor names it.
+    /// A meter's color under the name given in its constructor.
     fn coloured(&self, _: &Interpreter<'_, '_>, _: ExternId, colour: u64) -> u64 {
         colour
     }
 
-    /// A call of an extern function.
+    /// Interprets a call of an extern function.
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,
@@ -50,10 +50,10 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     ) -> Result<()>;
 }
 
-/// What a method gives.
+/// The result of a method.
 pub(crate) enum Performed {
-    /// Its result, if it has one.
+    /// The result, if the method has one.
     Now(Option<Value>),
-    /// Nothing before the parser ends.
+    /// The result is available only at the end of the parser.
     Later,
 }

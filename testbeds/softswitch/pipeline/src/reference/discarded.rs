@@ -1,9 +1,9 @@
-//! Results that a program discards: a trace prints them like any other, so that each goes to a variable of its own.
+//! Gives results that a program discards a variable each, because a trace prints them like other results.
 
 use p4lang::ir::{LValue, Program, Stmt, StmtKind, Type, Var, VarId, visit, visit_mut};
 use std::sync::Arc;
 
-/// The program with such variables; unchanged if it discards nothing.
+/// The program with such variables; unchanged if it discards no result.
 pub(crate) fn kept(program: &Arc<Program>) -> Arc<Program> {
     if !blocks(program).any(discards) {
         return Arc::clone(program);

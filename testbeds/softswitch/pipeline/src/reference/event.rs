@@ -1,45 +1,45 @@
-//! What a trace tells of a packet, step by step.
+//! Events of a trace: the steps of a packet.
 
 use p4lang::runtime::FieldMatch;
 use p4lang::source::Location;
 
-/// A step, and where the source says so.
+/// A step, with its position in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// File, line and column; `None` for what the architecture does.
+    /// File, line and column; `None` for a step of the architecture.
     pub at: Option<Location>,
-    /// What happened.
+    /// The step.
     pub kind: EventKind,
 }
 
 /// A named scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// As the program names it; fields of structs with dots.
+    /// Name as in the program; fields of structs with dots.
     pub name: String,
-    /// Hexadecimal digits behind `0x`; `invalid` for an invalid header.
+    /// Hexadecimal digits after `0x`; `invalid` for an invalid header.
     pub value: String,
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
 }
 
 /// An action with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
     /// Arguments of the control plane, or of the call.
     pub params: Vec<Field>,
 }
 
-/// Which step.
+/// The kind of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
     /// A packet came in.
     Received {
-        /// There.
+        /// Ingress port.
         port: u32,
-        /// Its bytes.
+        /// Bytes of the packet.
         bytes: Vec<u8>,
     },
     /// A block of the architecture starts.
@@ -49,112 +49,112 @@ pub enum EventKind {
     },
     /// A parser enters a state.
     State {
-        /// The parser.
+        /// Name of the parser.
         parser: String,
-        /// The state.
+        /// Name of the state.
         state: String,
     },
     /// A header was read.
     Extract {
-        /// Its name.
+        /// Name of the header.
         header: String,
         /// First bit in the packet.
         offset_bits: usize,
-        /// Its fields.
+        /// Fields of the header.
         fields: Vec<Field>,
     },
-    /// A parser error.
+    /// A parser error occurred.
     Error {
-        /// Its name.
+        /// Name of the error.
         error: String,
     },
-    /// An `if`.
+    /// An arm of an `if` was evaluated.
     Branch {
-        /// The first line of its text.
+        /// First line of the condition's text.
         text: String,
         /// Whether the condition held.
         taken: bool,
     },
     /// A table was applied.
     Table {
-        /// Fully qualified.
+        /// Fully qualified name of the table.
         table: String,
-        /// Its key.
+        /// Fields of the key.
         keys: Vec<Field>,
-        /// The entry found: its matches and priority; `None`: the default action.
+        /// Matches and priority of the entry found; `None`: the default action.
         entry: Option<(Vec<FieldMatch>, i32)>,
-        /// What runs; `None`: nothing.
+        /// The action that runs; `None`: none.
         action: Option<Ran>,
     },
     /// An action was called from a body.
     Action(Ran),
-    /// A method of an extern object, or an extern function (`object` empty).
+    /// A method of an extern object, or an extern function (`object` empty), was called.
     Extern {
-        /// Fully qualified.
+        /// Fully qualified name of the object.
         object: String,
-        /// Its method or the function.
+        /// Name of the method or function.
         method: String,
         /// Values of the `in` arguments.
         args: Vec<Field>,
-        /// What it gave.
+        /// Fields of the result.
         result: Vec<Field>,
     },
     /// A header was written.
     Emit {
-        /// Its name.
+        /// Name of the header.
         header: String,
-        /// Its bytes.
+        /// Bytes of the header.
         bytes: Vec<u8>,
     },
-    /// The program logs something (`log_msg`).
+    /// The program logged a message (`log_msg`).
     Log {
-        /// The message, its values filled in.
+        /// The message with its values.
         message: String,
     },
-    /// An `assert` or `assume` does not hold.
+    /// An `assert` or `assume` failed.
     AssertionFailed {
-        /// Which of the two.
+        /// Name of the function.
         function: String,
-        /// The first line of its text.
+        /// First line of its text.
         text: String,
     },
-    /// An undefined value decided something.
+    /// An undefined value influenced a decision.
     Undefined {
-        /// What.
+        /// Description of the decision.
         what: String,
     },
     /// A packet leaves.
     Transmit {
-        /// There.
+        /// Egress port.
         port: u32,
-        /// Its bytes.
+        /// Bytes of the packet.
         bytes: Vec<u8>,
     },
-    /// A packet or copy goes no further.
+    /// A packet or copy was dropped.
     Drop {
-        /// Why, as [`crate::DropReason::name`] says.
+        /// The reason, as in [`crate::DropReason::name`].
         reason: &'static str,
     },
-    /// Packets wait for their ports in egress queues.
+    /// Packets joined egress queues.
     Enqueued {
-        /// How many joined them.
+        /// Number of packets.
         packets: u64,
     },
-    /// A packet that has waited goes on: egress follows.
+    /// A packet left its egress queue; egress follows.
     Dequeued {
-        /// Of this port's queues.
+        /// Port of the queue.
         port: u32,
-        /// Its bytes as it joined the queue.
+        /// Bytes of the packet when it joined the queue.
         bytes: Vec<u8>,
     },
-    /// Packets wait on the recirculation link.
+    /// Packets joined the recirculation link.
     Recirculate {
-        /// How many joined it.
+        /// Number of packets.
         packets: u64,
     },
     /// A digest message waits for the control plane.
     Digest {
-        /// How many.
+        /// Number of messages.
         messages: u64,
     },
 }

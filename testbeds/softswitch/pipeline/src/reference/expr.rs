@@ -1,4 +1,4 @@
-//! Expressions. They have no side effects (p4lang hoists calls), so that the order of evaluation shows only in parsers,
+//! Expressions. They have no side effects (p4lang hoists calls), so the order of evaluation is visible only in parsers,
 //! where `next` and `last` may raise an error.
 
 use super::arith;
@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
 impl Interpreter<'_, '_> {
-    /// The value.
+    /// Evaluates an expression.
     pub(crate) fn expr(&mut self, e: &Expr) -> Result<Value> {
         Ok(match &e.kind {
             ExprKind::Const(value) => Value::constant(self.program, &e.ty, value),
@@ -58,12 +58,12 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// `&&` and `||`: the right side is evaluated only if the left does not decide (8.5), or may not, being undefined. What
-    /// the right side decides alone is defined.
+    /// `&&` and `||`: the right side is evaluated only if the left does not determine the result (8.5), or is undefined.
+    /// If the right side alone determines the result, it is defined.
     fn logical(&mut self, op: BinOp, a: &Expr, b: &Expr) -> Result<Bits> {
         let left = self.expr(a)?.bits();
         let decides = left.is_true() == (op == BinOp::LogOr);
-        // In a parser the right side may raise an error, which it must not if the left side decides.
+        // In a parser the right side may raise an error, which must not happen if the left side determines the result.
         if decides && matches!(self.env().scope, Scope::Parser(_)) {
             self.influences(&left, || "a condition".into());
             return Ok(Bits::bool(left.is_true()));
@@ -75,7 +75,7 @@ impl Interpreter<'_, '_> {
         Ok(arith::binary(op, &left, &right, false))
     }
 
-    /// A condition.
+    /// Evaluates a condition.
     pub(crate) fn truth(&mut self, e: &Expr, what: &str) -> Result<bool> {
         let bits = self.expr(e)?.bits();
         self.influences(&bits, || what.into());
@@ -90,7 +90,7 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// Scalars as P4_16 8.11 says; lists and structs field by field.
+    /// Casts scalars according to P4_16 8.11, lists and structs field by field.
     fn cast(&mut self, value: Value, from: &Type, to: &Type) -> Value {
         match value {
             Value::Bits(bits) => Value::Bits(arith::cast(&bits, width(to), is_signed(from))),
@@ -105,14 +105,14 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Notes that an undefined bit decides something.
+    /// Reports that undefined bits influence a decision.
     pub(crate) fn influences(&mut self, bits: &Bits, what: impl FnOnce() -> String) {
         if bits.undefined != BigUint::ZERO {
             self.watch.undefined(what(), self.program, self.span);
         }
     }
 
-    /// The same of a whole value.
+    /// Reports that undefined bits anywhere in a value influence a decision.
     pub(crate) fn influences_all(&mut self, value: &Value, what: impl FnOnce() -> String) {
         if self.watch.fill.marks() && value.has_undefined() {
             self.watch.undefined(what(), self.program, self.span);

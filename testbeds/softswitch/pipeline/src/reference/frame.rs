@@ -1,8 +1,8 @@
-//! Parameters of blocks, between values and the frame's slots.
+//! Conversion of block parameters between values and the frame's slots.
 //!
-//! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
-//! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it. Fields
-//! of invalid headers (unless they can be written) and invalid fields are 0 in the frame.
+//! A scalar takes one slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its
+//! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
+//! it. Fields of invalid headers (unless they can be written) and invalid fields are 0 in the frame.
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
@@ -14,26 +14,26 @@ use p4lang::ast::StructKind;
 use p4lang::ir::{Program, Type};
 use std::collections::BTreeMap;
 
-/// Which bits of the frame are undefined: as long as a slot holds what was written there with them.
+/// The undefined bits of the frame: valid as long as a slot holds the value that was written with them.
 #[derive(Debug, Default)]
 pub struct Shadow {
     slots: Marks,
-    /// Those of what a deparser has left for the next parser, until it leaves something else.
+    /// Undefined bits of a deparser's output for the next parser, until the next output.
     left: Marks,
 }
 
-/// By slot: the word, and its undefined bits.
+/// For each slot: the word, and its undefined bits.
 type Marks = BTreeMap<usize, (u64, u64)>;
 
 impl Shadow {
-    /// A pass begins: the architecture has written the frame anew, perhaps what an earlier pass left undefined there. What
-    /// it has `carried` from the deparser before is undefined where it is now.
+    /// Starts a pass: the architecture has rewritten the frame, possibly with words that an earlier pass left undefined
+    /// there. The parts `carried` from the previous deparser are undefined at their new position.
     pub fn begin(&mut self, carried: &[(Slot, Slot, u32)]) {
         self.slots.clear();
         for (from, to, size) in carried {
             let (from, to) = (*from as usize, *to as usize);
             for (slot, (word, mask)) in self.left.range(from..from + *size as usize) {
-                // Where it has carried nothing there are zeroes.
+                // Slots that were not carried contain zeroes.
                 if *word != 0 {
                     self.slots.insert(slot - from + to, (*word, *mask));
                 }
@@ -41,7 +41,7 @@ impl Shadow {
         }
     }
 
-    /// The value at a slot.
+    /// Reads the value at a slot.
     pub fn read(
         &self,
         program: &Program,
@@ -67,7 +67,7 @@ impl Shadow {
         written.map_or(0, |(_, mask)| *mask)
     }
 
-    /// Writes the value there, with what the fields of invalid headers hold or without; `leaves`: for the next parser.
+    /// Writes a value, with or without the fields of invalid headers; `leaves`: for the next parser.
     pub fn write(
         &mut self,
         frame: &mut [u64],
@@ -93,14 +93,14 @@ impl Shadow {
     }
 }
 
-/// A value as slots, for registers, keys and action parameters.
+/// Converts a value to slots, for registers, keys and action parameters.
 pub fn to_words(value: &Value) -> Vec<u64> {
     let mut words = Vec::new();
     slots(value, false, &mut words, &mut Vec::new());
     words
 }
 
-/// The same backwards; words that are missing are 0.
+/// Converts slots to a value; missing words are 0.
 pub fn of_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
     let shadow = Shadow::default();
     let mut reader = Reader {
@@ -123,7 +123,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A slot and its undefined bits.
+    /// The next slot and its undefined bits.
     fn word(&mut self) -> (u64, u64) {
         let word = self.words.get(self.at).copied().unwrap_or(0);
         let undefined = self.shadow.undefined(self.words, self.at as Slot);
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field whose validity follows.
+    /// A field that is followed by its validity.
     fn own(&mut self, bits: Bits) -> Value {
         match self.word().0 {
             0 => Value::Own(false, self.fill.bits(bits.width)),
@@ -186,7 +186,7 @@ impl Reader<'_> {
                 match declared.kind {
                     StructKind::Struct => Value::Struct(fields),
                     StructKind::Union => Value::Union(fields),
-                    // The frame does not keep what an invalid header's fields are.
+                    // The frame does not hold the fields of an invalid header.
                     StructKind::Header if !valid && !self.fill.invalid.are_written() => {
                         Value::undefined(program, ty, self.fill)
                     }

@@ -1,4 +1,4 @@
-//! Methods of extern objects. Their state is the machine's; arguments and results are values.
+//! Methods of extern objects. They share the machine's state; arguments and results are values.
 
 use super::dialect::Performed;
 use super::frame::{of_words, to_words};
@@ -25,7 +25,7 @@ impl<'p> Interpreter<'_, 'p> {
             Some(lvalue) => Some(self.resolve(lvalue)?),
             None => None,
         };
-        // v1model gives results in `out` arguments.
+        // v1model returns results in `out` arguments.
         let to = out.or(result);
         let instance = &self.program.externs[call.object.index()];
         if !dialect.is_asked(self, call) {
@@ -55,7 +55,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// What a call has left where its result goes, for a trace.
+    /// The result of a call, read back from its destination for the trace.
     pub(crate) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
         let Some(lvalue) = result.filter(|_| self.watch.steps) else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok((values, out))
     }
 
-    /// Does it; gives the result as a value of type `ty`.
+    /// Performs the call; returns the result as a value of type `ty`.
     pub(crate) fn perform(
         &mut self,
         call: MethodCall<'_>,
@@ -106,7 +106,7 @@ impl<'p> Interpreter<'_, 'p> {
                 self.state.cells.banks[plan.bank as usize].write(number(0), plan.offset, &words);
             }
             (Object::Counter(counter), Method::Count) => {
-                // TNA: the bytes that do not count.
+                // TNA: the number of bytes that do not count.
                 self.state.pass.adjust = number(1);
                 let length = self.state.counted(length);
                 self.state.cells.counters[counter as usize].count(number(0), length);
@@ -156,13 +156,13 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::Digest(digest), Method::Pack) => {
                 self.digest(digest, values.first()?);
             }
-            // Automatic counters count at the table's application; the load refuses what is not here.
+            // Automatic counters count when the table is applied; other combinations are refused at load.
             _ => {}
         }
         None
     }
 
-    /// The colour that a direct meter gives the entry found; the arguments may say a colour before it.
+    /// The color that a direct meter gives for the entry found; the arguments may contain the previous color.
     fn metered_directly(&mut self, id: ExternId, arguments: &[Value]) -> Option<u64> {
         let table = *self.code.bindings.direct.get(&id)? as usize;
         let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
@@ -174,7 +174,7 @@ impl<'p> Interpreter<'_, 'p> {
         Some(self.state.tables[table].mark(found, before, self.now_ns, length))
     }
 
-    /// The same of a cell of a meter.
+    /// The color that a cell of a meter gives.
     fn metered(&mut self, meter: u32, index: u64, arguments: &[Value]) -> u64 {
         let before = self.dialect.colour_so_far(self, arguments);
         let length = self.state.counted(self.packet.len());
@@ -203,7 +203,7 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// `Checksum` gathers its data, for any algorithm.
+    /// A `Checksum` collects its data, for any algorithm.
     fn data_checksum(
         &mut self,
         (unit, algorithm): (u32, Algorithm),
@@ -224,7 +224,7 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// A digest message, if there is room for it.
+    /// Queues a digest message, if it fits.
     pub(crate) fn digest(&mut self, instance: u32, data: &Value) {
         let mut scalars = Vec::new();
         list(data, &mut scalars);
@@ -240,7 +240,7 @@ impl<'p> Interpreter<'_, 'p> {
             .push_back(DigestMessage { name, fields });
     }
 
-    /// `base + hash mod max` in `width` bits, or the hash itself. PSA fills data up to bytes on the left, as BMv2 does;
+    /// `base + hash mod max` in `width` bits, or the hash itself. PSA pads data to bytes on the left, as BMv2 does;
     /// v1model on the right.
     pub(crate) fn hash(
         &mut self,
@@ -279,7 +279,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// The scalars of a value as a control plane sees it: each header's validity before its fields.
+/// The scalars of a value as a control plane sees them: each header's validity before its fields.
 fn list(value: &Value, scalars: &mut Vec<Bits>) {
     match value {
         Value::Header { valid, fields } => {

@@ -1,9 +1,10 @@
 //! The second executor: a plain interpreter that walks p4lang's IR, statement by statement, on values of any size.
 //!
-//! It is written to be compared with the specification (P4_16 1.2.5; sections stand beside the code), not to be fast. It
-//! shares with the machine ([`crate::exec`]) what a load decides ([`crate::op::bindings`]) and the state of tables and
-//! extern objects; a block's parameters are read from the frame when it starts and written back when it ends. Whatever
-//! is looked at closely runs here: packets that are traced, reads of undefined values, and tests that compare the two.
+//! It is written for comparison with the specification (P4_16 1.2.5; section numbers are beside the code), not for speed.
+//! It shares the decisions of a load ([`crate::op::bindings`]) and the state of tables and extern objects with the
+//! machine ([`crate::exec`]); a block's parameters are read from the frame at its start and written back at its end. It
+//! runs whatever needs a closer look: packets that are traced, reads of undefined values, and tests that compare both
+//! executors.
 //!
 //! ```text
 //! value, arith     values, operations      place, expr      l-values, expressions
@@ -46,7 +47,7 @@ use std::sync::Arc;
 use value::Value;
 use watch::Watch;
 
-/// Why statements after this one do not run.
+/// Why the following statements do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// `break`
@@ -55,7 +56,7 @@ pub(crate) enum Stop {
     Continue,
     /// `return`
     Return,
-    /// `exit` (P4_16 12.5), or no steps left in a loop.
+    /// `exit` (P4_16 12.5), or the step limit in a loop.
     Exit,
     /// The parser's `reject` (P4_16 13.4).
     Reject,
@@ -71,40 +72,40 @@ pub(crate) enum Scope<'p> {
     Function,
 }
 
-/// A unit that runs: its variables by number.
+/// A running unit, with its variables by number.
 pub(crate) struct Env<'p> {
     pub(crate) scope: Scope<'p>,
     pub(crate) declared: &'p [Var],
     pub(crate) vars: Vec<Value>,
 }
 
-/// A register action's method that runs.
+/// A register action's method that is running.
 #[derive(Clone)]
 pub(crate) struct InMethod<'p> {
     pub(crate) action: &'p Action,
-    /// The cell as it was read.
+    /// The cell's original value.
     pub(crate) original: Value,
 }
 
-/// What outlives a block.
+/// State of the interpreter between blocks.
 #[derive(Debug)]
 pub(crate) struct Reference {
     dialect: &'static dyn Interpreted,
     program: Arc<Program>,
     pub(crate) watch: Watch,
     shadow: frame::Shadow,
-    /// Colours that automatic direct meters gave last.
+    /// Colors that automatic direct meters gave last.
     colours: BTreeMap<ExternId, u64>,
 }
 
-/// What a block leaves besides its effects.
+/// Results of a block besides its effects.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) out_of_steps: bool,
     pub(crate) failed_assertions: u64,
 }
 
-/// What a block may change.
+/// State that a block may change.
 pub(crate) struct Memory<'a> {
     pub(crate) frame: &'a mut [u64],
     pub(crate) state: &'a mut State,
@@ -124,35 +125,35 @@ pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) watch: &'a mut Watch,
     pub(crate) colours: &'a mut BTreeMap<ExternId, u64>,
     pub(crate) marks: &'a mut Vec<u32>,
-    /// Bits read so far.
+    /// Number of bits read so far.
     pub(crate) cursor: usize,
-    /// Parser states and rounds of loops that are left.
+    /// Remaining number of parser states and loop iterations.
     pub(crate) steps: u32,
     /// The parser error.
     pub(crate) error: u64,
     pub(crate) counts: Counts,
-    /// TNA: what a deparser is asked for.
+    /// TNA: gates of the deparser.
     pub(crate) gates: Gates,
-    /// TNA: whether the gate of mirrors is undefined. In ingress it is a value, the others are validities.
+    /// TNA: whether the gate of mirrors is undefined. In ingress it is a value; the other gates are validities.
     pub(crate) undefined_mirror: bool,
-    /// TNA: checksums that wait for the parser's end.
+    /// TNA: checksums that are computed at the end of the parser.
     pub(crate) residuals: Vec<residual::Residual<'p>>,
-    /// TNA: the register action's method that runs.
+    /// TNA: the register action's method that is running.
     pub(crate) method: Option<InMethod<'p>>,
-    /// The units that run, innermost last.
+    /// The running units, innermost last.
     pub(crate) envs: Vec<Env<'p>>,
     pub(crate) span: Span,
 }
 
 impl Reference {
-    /// For a program; `poison`: marks undefined values, filled by this seed.
+    /// Creates the interpreter of a program; `poison`: seed of the pattern that marks undefined values.
     pub(crate) fn new(
         program: Arc<Program>,
         dialect: &'static dyn Interpreted,
         poison: Option<u64>,
     ) -> Reference {
         let mut fill = poison.map_or_else(Fill::default, Fill::poison);
-        // Marked, what BMv2 keeps there is as undefined as P4_16 has it.
+        // If undefined bits are marked, the fields that BMv2 keeps are as undefined as in P4_16.
         fill.invalid = match Rules::of(&program).invalid {
             InvalidFields::Kept if fill.marks() => InvalidFields::Zero,
             invalid => invalid,
@@ -186,15 +187,15 @@ impl Reference {
             if let Some(slot) = slot {
                 let ty = &declared[param.var.index()].ty;
                 let fill = &mut self.watch.fill;
-                // An `out` parameter has its undefined value (P4_16 6.8) unless it is the architecture's own.
+                // An `out` parameter starts undefined (P4_16 6.8), unless it is metadata of the architecture.
                 if param.direction == Direction::Out && fill.marks() && !is_intrinsic(&program, ty)
                 {
                     continue;
                 }
                 let mut value = self.shadow.read(&program, memory.frame, *slot, ty, fill);
                 if bound.gates != Gates::default() {
-                    // The types by which a Tofino's deparser picks what it makes besides the packet are no values there: one
-                    // that was not assigned picks nothing, whatever it is compared with. As in the machine it reads as 0, and
+                    // The types by which a Tofino's deparser selects its further outputs are not values there: an
+                    // unassigned type selects nothing, whatever it is compared with. As in the machine it reads as 0, and
                     // the gate is closed.
                     value.clear_invalid_fields();
                 }
@@ -265,7 +266,7 @@ impl Reference {
         (ended, counts)
     }
 
-    /// Tells of fields that a block has left undefined though the architecture goes by them.
+    /// Reports fields that a block has left undefined although the architecture uses them.
     pub(crate) fn decides(
         &mut self,
         code: &Code,
@@ -287,17 +288,17 @@ impl Reference {
         }
     }
 
-    /// Which values are undefined, to be put back when the frame is what it is now again.
+    /// Takes the undefined bits out, to be restored when the frame is again as now.
     pub(crate) fn set_aside(&mut self) -> frame::Shadow {
         std::mem::take(&mut self.shadow)
     }
 
-    /// See [`Reference::set_aside`].
+    /// Restores the undefined bits of [`Reference::set_aside`].
     pub(crate) fn put_back(&mut self, shadow: frame::Shadow) {
         self.shadow = shadow;
     }
 
-    /// A block's name.
+    /// The name of a block.
     pub(crate) fn name(&self, code: &Code, block: Block) -> &str {
         match code.bindings.blocks[block.number as usize].unit {
             Unit::Parser(id) => &self.program.parsers[id.index()].name,
@@ -305,7 +306,7 @@ impl Reference {
         }
     }
 
-    /// The first parameter, or request of v1model's, that differs between two frames after a block.
+    /// The first parameter, or v1model request, that differs between two frames after a block.
     pub(crate) fn difference(
         &self,
         code: &Code,
@@ -319,7 +320,7 @@ impl Reference {
         for ((param, slot), size) in params.iter().zip(&bound.params).zip(&bound.sizes) {
             let ty = &declared[param.var.index()].ty;
             let Some(slot) = *slot else { continue };
-            // Equal slots are equal values; the other way round it is not so, of invalid headers.
+            // Equal slots mean equal values; the converse does not hold for invalid headers.
             let slots = slot as usize..(slot + size) as usize;
             if fast[slots.clone()] == reference[slots] {
                 continue;
@@ -343,7 +344,7 @@ impl Reference {
     }
 }
 
-/// Whether a type is one of an architecture's metadata, which it sets before a block runs.
+/// Whether a type is metadata that an architecture sets before a block runs.
 fn is_intrinsic(program: &Program, ty: &Type) -> bool {
     let Type::Struct(id) = ty else { return false };
     let mut annotations = program.types[id.index()].annotations.iter();
@@ -365,7 +366,7 @@ fn unit(program: &Program, unit: Unit) -> (Scope<'_>, &[Var], &[Param]) {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// The block, however it ends.
+    /// Runs a block, however it ends.
     fn whole(&mut self, scope: Scope<'p>) {
         let _ended = match scope {
             Scope::Parser(parser) => {
@@ -392,7 +393,8 @@ impl<'p> Interpreter<'_, 'p> {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }
 
-    /// Takes the steps of a round or state at this place; with fewer left, the block's error is `ParserTimeout`.
+    /// Takes the steps of an iteration or state at this position; if fewer are left, the block fails with
+    /// `ParserTimeout`.
     fn step(&mut self, at: Span, otherwise: Stop) -> Result<()> {
         let cost = self.code.bindings.rounds.get(&at).copied();
         match self.steps.checked_sub(cost.unwrap_or(1)) {
@@ -408,7 +410,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// A parser error (P4_16 13.2): remembered, and the parser rejects.
+    /// Raises a parser error (P4_16 13.2): records it, and the parser rejects.
     pub(crate) fn fail<T>(&mut self, error: u64) -> Result<T> {
         self.error = error;
         let name = self.program.errors.get(error as usize);

@@ -13,7 +13,7 @@ use p4lang::ir::{
 };
 
 impl<'p> Interpreter<'_, 'p> {
-    /// From `start` to `accept`.
+    /// Runs a parser from `start` to `accept`.
     pub(crate) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
         self.block(&parser.init)?;
         let mut current = parser.states.first();
@@ -33,7 +33,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// 13.6: the first case whose sets hold all keys.
+    /// The target of a transition (13.6): the first case whose sets contain all keys.
     fn transition(&mut self, state: &'p State) -> Result<Target> {
         let (keys, cases) = match &state.transition {
             Transition::Direct(target) => return Ok(*target),
@@ -54,7 +54,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.fail(error)
     }
 
-    /// Whether a set holds key `i`.
+    /// Whether a set contains key `i`.
     fn holds(
         &mut self,
         set: &'p Keyset,
@@ -140,7 +140,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Extracting to `next`, or to a member of a union that is `next`, advances the stack's index (8.18).
+    /// Advances the stack's index after extracting to `next`, or to a member of a union that is `next` (8.18).
     fn advance_next(&mut self, header: &LValue, place: &Place) {
         let stack = match header.path.as_slice() {
             [stack @ .., Access::Next] | [stack @ .., Access::Next, Access::Field(_)] => {
@@ -233,7 +233,7 @@ impl<'p> Interpreter<'_, 'p> {
         (self.packet.len() * 8 - self.cursor) as u64
     }
 
-    /// The same of what a packet holds by itself: TNA's headers end with a byte.
+    /// The size of a value that a packet contains on its own: TNA's headers end at a byte boundary.
     pub(crate) fn whole_size(&self, ty: &Type) -> u64 {
         match self.is_padded(ty) {
             true => self.size(ty).next_multiple_of(8),
@@ -241,7 +241,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Whether it is filled up to whole bytes.
+    /// Whether a header is padded to whole bytes.
     fn is_padded(&self, ty: &Type) -> bool {
         let Type::Struct(id) = ty else { return false };
         let declared = &self.program.types[id.index()];
@@ -249,7 +249,7 @@ impl<'p> Interpreter<'_, 'p> {
         Rules::of(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
     }
 
-    /// Bits of a type in a packet, a varbit field not counted.
+    /// Number of bits of a type in a packet, without varbit fields.
     fn size(&self, ty: &Type) -> u64 {
         match ty {
             Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) => {
@@ -260,7 +260,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// The next bits of the packet as a value of that type; its varbit has `length` bits.
+    /// The next bits of the packet as a value of this type; its varbit has `length` bits.
     fn take(&mut self, ty: &Type, length: u32) -> Value {
         match ty {
             Type::Varbit(most) => Value::Varbit(*most, self.take_bits(length)),

@@ -1,4 +1,4 @@
-//! L-values (P4_16 6.6): a path is resolved once, its indices are computed then (6.8), reads and writes follow it.
+//! L-values (P4_16 6.6): a path and its indices are resolved once (6.8); reads and writes then use the result.
 
 use super::value::Value;
 use super::{Interpreter, Result, Scope};
@@ -9,9 +9,9 @@ use p4lang::ir::{Access, LValue, Type, VarId};
 /// A step of a resolved path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Field or member.
+    /// A field or member.
     Field(u32),
-    /// Element of a stack, whether it exists or not.
+    /// Element of a stack, which may not exist.
     Element(u64),
     /// Bits `hi ..= lo`.
     Slice(u32, u32),
@@ -22,14 +22,14 @@ pub enum Step {
 pub struct Place {
     /// Variable of the current unit.
     pub var: VarId,
-    /// From it.
+    /// Steps from the variable.
     pub steps: Vec<Step>,
-    /// Type at the end.
+    /// Type of the place.
     pub ty: Type,
 }
 
 impl Interpreter<'_, '_> {
-    /// Computes the path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
+    /// Resolves a path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
     pub(crate) fn resolve(&mut self, lvalue: &LValue) -> Result<Place> {
         let mut steps = Vec::with_capacity(lvalue.path.len());
         for access in &lvalue.path {
@@ -67,7 +67,7 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// Reads there. A stack element that does not exist is undefined (8.18).
+    /// Reads the value of a place. A stack element that does not exist is undefined (8.18).
     pub(crate) fn read(&mut self, place: &Place) -> Value {
         let (whole, slice) = match place.steps.split_last() {
             Some((Step::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
@@ -82,12 +82,12 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Writes there.
+    /// Writes a value to a place.
     pub(crate) fn write(&mut self, place: &Place, value: Value) {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
-    /// What a statement assigns.
+    /// Assigns a value as a statement does.
     pub(crate) fn assign(&mut self, place: &Place, value: Value) {
         self.change(place.var, &place.steps, |to, fill| {
             match fill.invalid == InvalidFields::Kept {
@@ -97,7 +97,7 @@ impl Interpreter<'_, '_> {
         });
     }
 
-    /// Changes what is there.
+    /// Changes the value of a place.
     pub(crate) fn change(
         &mut self,
         var: VarId,
@@ -110,7 +110,7 @@ impl Interpreter<'_, '_> {
     }
 }
 
-/// The value at the end of a path without a slice; `None` beyond a stack's end.
+/// The value at the end of a path without a slice; `None` beyond the end of a stack.
 fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(value);
@@ -138,7 +138,7 @@ fn store(
         return change(to, fill);
     };
     match (to, step) {
-        // A write to a field of an invalid header changes no state that is defined (8.17).
+        // A write to a field of an invalid header does not change any defined state (8.17).
         (Value::Header { valid: false, .. }, _) if !fill.invalid.are_written() => {}
         (Value::Struct(fields) | Value::Header { fields, .. }, Step::Field(i)) => {
             store(&mut fields[*i as usize], rest, fill, change);
@@ -146,7 +146,7 @@ fn store(
         (Value::Union(members), Step::Field(i)) => {
             let i = *i as usize;
             store(&mut members[i], rest, fill, change);
-            // A member that is written makes the others invalid, be it valid then or not (8.21).
+            // A write to a member makes the others invalid, whether the member is valid afterwards or not (8.21).
             if rest.is_empty() {
                 let others = members.iter_mut().enumerate().filter(|(j, _)| *j != i);
                 others.for_each(|(_, member)| invalidate(member, fill));
@@ -172,7 +172,7 @@ fn store(
     }
 }
 
-/// Assigns a value, part by part: an invalid header makes the other invalid and leaves its fields.
+/// Assigns a value part by part: an invalid header makes the destination invalid and keeps its fields.
 fn assign_valid(to: &mut Value, value: Value) {
     match (to, value) {
         (Value::Header { valid, .. }, Value::Header { valid: false, .. }) => *valid = false,
@@ -199,7 +199,7 @@ fn assign_each(to: &mut [Value], parts: Vec<Value>) {
     }
 }
 
-/// `setInvalid`: the fields stay where they are kept.
+/// `setInvalid`, with the fields kept where the rules say so.
 pub fn set_invalid(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Header { valid, .. } if fill.invalid == InvalidFields::Kept => *valid = false,
@@ -224,7 +224,7 @@ pub fn invalidate(value: &mut Value, fill: &mut Fill) {
     }
 }
 
-/// Makes a header's field undefined.
+/// Makes the fields of a header undefined.
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Bits(bits) => *bits = fill.bits(bits.width),

@@ -1,20 +1,20 @@
-//! What undefined bits hold: zeroes, or a seeded pattern that marks them.
+//! The contents of undefined bits: zeroes, or a seeded pattern that marks them.
 
 use super::value::{Bits, ones};
 use crate::rules::InvalidFields;
 use num_bigint::BigUint;
 
-/// Where undefined bits come from.
+/// The source of undefined bits.
 #[derive(Debug, Clone, Default)]
 pub struct Fill {
     /// State of the pattern's generator (SplitMix64); `None`: zeroes that count as defined.
     pattern: Option<u64>,
-    /// What the fields of an invalid header hold where undefined bits are zeroes.
+    /// The fields of an invalid header if undefined bits are zeroes.
     pub invalid: InvalidFields,
 }
 
 impl Fill {
-    /// Marks undefined bits and fills them by this seed.
+    /// Marks undefined bits and fills them from this seed.
     pub fn poison(seed: u64) -> Fill {
         Fill {
             pattern: Some(seed),
@@ -27,7 +27,7 @@ impl Fill {
         self.pattern.is_some()
     }
 
-    /// Undefined bits. A pattern is never 0: an architecture's zeroes can be told from it.
+    /// Undefined bits of this width. A pattern is never 0, so that it differs from an architecture's zeroes.
     pub fn bits(&mut self, width: u32) -> Bits {
         if self.pattern.is_none() {
             return Bits::new(width, 0u8);

@@ -1,4 +1,4 @@
-//! Checksums of what a parser reads from some place on, kept when it ends.
+//! Checksums of the data that a parser reads from some position on, computed at its end.
 
 use super::Interpreter;
 use super::place::Place;
@@ -9,19 +9,20 @@ use p4lang::source::Span;
 /// A call of `subtract_all_and_deposit` that waits for the parser's end.
 #[derive(Debug)]
 pub(crate) struct Residual<'p> {
-    /// The checksum.
+    /// Name of the checksum.
     object: &'p str,
     call: Span,
     unit: u32,
-    /// Where the parser stood, bits.
+    /// Position of the parser, in bits.
     start: usize,
-    /// Where it goes, in the unit at this depth.
+    /// Destination, in the unit at this depth.
     pub(crate) to: Place,
     pub(crate) depth: usize,
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// `subtract_all_and_deposit`: what is extracted from here on is taken away, and the rest kept when the parser ends.
+    /// `subtract_all_and_deposit`: subtracts all data extracted from here on, and stores the rest at the end of the
+    /// parser.
     pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: Place) {
         let residual = Residual {
             object,
@@ -35,7 +36,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.residuals.push(residual);
     }
 
-    /// A unit has ended: what waits for a place in one of its parameters waits for the argument's.
+    /// At the end of a unit, redirects pending results from its parameters to the arguments.
     pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&Place) -> Option<Place>) {
         let depth = self.envs.len();
         self.residuals.retain_mut(|residual| {
@@ -55,7 +56,7 @@ impl<'p> Interpreter<'_, 'p> {
         });
     }
 
-    /// The parser has ended.
+    /// Computes the pending results at the end of the parser.
     pub(crate) fn settle_residuals(&mut self) {
         for residual in std::mem::take(&mut self.residuals) {
             let read = residual.start / 8..self.cursor / 8;

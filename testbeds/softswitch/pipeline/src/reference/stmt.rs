@@ -7,7 +7,7 @@ use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{Arm, Block, Const, Expr, LValue, Stmt, StmtKind};
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Statements in order.
+    /// Runs statements in order.
     pub(crate) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
             let outer = std::mem::replace(&mut self.span, stmt.span);
@@ -188,7 +188,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `push_front` and `pop_front` (8.18): the elements move, those that are new are invalid, `nextIndex` moves along.
+    /// `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
     fn shift(&mut self, var: p4lang::ir::VarId, steps: &[Step], n: u32, push: bool) {
         self.change(var, steps, |stack, fill| {
             let Value::Stack { next, elements } = stack else {

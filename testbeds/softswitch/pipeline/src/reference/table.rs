@@ -1,4 +1,5 @@
-//! Tables (P4_16 14.2): keys are evaluated, an entry is looked for one by one, its action or the default action runs.
+//! Tables (P4_16 14.2): evaluates the keys, searches the entries one by one, and runs the entry's action or the default
+//! action.
 
 use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
@@ -88,7 +89,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// What the member or group that the found entry names does; `None` if the entry has an action of its own.
+    /// The action of the member or group that the found entry refers to; `None` if the entry has its own action.
     fn indirect(&mut self, table: &'p Table, index: usize) -> Result<Option<Bound>> {
         let implementation =
             property(table, "psa_implementation").or(property(table, "implementation"));
@@ -119,12 +120,12 @@ impl<'p> Interpreter<'_, 'p> {
         let profile = &self.state.profiles[profile];
         let place = profile.tables.iter().position(|t| *t as usize == index);
         let action = profile.action(place.unwrap_or(0), indirect, hash);
-        // An empty group is a hit that does nothing.
+        // An empty group is a hit without an action.
         Ok(Some(action.cloned().unwrap_or(Bound::nothing())))
     }
 }
 
-/// A key as it is looked up.
+/// A key in the form for the lookup.
 pub(crate) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     let mut words = to_words(key);
     if let (Some(top), Some(sign)) = (words.last_mut(), spec.sign()) {
@@ -133,12 +134,12 @@ pub(crate) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     words
 }
 
-/// A field that entries match: none that a selector hashes.
+/// Whether entries match the field: fields that a selector hashes are not matched.
 pub(crate) fn is_matched(key: &Key) -> bool {
     !is_selected(key)
 }
 
-/// A field that a selector hashes.
+/// Whether a selector hashes the field.
 fn is_selected(key: &Key) -> bool {
     key.match_kind == "selector"
 }

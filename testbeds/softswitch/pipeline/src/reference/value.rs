@@ -1,4 +1,4 @@
-//! Run-time values, as P4_16 section 7 describes their types.
+//! Run-time values of the types in P4_16 section 7.
 
 use super::poison::Fill;
 use crate::rules::Rules;
@@ -9,11 +9,11 @@ use p4lang::ir::{Const, FieldType, Program, Type};
 /// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
-    /// Below 2^width.
+    /// The value, below 2^width.
     pub value: BigUint,
-    /// Bits that the specification leaves undefined; all 0 unless they are looked for.
+    /// Bits that the specification leaves undefined; all 0 unless undefined bits are marked.
     pub undefined: BigUint,
 }
 
@@ -28,7 +28,7 @@ impl Bits {
         let value = value.into();
         Bits {
             width,
-            // Most fit, and then nothing is computed.
+            // Most values fit and need no computation.
             value: match value.bits() <= u64::from(width) {
                 true => value,
                 false => value & ones(width),
@@ -37,7 +37,7 @@ impl Bits {
         }
     }
 
-    /// The integer, modulo 2^width.
+    /// An integer modulo 2^width.
     pub fn of_int(width: u32, value: &BigInt) -> Bits {
         if value.sign() != Sign::Minus {
             return Bits::new(width, value.magnitude().clone());
@@ -47,12 +47,12 @@ impl Bits {
         Bits::new(width, positive.magnitude().clone())
     }
 
-    /// `bool`
+    /// A value of type `bool`.
     pub fn bool(value: bool) -> Bits {
         Bits::new(1, u8::from(value))
     }
 
-    /// In decimal digits, as two's complement or without a sign.
+    /// The decimal digits, as two's complement or unsigned.
     pub fn decimal(&self, signed: bool) -> String {
         let negative = signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1);
         match negative {
@@ -61,12 +61,12 @@ impl Bits {
         }
     }
 
-    /// Not 0.
+    /// Whether the value is not 0.
     pub fn is_true(&self) -> bool {
         self.value != BigUint::ZERO
     }
 
-    /// As `int<W>` if `signed`, else as `bit<W>`.
+    /// The number as `int<W>` if `signed`, else as `bit<W>`.
     pub fn int(&self, signed: bool) -> BigInt {
         let value = BigInt::from(self.value.clone());
         if signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1) {
@@ -76,7 +76,7 @@ impl Bits {
         }
     }
 
-    /// The number, or the largest if it is beyond.
+    /// The number, or `u64::MAX` if it is larger.
     pub fn u64(&self) -> u64 {
         u64::try_from(&self.value).unwrap_or(u64::MAX)
     }
@@ -92,7 +92,7 @@ impl Bits {
         }
     }
 
-    /// With bits from `lo` replaced.
+    /// The value with the bits from `lo` on replaced by `part`.
     pub fn insert(&self, lo: u32, part: &Bits) -> Bits {
         let hole = ones(part.width) << lo;
         let put = |whole: &BigUint, part: &BigUint| {
@@ -115,7 +115,8 @@ impl Bits {
         }
     }
 
-    /// As bytes, most significant bit first; `lead` zero bits before, the last byte filled up with zeroes.
+    /// The value as bytes, most significant bit first, with `lead` zero bits in front and the last byte padded with
+    /// zeroes.
     pub fn bytes(&self, lead: u32) -> Vec<u8> {
         let n = (lead + self.width).div_ceil(8);
         let shifted = &self.value << (n * 8 - lead - self.width);
@@ -131,35 +132,35 @@ impl Bits {
 /// A value of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Scalars.
+    /// A scalar.
     Bits(Bits),
-    /// A scalar field of TNA's intrinsic metadata that has a validity of its own, and that validity.
+    /// A scalar field of TNA's intrinsic metadata with its own validity, and that validity.
     Own(bool, Bits),
-    /// `varbit`: its maximum, and as many bits as it has now.
+    /// A `varbit`: its maximum width, and its current bits.
     Varbit(u32, Bits),
     /// Struct or tuple.
     Struct(Vec<Value>),
-    /// Header. The fields of an invalid one are undefined.
+    /// A header. The fields of an invalid header are undefined.
     Header {
-        /// Its validity.
+        /// Whether the header is valid.
         valid: bool,
-        /// In order.
+        /// Fields in order.
         fields: Vec<Value>,
     },
-    /// Header union: its members, of which at most one is valid.
+    /// A header union: its members, of which at most one is valid.
     Union(Vec<Value>),
     /// Header stack.
     Stack {
         /// `nextIndex`
         next: u32,
-        /// Headers or unions.
+        /// Elements: headers or unions.
         elements: Vec<Value>,
     },
-    /// Of a type without values at run time.
+    /// A value of a type without run-time values.
     Nothing,
 }
 
-/// Bits of a scalar.
+/// Width of a scalar, in bits.
 pub fn width(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,
@@ -170,8 +171,8 @@ pub fn width(ty: &Type) -> u32 {
 }
 
 impl Value {
-    /// A value that the specification leaves undefined: headers and members of unions invalid, `nextIndex` 0, other bits
-    /// as `fill` says.
+    /// A value that the specification leaves undefined: headers and union members are invalid, `nextIndex` is 0, other
+    /// bits come from `fill`.
     pub fn undefined(program: &Program, ty: &Type, fill: &mut Fill) -> Value {
         let mut of = |ty: &Type| Value::undefined(program, ty, fill);
         match ty {
@@ -206,7 +207,7 @@ impl Value {
         }
     }
 
-    /// A constant of that type.
+    /// A constant of this type.
     pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
         match value {
             Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
@@ -228,7 +229,7 @@ impl Value {
         }
     }
 
-    /// A struct, tuple or valid header of these fields, or a stack of these elements, whose `nextIndex` is 0 (8.20.1).
+    /// A struct, tuple or valid header with these fields, or a stack with these elements and `nextIndex` 0 (8.20.1).
     pub fn composed(program: &Program, ty: &Type, fields: Vec<Value>) -> Value {
         match ty {
             Type::Struct(id) if program.types[id.index()].kind == StructKind::Header => {
@@ -255,7 +256,7 @@ impl Value {
         }
     }
 
-    /// Takes a value in; a field with a validity of its own becomes valid by it.
+    /// Assigns a value; a field with its own validity becomes valid.
     pub fn assign(&mut self, value: Value) {
         match (&mut *self, value) {
             (Value::Own(valid, bits), Value::Bits(value)) => (*valid, *bits) = (true, value),
@@ -263,7 +264,7 @@ impl Value {
         }
     }
 
-    /// Lets fields that are invalid by their own validity read as 0.
+    /// Sets fields that are invalid by their own validity to 0.
     pub fn clear_invalid_fields(&mut self) {
         match self {
             Value::Own(false, bits) => *bits = Bits::new(bits.width, 0u8),
@@ -272,7 +273,7 @@ impl Value {
         }
     }
 
-    /// The bits of a scalar; of others none.
+    /// The bits of a scalar; empty for other values.
     pub fn bits(&self) -> Bits {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => bits.clone(),
@@ -290,7 +291,7 @@ impl Value {
     }
 
     /// `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18: stacks, element by
-    /// element; 8.20: unions, if no or the same member is valid and equal). Gives `bool`.
+    /// element; 8.20: unions, if no member or the same one is valid, and equal). Returns a `bool`.
     pub fn equal(&self, other: &Value) -> Bits {
         let all = |a: &[Value], b: &[Value]| {
             let mut both = Bits::bool(a.len() == b.len());
@@ -301,7 +302,7 @@ impl Value {
         };
         match (self, other) {
             (Value::Bits(a), Value::Bits(b)) => super::arith::equal(a, b),
-            // The validity of a field is no part of its value.
+            // The validity of a field is not part of its value.
             (Value::Own(_, a), Value::Own(_, b)) => super::arith::equal(a, b),
             (Value::Varbit(_, a), Value::Varbit(_, b)) if a.width != b.width => Bits::bool(false),
             (Value::Varbit(_, a), Value::Varbit(_, b)) => super::arith::equal(a, b),
@@ -325,7 +326,7 @@ impl Value {
         }
     }
 
-    /// All bits in order, most significant first: as packets, hashes and checksums see a value.
+    /// All bits in order, most significant first: the value in packets, hashes and checksums.
     pub fn flat(&self) -> Bits {
         let fields: &[Value] = match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => {
@@ -339,7 +340,7 @@ impl Value {
         fields.iter().fold(empty, |all, f| all.concat(&f.flat()))
     }
 
-    /// The scalars in order.
+    /// All scalars in order.
     pub fn scalars(&self) -> Vec<Bits> {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => vec![bits.clone()],
@@ -351,7 +352,7 @@ impl Value {
         }
     }
 
-    /// Bits anywhere in it that are undefined, apart from those of invalid headers.
+    /// Whether any bits of the value are undefined, except in invalid headers.
     pub fn has_undefined(&self) -> bool {
         match self {
             Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => {
@@ -366,7 +367,7 @@ impl Value {
     }
 }
 
-/// Types of a struct's or tuple's fields.
+/// The types of the fields of a struct or tuple.
 pub fn field_types(program: &Program, ty: &Type) -> Vec<Type> {
     match ty {
         Type::Struct(id) => {

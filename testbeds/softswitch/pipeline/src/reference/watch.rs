@@ -1,4 +1,4 @@
-//! Who looks on: collects events and reads of undefined values, if anyone wants them.
+//! Observation of a run: collects events and reads of undefined values.
 
 use super::event::{Event, EventKind, Field, Ran};
 use super::place::{Place, Step};
@@ -12,17 +12,17 @@ use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Ty
 use p4lang::source::Span;
 use std::collections::BTreeSet;
 
-/// Events kept until they are fetched; more are counted.
+/// Maximum number of events kept until they are fetched; further ones are counted.
 const EVENT_LIMIT: usize = 65_536;
 
-/// See the module.
+/// Observes a run, if requested.
 #[derive(Debug)]
 pub struct Watch {
-    /// What undefined values are.
+    /// The contents of undefined values.
     pub fill: Fill,
-    /// Whether every step is told.
+    /// Whether every step is recorded.
     pub steps: bool,
-    /// Whether what the program logs, and assertions that fail, are told.
+    /// Whether log messages and failed assertions are recorded.
     pub logs: bool,
     events: Vec<Event>,
     lost: u64,
@@ -30,7 +30,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Tells nothing but reads of undefined values, if those are marked.
+    /// Records only reads of undefined values, if those are marked.
     pub fn new(fill: Fill) -> Watch {
         Watch {
             fill,
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// What was told since the last call; and how many events were too many.
+    /// The events since the last call, and the number of events that exceeded the limit.
     pub fn take(&mut self) -> (Vec<Event>, u64) {
         (
             std::mem::take(&mut self.events),
@@ -50,7 +50,7 @@ impl Watch {
         )
     }
 
-    /// An event of the architecture.
+    /// Records an event of the architecture.
     pub fn note(&mut self, kind: EventKind) {
         self.push(Event { at: None, kind });
     }
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// An `assert` or `assume` that does not hold.
+    /// Records an `assert` or `assume` that failed.
     pub(crate) fn assertion_failed(&mut self, function: &str, program: &Program, span: Span) {
         if self.logs || self.steps {
             let text = program.source.slice(span).lines().next().unwrap_or("");
@@ -115,7 +115,7 @@ impl Watch {
         }
     }
 
-    /// Each place is told once.
+    /// Records an undefined read; each position is reported once.
     pub(crate) fn undefined(&mut self, what: String, program: &Program, span: Span) {
         if self.reported.insert((span, what.clone())) {
             let at = Some(program.source.location(span));
@@ -232,7 +232,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.tell_call((object, method), args, result);
     }
 
-    /// A call of a deparser's for which the packet has not asked.
+    /// Traces a deparser's call that the packet has not requested.
     pub(crate) fn trace_unasked(&mut self, object: &str, method: &str) {
         let nothing = Field {
             name: String::new(),
@@ -253,7 +253,7 @@ impl<'p> Interpreter<'_, 'p> {
             });
     }
 
-    /// A call whose one argument is no value but a place.
+    /// Traces a call whose only argument is a place, not a value.
     pub(crate) fn trace_of_place(
         &mut self,
         name: &str,
@@ -277,7 +277,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.tell_call(("", name), args, result);
     }
 
-    /// An execution of a register: the cell's index; its new value and the outputs.
+    /// Traces an execution of a register: the cell's index, its new value and the outputs.
     pub(crate) fn trace_execution(
         &mut self,
         call: (&str, &str),
@@ -309,7 +309,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.tell_call(call, args, result);
     }
 
-    /// A resolved path as the source would write it.
+    /// A resolved path in the notation of the source.
     pub(crate) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
         let env = self.env();
         let declared = &env.declared[var.index()];
@@ -349,12 +349,12 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// What is told of a field by which the architecture goes.
+/// The description of a field that the architecture uses.
 pub(crate) fn decisive(name: &str) -> String {
     format!("{name}, by which the packet goes its way")
 }
 
-/// Names the first field that is not the same.
+/// Names the first field that differs.
 pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
     let mut pairs = fast.iter().zip(reference);
     match pairs.find(|(a, b)| a != b) {
@@ -366,7 +366,7 @@ pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
     }
 }
 
-/// The scalars of a value by name.
+/// The scalars of a value, with names.
 pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
     let under = |inner: &str| {
         if name.is_empty() {
@@ -394,7 +394,7 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
                     Type::Struct(id) => program.types[id.index()].fields[i].name.clone(),
                     _ => i.to_string(),
                 };
-                // Of a union only the member that is valid.
+                // Only the valid member of a union.
                 let union = matches!(ty, Type::Struct(id) if program.types[id.index()].kind == StructKind::Union);
                 if !union || value.is_valid() {
                     all.extend(fields_of(program, ty_of_field, &under(&member), value));
@@ -406,7 +406,7 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
             let types = field_types(program, ty);
             let mut all = Vec::new();
             for (i, (element, ty)) in elements.iter().zip(&types).enumerate() {
-                // Of headers only those that are valid.
+                // Only valid headers.
                 let is_header = matches!(element, Value::Header { .. } | Value::Union(_));
                 if !is_header || element.is_valid() {
                     all.extend(fields_of(program, ty, &format!("{name}[{i}]"), element));

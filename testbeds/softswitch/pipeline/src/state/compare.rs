@@ -1,9 +1,9 @@
-//! Whether two states are the same as far as packets change them.
+//! Compares two states, as far as packets change them.
 
 use super::State;
 
 impl State {
-    /// The first object that differs, by name.
+    /// The name of the first object that differs.
     pub fn difference(&self, other: &State) -> Option<String> {
         let tables = self.tables.iter().zip(other.tables.iter());
         let counters = self.cells.counters.iter().zip(&other.cells.counters);

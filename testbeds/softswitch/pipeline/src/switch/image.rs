@@ -1,7 +1,7 @@
-//! A program that is compiled once, and switches made of it.
+//! A program that is compiled once, and the switches created from it.
 //!
-//! Compiling is what a load spends its time with. A switch made of an image shares its code and has a state of its own, which
-//! is what the program starts with: registers and entries as its source gives them, random numbers of the config's seed.
+//! Most of the time of a load is spent compiling. A switch created from an image shares its code and has its own state,
+//! which is initially that of the program: registers and entries as in the source, random numbers from the config's seed.
 
 use crate::arch::core::Core;
 use crate::arch::{self, Loaded};
@@ -20,21 +20,21 @@ use p4lang::ir::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// See the module.
+/// A compiled program.
 #[derive(Debug)]
 pub struct Image {
     compiled: Compiled,
     state: State,
-    /// What of a config is in the code.
+    /// The options of the config that the code depends on.
     trace: bool,
     max_steps: u32,
 }
 
-/// What no packet and no control plane changes.
+/// The parts that neither packets nor the control plane change.
 #[derive(Debug, Clone)]
 struct Compiled {
     program: Arc<Program>,
-    /// As it was written, for `poison`.
+    /// The program as written, for `poison`.
     written: Arc<Program>,
     arch: Arc<Loaded>,
     names: Arc<Names>,
@@ -42,7 +42,7 @@ struct Compiled {
 }
 
 impl Image {
-    /// Compiles a program. Of the config, the code has [`Config::trace`] and [`Config::max_steps`] in it.
+    /// Compiles a program. The code depends on [`Config::trace`] and [`Config::max_steps`].
     pub fn new(written: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
         let program = kept::checked(&written);
         let dialect = arch::dialect(&program.arch)?;
@@ -67,7 +67,7 @@ impl Image {
         })
     }
 
-    /// A switch as [`Switch::new`] makes it. Compiles anew if the config wants other code.
+    /// Creates a switch like [`Switch::new`]. Compiles again if the config requires other code.
     pub fn switch(&self, config: Config) -> Result<Switch, LoadError> {
         if (config.trace, config.max_steps) != (self.trace, self.max_steps) {
             return Switch::new(Arc::clone(&self.compiled.written), config);
@@ -143,13 +143,13 @@ mod tests {
         Arc::new(compiled.unwrap_or_else(|e| panic!("{e}")).program)
     }
 
-    /// A word of a seeded sequence.
+    /// The next word of a seeded sequence.
     fn next(seed: &mut u64) -> u64 {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         *seed >> 33
     }
 
-    /// Packets, time and writes of all kinds; what left.
+    /// Runs packets, time and writes of all kinds; returns the packets that left.
     fn play(switch: &mut Switch, mut seed: u64) -> Vec<(u32, Vec<u8>)> {
         let seed = &mut seed;
         let mut left = Vec::new();
@@ -227,7 +227,7 @@ mod tests {
                 seed,
                 ..Config::default()
             };
-            // The image's own seed is another.
+            // The image has another seed.
             let image = Image::new(Arc::clone(&program), &config(99)).expect("a program");
             for seed in 0..2 {
                 let mut fresh = Switch::new(Arc::clone(&program), config(seed)).expect("a program");

@@ -1,4 +1,4 @@
-//! The switch as its driver sees it: packets and time in, packets and deadlines out.
+//! The switch from its driver's view: packets and time in, packets and deadlines out.
 
 pub(crate) mod control;
 pub(crate) mod image;
@@ -21,14 +21,14 @@ use p4lang::ir::Program;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`]; the rest is due at once. More would hold
-/// up what arrives meanwhile, and wait to be sent all together.
+/// Maximum number of packets that a Tofino's generator makes per call of [`Switch::handle_timeout`]; the rest is due at
+/// once. More would delay packets that arrive meanwhile, and would all be sent together.
 const GENERATED_LIMIT: usize = 256;
 
-/// A packet to be sent. Hand the buffer back with [`Switch::recycle`] to avoid allocation.
+/// A packet to be sent. Returning its buffer with [`Switch::recycle`] avoids allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
-    /// To there.
+    /// Egress port.
     pub port: u32,
     /// The frame without FCS.
     pub bytes: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// The executable form, an instruction a line, for those who look into its speed.
+    /// The executable code, one instruction per line, for performance analysis.
     pub fn listing(&self) -> String {
         use std::fmt::Write;
         let mut out = String::new();
@@ -68,14 +68,14 @@ impl Switch {
         &self.program
     }
 
-    /// A frame has arrived; packet-out if `port` is the CPU port.
+    /// Processes a frame that arrives now; packet-out if `port` is the CPU port.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.handle_arrival(now_ns, now_ns, port, frame);
     }
 
-    /// A frame that arrived at `arrived_ns`, and waited for its turn. Programs see the former as the time of arrival (PSA's
-    /// `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's `ingress_mac_tstamp`), which a port of a switch stamps;
-    /// everything else happens now.
+    /// Processes a frame that arrived at `arrived_ns` and has waited since. Programs see that as the time of arrival
+    /// (PSA's `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's `ingress_mac_tstamp`), which a switch port
+    /// stamps; everything else happens now.
     pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event(now_ns);
@@ -88,8 +88,7 @@ impl Switch {
         }
     }
 
-    /// Lets packets leave the recirculation link and the egress queues whose time has come, and finds entries that are
-    /// idle.
+    /// Processes packets that are due to leave the recirculation link and the egress queues, and finds idle entries.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
         for _ in 0..GENERATED_LIMIT {
@@ -101,7 +100,7 @@ impl Switch {
             self.core.stats.made += 1;
             self.go_on(due_ns, job, None);
         }
-        // Those that join the link meanwhile leave it later.
+        // Packets that join the link meanwhile leave it later.
         for _ in 0..self.core.recirculating() {
             let Some(job) = self.core.recirculated(now_ns) else {
                 break;
@@ -109,15 +108,14 @@ impl Switch {
             self.core.start_event(now_ns);
             self.go_on(now_ns, job, None);
         }
-        // After those of the link, which join the queues.
+        // After those of the link, which may join the queues.
         while let Some((job, waited)) = self.core.queues.pop(now_ns) {
             self.core.allow_passes();
             self.go_on(now_ns, job, Some(&waited));
         }
     }
 
-    /// A packet goes on, from where it was or from the queue that it has waited in, until nothing of it is left to do; tells
-    /// of it if somebody looks.
+    /// Continues a packet, from its position or from its queue, until no work for it is left; traces it if requested.
     fn go_on(&mut self, now_ns: u64, job: Job, waited: Option<&Waited>) {
         let traced = match waited {
             Some(_) => self.traced_on(job.port, &job.bytes),
@@ -141,15 +139,15 @@ impl Switch {
         }
     }
 
-    /// The traffic manager reports to the ghost controls of a T2NA program that a queue of a pipe holds so many cells, as it
-    /// does by itself when a packet joins a queue or leaves it; `queue` is the number in the pipe. Nothing for other programs.
+    /// Reports the length of a pipe's queue, in cells, to the ghost controls of a T2NA program, as the traffic manager
+    /// does when a packet joins or leaves a queue; `queue` is the number within the pipe. No effect on other programs.
     pub fn report_queue(&mut self, now_ns: u64, pipe: u32, queue: u64, cells: u64) {
         self.core.start_event(now_ns);
         self.arch
             .report_queue(&mut self.core, now_ns, (pipe, queue), cells);
     }
 
-    /// When [`Switch::handle_timeout`] has something to do.
+    /// Time at which [`Switch::handle_timeout`] has work to do, in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let times = [
             self.core.next_recirculated_ns(),
@@ -168,7 +166,7 @@ impl Switch {
             .map(|(port, bytes)| Transmit { port, bytes })
     }
 
-    /// Takes a sent packet's buffer back.
+    /// Takes back the buffer of a sent packet.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.core.recycle(bytes);
     }
@@ -178,37 +176,37 @@ impl Switch {
         self.core.state.digests.waiting.pop_front()
     }
 
-    /// Digest messages lost because nobody fetched them.
+    /// Number of digest messages lost because they were not fetched.
     pub fn digests_lost(&self) -> u64 {
         self.core.state.digests.lost
     }
 
-    /// What became of packets so far.
+    /// Packet statistics so far.
     pub fn stats(&self) -> &Stats {
         &self.core.stats
     }
 
-    /// Packets that wait on the recirculation link.
+    /// Number of packets on the recirculation link.
     pub fn recirculating(&self) -> usize {
         self.core.recirculating()
     }
 
-    /// Packets that wait: on the recirculation link and in the egress queues.
+    /// Number of waiting packets: on the recirculation link and in the egress queues.
     pub fn waiting(&self) -> usize {
         self.core.recirculating() + self.core.queues.waiting()
     }
 
-    /// Changes which ports exist.
+    /// Sets the existing ports.
     pub fn set_ports(&mut self, ports: Ports) {
         self.core.config.ports = ports;
     }
 
-    /// How it is run.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.core.config
     }
 
-    /// What packets met since the last call, if [`Config::trace`] is set.
+    /// The elements that packets met since the last call, if [`Config::trace`] is set.
     pub fn take_trace(&mut self) -> Vec<Mark> {
         let marks = self.core.trace.drain(..);
         marks
@@ -216,13 +214,13 @@ impl Switch {
             .collect()
     }
 
-    /// Where the executors gave different results since the last call, with [`crate::Executor::Both`]: the block, the packet,
-    /// and the first difference.
+    /// Differences between the executors since the last call, with [`crate::Executor::Both`]: the block, the packet, and
+    /// the first difference.
     pub fn take_differences(&mut self) -> Vec<String> {
         std::mem::take(&mut self.core.differences)
     }
 
-    /// Instructions and slots of the loaded code, for the curious.
+    /// Number of instructions and slots of the loaded code.
     pub fn code_size(&self) -> (usize, usize) {
         let code = self.arch.code();
         (code.ops.len(), code.frame as usize)

@@ -1,9 +1,8 @@
-//! A program takes over what another has been told and has counted (P4Runtime specification 1.4, section 14,
-//! RECONCILE_AND_COMMIT).
+//! Lets a program take over the state of another one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT).
 //!
-//! What the control plane has written is kept or refused: entries with their counters and meters, default actions,
-//! members, groups, value sets, multicast groups, clone sessions, notes; a Tofino's packet generator goes on. What packets have
-//! left behind, and meters, are kept where the object of that name has the same shape, and begin anew elsewhere.
+//! State written by the control plane is kept or refused: entries with their counters and meters, default actions,
+//! members, groups, value sets, multicast groups, clone sessions, notes; a Tofino's packet generator continues. State
+//! written by packets, and meters, are kept if the object of the same name has the same shape, and reset otherwise.
 
 use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
 use crate::externs::counter::Counter;
@@ -12,53 +11,53 @@ use crate::externs::register::{Bank, Info};
 use crate::switch::Switch;
 use thiserror::Error;
 
-/// Why the state does not fit the new program.
+/// The reason why the state does not fit the new program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReconcileError {
-    /// An entry or default action.
+    /// An entry or default action does not fit.
     #[error("table {table}: {error}")]
     Table {
-        /// Its name.
+        /// Name of the table.
         table: String,
-        /// What is wrong.
+        /// The error.
         error: ProfileError,
     },
-    /// A member or group.
+    /// A member or group does not fit.
     #[error("action profile {profile}: {error}")]
     Profile {
-        /// Its name.
+        /// Name of the profile.
         profile: String,
-        /// What is wrong.
+        /// The error.
         error: ProfileError,
     },
-    /// A value set's members.
+    /// The members of a value set do not fit.
     #[error("value set {set}: {error}")]
     ValueSet {
-        /// Its name.
+        /// Name of the value set.
         set: String,
-        /// What is wrong.
+        /// The error.
         error: ExternError,
     },
-    /// A multicast group or clone session.
+    /// A multicast group or clone session does not fit.
     #[error("replication: {0}")]
     Replication(#[from] ReplicationError),
-    /// An application of the packet generator; the new program is for another chip, whose generator makes other packets.
+    /// A generator application does not fit: the new program is for another chip, whose generator makes other packets.
     #[error("packet generator: pipe {pipe}, application {app}: the program is for another chip")]
     Generator {
-        /// Its pipe.
+        /// Number of the pipe.
         pipe: u32,
-        /// Its number.
+        /// Number of the application.
         app: u32,
     },
 }
 
 impl Switch {
-    /// Takes over the state of `old`. After an error this switch is of no use.
+    /// Takes over the state of `old`. After an error this switch is unusable.
     pub fn reconcile(&mut self, now_ns: u64, old: &Switch) -> Result<(), ReconcileError> {
         self.take_profiles(old)?;
         self.take_tables(now_ns, old)?;
         for set in old.core.state.value_sets.iter() {
-            // An empty one says nothing.
+            // An empty set needs no change.
             if !set.members.is_empty() {
                 self.value_set_take(set)
                     .map_err(|error| ReconcileError::ValueSet {
@@ -104,7 +103,7 @@ impl Switch {
             };
             let to = self.table_index(name);
             if let Ok(to) = to {
-                // Entries of the source that were deleted stay so.
+                // Entries of the source that were deleted stay deleted.
                 self.core.state.tables[to].clear();
             }
             for number in 0..table.numbers() {

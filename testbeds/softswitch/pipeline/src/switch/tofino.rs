@@ -1,4 +1,4 @@
-//! What a Tofino's control plane sets besides the program's own objects, and reads pipe by pipe.
+//! Control plane operations of a Tofino other than those on the program's objects, and reads of individual pipes.
 
 use super::Switch;
 use crate::arch::tna::fixed::{MirrorSession, QueueThresholds, put};
@@ -12,18 +12,18 @@ use p4lang::runtime::{TableEntry, Value};
 use std::collections::BTreeSet;
 
 impl Switch {
-    /// TNA: the bytes that packets from a port have behind their intrinsic metadata, cut or filled with zeroes.
+    /// TNA: sets the bytes after the intrinsic metadata of packets from a port, cut or padded with zeroes.
     pub fn set_port_metadata(&mut self, port: u32, bytes: &[u8]) {
         let bytes = bytes.iter().take(24).copied().collect();
         self.core.tofino.port_metadata.insert(port, bytes);
     }
 
-    /// TNA: ports whose packets come back in, besides the recirculation ports 68 … 71 of each pipe.
+    /// TNA: sets the ports whose packets come back in, besides the recirculation ports 68 … 71 of each pipe.
     pub fn set_loopback_ports(&mut self, ports: BTreeSet<u32>) {
         self.core.tofino.loopback = ports;
     }
 
-    /// TNA: sets a mirror session, or takes it out. Session 0 is reserved.
+    /// TNA: sets a mirror session, or removes it. Session 0 is reserved.
     pub fn set_mirror_session(
         &mut self,
         id: u32,
@@ -35,7 +35,7 @@ impl Switch {
         put(&mut self.core.tofino.sessions, id, session)
     }
 
-    /// TNA: sets a two-level multicast tree. It goes before a group of that number.
+    /// TNA: sets a two-level multicast tree. It takes precedence over a group with the same number.
     pub fn set_multicast_tree(&mut self, tree: &MulticastTree) -> Result<(), ReplicationError> {
         if tree.id == 0 {
             return Err(ReplicationError::ZeroId);
@@ -47,33 +47,33 @@ impl Switch {
         )
     }
 
-    /// TNA: takes a multicast tree out.
+    /// TNA: removes a multicast tree.
     pub fn delete_multicast_tree(&mut self, id: u16) -> Result<(), ReplicationError> {
         put(&mut self.core.tofino.trees, id.into(), None)
     }
 
-    /// TNA: the ports that an L2 exclusion id keeps copies from.
+    /// TNA: sets the ports that an L2 exclusion id prunes.
     pub fn set_pruned_ports(&mut self, exclusion: u16, ports: BTreeSet<u32>) {
         self.core.tofino.prunes.insert(exclusion, ports);
     }
 
-    /// TNA: the thresholds of every queue; `None`: nothing is refused for its colour, and no queue is congested. Depth in
-    /// packets is [`crate::EgressQueues::depth`].
+    /// TNA: sets the thresholds of every queue; `None`: no packet is refused for its color, and no queue is congested.
+    /// [`crate::EgressQueues::depth`] is the depth in packets.
     pub fn set_queue_thresholds(&mut self, thresholds: Option<QueueThresholds>) {
         self.core.tofino.thresholds = thresholds;
     }
 
-    /// TNA: port and queue of unicast packets whose `deflect_on_drop` is 1 and whose own queue refuses them; `None`: they
-    /// are dropped.
+    /// TNA: sets port and queue for unicast packets whose `deflect_on_drop` is 1 and whose own queue refuses them;
+    /// `None`: they are dropped.
     pub fn set_deflection(&mut self, to: Option<(u32, u8)>) {
         self.core.tofino.deflection = to;
     }
 
     /// TNA: writes bytes into the buffer of a pipe's packet generator (16 KiB) from an offset on, and sets one of its
-    /// applications or, without one, stops it.
+    /// applications; `None` stops the application.
     ///
     /// # Errors
-    /// After one nothing has changed.
+    /// After an error nothing has changed.
     pub fn set_generator(
         &mut self,
         now_ns: u64,
@@ -86,14 +86,15 @@ impl Switch {
         generator.set(now_ns, pipe, buffer, app, config)
     }
 
-    /// TNA: a port has gone down: starts what waits for it.
+    /// TNA: handles a port that went down: triggers the applications that wait for it.
     pub fn port_down(&mut self, now_ns: u64, port: u32) {
         let core = &mut self.core;
         let generator = &mut core.tofino.generator;
         generator.port_down(&mut core.stats, now_ns, port);
     }
 
-    /// TNA: a register's cell in one pipe. [`Switch::register_read`] reads pipe 0's, a write goes to all.
+    /// TNA: reads a register's cell in one pipe. [`Switch::register_read`] reads that of pipe 0; a write goes to all
+    /// pipes.
     pub fn register_read_pipe(
         &self,
         pipe: u32,
@@ -110,7 +111,7 @@ impl Switch {
         info.read(bank.ok_or(ExternError::OutOfRange)?, index)
     }
 
-    /// TNA: a counter's cell in one pipe. [`Switch::counter_read`] gives all pipes' sum.
+    /// TNA: reads a counter's cell in one pipe. [`Switch::counter_read`] returns the sum over all pipes.
     pub fn counter_read_pipe(
         &self,
         pipe: u32,
@@ -133,10 +134,10 @@ impl Switch {
         cell.copied().ok_or(ExternError::OutOfRange)
     }
 
-    /// TNA: configures the cell that an entry has of a `DirectLpf` or `DirectWred`, in all pipes.
+    /// TNA: configures an entry's cell of a `DirectLpf` or `DirectWred`, in all pipes.
     ///
     /// # Errors
-    /// [`ExternError::NotFound`]: no such filter, no table names it, or the table has no such entry.
+    /// [`ExternError::NotFound`]: the filter does not exist, no table names it, or the table has no such entry.
     pub fn direct_filter_configure(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Looking closely at packets: every step of theirs, and reads of undefined values.
+//! Tracing of packets: all their steps, and reads of undefined values.
 
 use crate::arch::core::Core;
 use crate::arch::region::Field;
@@ -12,7 +12,7 @@ use crate::switch::Switch;
 use p4lang::ir::{ExternFunction, Program, Stmt, StmtKind, visit};
 use std::sync::Arc;
 
-/// What had happened before an event.
+/// The state of the counters before an event.
 pub(crate) struct Before {
     transmits: usize,
     drops: Vec<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Before {
 }
 
 impl Switch {
-    /// From now on, or no longer: runs packets by [`Executor::Reference`] and tells their steps.
+    /// Starts or stops tracing: packets then run in [`Executor::Reference`], which records their steps.
     pub fn set_tracing(&mut self, on: bool) {
         if on && self.core.reference.is_none() {
             let reference =
@@ -40,8 +40,9 @@ impl Switch {
         };
     }
 
-    /// From now on tells what the program logs (`log_msg`), and which `assert` and `assume` fail; gives whether it calls any
-    /// of them. One that does is run by [`Executor::Reference`] instead of the fast executor, which tells nothing.
+    /// Starts to record log messages (`log_msg`) and failures of `assert` and `assume`; returns whether the program calls
+    /// any of them. Such a program then runs in [`Executor::Reference`] instead of the fast executor, which records
+    /// nothing.
     pub fn set_logging(&mut self) -> bool {
         if !logs(self.program()) {
             return false;
@@ -60,14 +61,14 @@ impl Switch {
         true
     }
 
-    /// What was told since the last call, and how many events were too many to be kept: steps while tracing is on,
-    /// reads of undefined values with [`crate::Config::poison`].
+    /// The events since the last call, and the number of events that exceeded the limit: steps while tracing is on, reads
+    /// of undefined values with [`crate::Config::poison`].
     pub fn take_events(&mut self) -> (Vec<Event>, u64) {
         let reference = self.core.reference.as_mut();
         reference.map_or_else(Default::default, |r| r.watch.take())
     }
 
-    /// Notes that a packet came in; `None` if nobody looks.
+    /// Records that a packet came in; `None` if nothing is traced.
     pub(crate) fn traced(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
         self.starts(|| EventKind::Received {
             port,
@@ -75,7 +76,7 @@ impl Switch {
         })
     }
 
-    /// The same of a packet that leaves an egress queue.
+    /// Records that a packet left an egress queue.
     pub(crate) fn traced_on(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
         self.starts(|| EventKind::Dequeued {
             port,
@@ -97,7 +98,7 @@ impl Switch {
         })
     }
 
-    /// Notes what became of the packet.
+    /// Records the fate of the packet.
     pub(crate) fn tell_verdict(&mut self, before: Before) {
         let core = &mut self.core;
         let stats = &core.stats;
@@ -165,8 +166,8 @@ fn logs(program: &Program) -> bool {
 }
 
 impl Core {
-    /// Tells of undefined fields by which the architecture goes after a block. `fields` gives those that count for this
-    /// packet, by what the frame holds; it is asked only if undefined values are marked.
+    /// Reports undefined fields that the architecture uses after a block. `fields` returns those that matter for this
+    /// packet, according to the frame; it is called only if undefined values are marked.
     #[inline(always)]
     pub(crate) fn decided(
         &mut self,
@@ -179,7 +180,7 @@ impl Core {
         }
     }
 
-    /// The frame has been loaded with what was kept of it: which bits were undefined is not kept.
+    /// Clears the marks after the frame was loaded from saved values, whose undefined bits are not saved.
     pub(crate) fn nothing_is_undefined(&mut self) {
         if let Some(reference) = &mut self.reference {
             reference.set_aside();

@@ -1,11 +1,11 @@
-//! Actions bound to parameters: the control plane's by name, the data plane's as slots.
+//! Actions bound to parameters: by name for the control plane, as slots for the data plane.
 
 use super::spec::{ActionSpec, Spec};
 use crate::bits::limbs;
 use crate::error::TableError;
 use p4lang::runtime::{ActionCall, Value};
 
-/// An action with its parameters as they lie in the frame.
+/// An action with its parameters in the form of the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// Index into the table's actions; `None` runs nothing.
@@ -15,7 +15,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Runs nothing.
+    /// A bound action that runs nothing.
     pub fn nothing() -> Bound {
         Bound {
             index: None,
@@ -23,7 +23,7 @@ impl Bound {
         }
     }
 
-    /// As a lookup gives it.
+    /// The action in the form that a lookup returns.
     #[inline]
     pub fn as_action(&self) -> Action<'_> {
         Action {
@@ -33,7 +33,7 @@ impl Bound {
     }
 }
 
-/// A [`Bound`] that lies in a table.
+/// A [`Bound`] that is stored in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action<'t> {
     /// Index into the table's actions; `None` runs nothing.
@@ -52,7 +52,7 @@ impl From<Action<'_>> for Bound {
 }
 
 impl Spec {
-    /// An action with its parameters as slots.
+    /// Binds an action with its parameters as slots.
     pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
         let kept_out = |action: &ActionSpec| {
             if as_default {
@@ -100,7 +100,7 @@ impl Spec {
         })
     }
 
-    /// Back to names.
+    /// Converts a bound action back to names.
     pub fn call(&self, bound: Action) -> ActionCall {
         let Some(action) = bound.index.and_then(|i| self.actions.get(i as usize)) else {
             return ActionCall {

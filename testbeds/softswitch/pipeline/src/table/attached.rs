@@ -1,4 +1,4 @@
-//! What hangs on entries: counters, meters, timers, and the members or groups that they name.
+//! Data attached to entries: counters, meters, timers, and references to members or groups.
 
 use super::idle::Timer;
 use super::rows::{Head, Index, Row};
@@ -9,14 +9,14 @@ use crate::externs::meter;
 use crate::table::profile::Indirect;
 use p4lang::runtime::TableEntry;
 
-/// What an entry has beside key and action. The rarer part is apart, so that large tables stay small.
+/// The data of an entry besides key and action. The rarer part is separate, so that large tables stay small.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attached {
     pub counter: CounterValue,
     pub more: Option<Box<More>>,
 }
 
-/// Of entries whose table has a direct meter or idle timeouts, or that carry a note.
+/// The data of entries whose table has a direct meter or idle timeouts, or that carry a note.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
     pub meter: meter::Cell,
@@ -25,24 +25,24 @@ pub struct More {
 }
 
 impl Attached {
-    /// The rarer part, made if it is not there.
+    /// The rarer part, created if it is missing.
     pub fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
 }
 
-/// What all entries of a table have, by the numbers of their rows. There are cells as far as a row has had one, so that a
-/// table where none has any takes no memory.
+/// The attached data of all entries of a table, by row number. There are cells only up to the last row that has needed
+/// one, so that a table without such data takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachments {
-    /// Each row has a counter.
+    /// Whether each row has a counter.
     counts: bool,
     counters: Vec<CounterValue>,
     more: Vec<Option<Box<More>>>,
 }
 
 impl Attachments {
-    /// For a table without entries.
+    /// Creates the data of a table without entries.
     pub fn new(counts: bool) -> Attachments {
         Attachments {
             counts,
@@ -51,7 +51,7 @@ impl Attachments {
         }
     }
 
-    /// Sets what a row has.
+    /// Sets the data of a row.
     pub fn set(&mut self, row: Index, attached: Attached) {
         let at = row as usize;
         if self.counts || at < self.counters.len() || attached.counter != CounterValue::default() {
@@ -62,7 +62,7 @@ impl Attachments {
         }
     }
 
-    /// What a row has.
+    /// The data of a row.
     pub fn of(&self, row: Index) -> Attached {
         Attached {
             counter: self.counter(row),
@@ -70,35 +70,35 @@ impl Attachments {
         }
     }
 
-    /// A row's counter.
+    /// The counter of a row.
     pub fn counter(&self, row: Index) -> CounterValue {
         let cell = self.counters.get(row as usize);
         cell.copied().unwrap_or_default()
     }
 
-    /// A row's counter.
+    /// The counter of a row, mutable.
     #[inline]
     pub fn counter_mut(&mut self, row: Index) -> &mut CounterValue {
         cell(&mut self.counters, row)
     }
 
-    /// The rarer part, if it is there.
+    /// The rarer part of a row, if it exists.
     pub fn more(&self, row: Index) -> Option<&More> {
         self.more.get(row as usize)?.as_deref()
     }
 
-    /// The rarer part, if it is there.
+    /// The rarer part of a row, mutable, if it exists.
     pub fn more_mut(&mut self, row: Index) -> Option<&mut More> {
         self.more.get_mut(row as usize)?.as_deref_mut()
     }
 
-    /// The rarer part, made if it is not there.
+    /// The rarer part of a row, created if it is missing.
     pub fn make_more(&mut self, row: Index) -> &mut More {
         cell(&mut self.more, row).get_or_insert_default()
     }
 }
 
-/// A row's cell, made if it is not there.
+/// A row's cell, created if it is missing.
 fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
     if cells.len() <= row as usize {
         cells.resize(row as usize + 1, T::default());
@@ -106,7 +106,7 @@ fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
     &mut cells[row as usize]
 }
 
-/// An entry taken out, to be put back as it was.
+/// A removed entry, which can be restored.
 #[derive(Debug, Clone)]
 pub struct Removed {
     pub(super) row: Row,
@@ -115,14 +115,14 @@ pub struct Removed {
 }
 
 impl Removed {
-    /// What it named instead of an action.
+    /// The member or group that the entry referred to.
     pub fn indirect(&self) -> Option<Indirect> {
         self.indirect
     }
 }
 
 impl Head {
-    /// Of an entry that names something instead of an action.
+    /// The head of an entry that refers to a member or group.
     pub(super) fn naming(key: &Key, indirect: Option<Indirect>) -> Head {
         Head {
             rank: key.rank,
@@ -134,7 +134,7 @@ impl Head {
 }
 
 impl Table {
-    /// What a new entry of this table has.
+    /// The initial data of a new entry of this table.
     pub(super) fn attached(&self) -> Attached {
         let more = self.spec.direct_meter.is_some() || self.spec.idle_timeout;
         Attached {
@@ -143,12 +143,12 @@ impl Table {
         }
     }
 
-    /// What an entry that a lookup found names instead of an action.
+    /// The member or group that the found entry refers to.
     pub fn found_indirect(&self, found: Option<Index>) -> Option<Indirect> {
         self.rows.head(found?).indirect
     }
 
-    /// Counts a packet at the entry that a lookup found, or else at the default action.
+    /// Counts a packet at the found entry, or else at the default action.
     #[inline]
     pub fn count(&mut self, found: Option<Index>, bytes: u64) {
         let Some((_, kind)) = &self.spec.direct_counter else {
@@ -161,7 +161,7 @@ impl Table {
         cell.add(*kind, bytes);
     }
 
-    /// Marks a packet that came with `colour` (the program's value) with the meter of the entry that a lookup found.
+    /// Marks a packet with color `colour` (a value of the program) with the meter of the found entry.
     pub fn mark(&mut self, found: Option<Index>, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let Some(DirectMeter {
             bytes: by_bytes,
@@ -180,7 +180,7 @@ impl Table {
         colours[cell.mark(before, now_ns, units, bytes) as usize]
     }
 
-    /// Adds an entry that names a member or group of the profile; its action is not looked at.
+    /// Adds an entry that refers to a member or group of the profile; its action is ignored.
     pub fn insert_indirect(
         &mut self,
         entry: &TableEntry,
@@ -194,7 +194,7 @@ impl Table {
         Ok(key)
     }
 
-    /// Puts such an entry in the place of another; gives that.
+    /// Replaces an entry by one that refers to a member or group; returns the old one.
     pub fn replace_indirect(
         &mut self,
         entry: &TableEntry,
@@ -206,19 +206,19 @@ impl Table {
         Ok(old)
     }
 
-    /// What an entry names instead of an action.
+    /// The member or group that an entry refers to.
     pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, TableError> {
         let row = self.row(&self.entry_key(entry)?)?;
         Ok(self.rows.head(row).indirect)
     }
 
-    /// Whether an entry names it.
+    /// Whether any entry refers to a member or group.
     pub fn names(&self, indirect: Indirect) -> bool {
         let mut rows = self.rows.iter();
         rows.any(|row| self.rows.head(row).indirect == Some(indirect))
     }
 
-    /// The direct counter of an entry, or with `None` of the default action.
+    /// The direct counter of an entry, or of the default action for `None`.
     pub fn counter(&mut self, key: Option<&Key>) -> Result<&mut CounterValue, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_counter);
@@ -227,7 +227,7 @@ impl Table {
         Ok(self.attachments.counter_mut(row))
     }
 
-    /// The direct meter of an entry, or with `None` of the default action.
+    /// The direct meter of an entry, or of the default action for `None`.
     pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::Cell, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_meter);

@@ -1,4 +1,4 @@
-//! Direct registers (Tofino): what the program keeps for each entry, and in each pipe.
+//! Direct registers (Tofino): data of the program for each entry and pipe.
 
 use super::{Index, Table};
 use crate::error::TableError;
@@ -6,12 +6,12 @@ use crate::port_numbers::PIPES;
 use hashbrown::HashMap;
 use p4lang::runtime::TableEntry;
 
-/// What the direct registers of a table keep for each entry, and in each pipe.
+/// The contents of a table's direct registers, for each entry and pipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
-    /// Words of a new entry, of all registers.
+    /// Initial words of an entry, of all registers.
     pub initial: Vec<u64>,
-    /// Entries written so far: the words of pipe 0, then of the others.
+    /// Entries written so far: the words of pipe 0, then of the other pipes.
     written: HashMap<Index, Box<[u64]>>,
 }
 
@@ -20,12 +20,12 @@ impl Cells {
         pipe as usize % PIPES as usize * self.initial.len() + offset as usize
     }
 
-    /// An entry is gone.
+    /// Removes the words of a removed entry.
     pub fn forget(&mut self, entry: Index) {
         self.written.remove(&entry);
     }
 
-    /// Some words of an entry.
+    /// Reads some words of an entry.
     pub fn read(&self, entry: Index, offset: u32, pipe: u32, into: &mut [u64]) {
         let from = match self.written.get(&entry) {
             Some(words) => words.get(self.at(offset, pipe)..),
@@ -36,7 +36,7 @@ impl Cells {
         }
     }
 
-    /// Sets them.
+    /// Writes some words of an entry.
     pub fn write(&mut self, entry: Index, offset: u32, pipe: u32, from: &[u64]) {
         let at = self.at(offset, pipe);
         let initial = &self.initial;
@@ -51,7 +51,7 @@ impl Cells {
 }
 
 impl Table {
-    /// Direct registers of an entry that a lookup found; zeroes if it found none.
+    /// Reads a direct register at the found entry; zeroes if there is none.
     pub fn read_cell(&self, found: Option<Index>, offset: u32, pipe: u32, into: &mut [u64]) {
         into.fill(0);
         if let Some(entry) = found {
@@ -59,10 +59,10 @@ impl Table {
         }
     }
 
-    /// Sets them of an entry in all pipes.
+    /// Sets a direct register of an entry in all pipes.
     ///
     /// # Errors
-    /// Those of the entry's key.
+    /// The errors of the entry's key.
     pub fn set_cell(
         &mut self,
         entry: &TableEntry,
@@ -76,14 +76,14 @@ impl Table {
         Ok(())
     }
 
-    /// Sets them of all entries.
+    /// Sets a direct register of all entries.
     pub fn write_cells(&mut self, offset: u32, pipe: u32, from: &[u64]) {
         for entry in self.rows.iter() {
             self.cells.write(entry, offset, pipe, from);
         }
     }
 
-    /// Sets them; nothing if there is no entry.
+    /// Sets a direct register at the found entry; no effect if there is none.
     pub fn write_cell(&mut self, found: Option<Index>, offset: u32, pipe: u32, from: &[u64]) {
         if let Some(entry) = found {
             self.cells.write(entry, offset, pipe, from);

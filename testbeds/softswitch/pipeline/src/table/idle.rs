@@ -1,26 +1,27 @@
-//! Idle timeouts: which entries no packet has found for their time (P4Runtime specification 1.4, section 9.1.7).
+//! Idle timeouts: finds entries that no packet has matched within their timeout (P4Runtime specification 1.4, section
+//! 9.1.7).
 
 use super::{FieldKey, Index, Table, TableError};
 use std::collections::BTreeSet;
 
-/// Timeouts below this are kept as written and timed as this: an entry is reported once per timeout.
+/// Minimum effective timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
 const SHORTEST_NS: u64 = 1_000_000;
 
 /// The timer of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
-    /// As written; 0: none.
+    /// Timeout as written, in nanoseconds; 0: none.
     pub timeout_ns: u64,
-    /// When a packet found the entry last; at first, when it was written.
+    /// Time of the last match, initially of the write, in nanoseconds.
     pub hit_ns: u64,
-    /// When the control plane was told last.
+    /// Time of the last report to the control plane, in nanoseconds.
     told_ns: u64,
-    /// Its place in [`Timers`].
+    /// Its key in [`Timers`].
     due_ns: Option<u64>,
 }
 
 impl Timer {
-    /// Of an entry written now.
+    /// The timer of an entry written now.
     pub fn new(timeout_ns: u64, now_ns: u64) -> Timer {
         Timer {
             timeout_ns,
@@ -30,7 +31,7 @@ impl Timer {
         }
     }
 
-    /// With another timeout, counted from now.
+    /// The timer with another timeout, counted from now.
     pub fn changed(self, timeout_ns: u64, now_ns: u64) -> Timer {
         Timer {
             hit_ns: self.hit_ns,
@@ -47,12 +48,12 @@ impl Timer {
     }
 }
 
-/// Entries by the time at which they are to be looked at; a hit does not move them, the look does.
+/// Entries by the time of their next check; a match does not move them, the check does.
 #[derive(Debug, Clone, Default)]
 pub struct Timers(BTreeSet<(u64, u32)>);
 
 impl Table {
-    /// A packet has found an entry, if it has.
+    /// Records that a packet has matched the found entry, if there is one.
     #[inline]
     pub fn touch(&mut self, found: Option<Index>, now_ns: u64) {
         if let Some(more) = found.and_then(|row| self.attachments.more_mut(row)) {
@@ -60,12 +61,12 @@ impl Table {
         }
     }
 
-    /// When [`Table::expired`] has something to look at.
+    /// Time of the next check by [`Table::expired`], in nanoseconds.
     pub fn next_idle_ns(&self) -> Option<u64> {
         Some(self.idle.0.first()?.0)
     }
 
-    /// The next entry that was idle for its time, by number; its time begins anew. Looks at no more than `looks`.
+    /// The number of the next entry whose timeout has passed; its time restarts. Checks at most `looks` entries.
     pub fn expired(&mut self, now_ns: u64, looks: &mut u32) -> Option<u32> {
         loop {
             let (due, index) = *self.idle.0.first()?;
@@ -86,7 +87,7 @@ impl Table {
         }
     }
 
-    /// No packet could find an entry before now.
+    /// Restarts all timers, because no packet could match an entry before now.
     pub fn restart_timers(&mut self, now_ns: u64) {
         for row in 0..self.numbers() {
             self.stop_timer(row);
@@ -97,12 +98,12 @@ impl Table {
         }
     }
 
-    /// The timer of an entry of a table that has them.
+    /// The timer of an entry, if its table has timers.
     pub fn timer_of(&self, index: Index) -> Option<Timer> {
         Some(self.attachments.more(index)?.timer)
     }
 
-    /// Lets an entry's time go on from what it was elsewhere.
+    /// Continues an entry's timer from its state in another program.
     pub fn resume_timer(
         &mut self,
         priority: i32,

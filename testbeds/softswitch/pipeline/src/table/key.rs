@@ -1,4 +1,4 @@
-//! Keys of entries: how the control plane's matches become values, and when two entries are the same.
+//! Keys of entries: conversion of the control plane's matches to values, and equality of entries.
 
 use crate::bits::limbs;
 use crate::error::TableError;
@@ -10,22 +10,22 @@ use std::cmp::Ordering;
 /// A key field of a table.
 #[derive(Debug, Clone)]
 pub struct FieldSpec {
-    /// As P4Info names it.
+    /// Name in P4Info.
     pub name: String,
-    /// How it matches.
+    /// Match kind.
     pub kind: Kind,
     /// Width in bits.
     pub width: u32,
-    /// A range of an `int<W>`. Its bounds are kept with the sign bit flipped, and packets' values are looked up so: as
-    /// numbers without a sign they are in the order of the signed ones.
+    /// Whether the field is a range of an `int<W>`. Bounds are stored, and packets' values looked up, with the sign bit
+    /// flipped: as unsigned numbers they then have the order of the signed ones.
     pub flips_sign: bool,
 }
 
 impl FieldSpec {
-    /// A key field of that type; `None`: a match kind that there is not.
+    /// A key field of this type; `None`: unknown match kind.
     pub fn new(name: &str, kind: &str, ty: &Type, width: u32) -> Option<FieldSpec> {
         let kind = match kind {
-            // The partition of an algorithmic TCAM is part of what must be equal.
+            // The partition of an algorithmic TCAM must be equal, like an exact field.
             "atcam_partition_index" => Kind::Exact,
             kind => Kind::named(kind)?,
         };
@@ -37,12 +37,12 @@ impl FieldSpec {
         })
     }
 
-    /// The sign bit of a value's uppermost limb, if it is to be flipped.
+    /// The sign bit in the uppermost limb, if it is flipped.
     pub fn sign(&self) -> Option<u64> {
         self.flips_sign.then(|| 1 << ((self.width - 1) % 64))
     }
 
-    /// A bound as it is kept, from two's complement, or back.
+    /// Converts a bound between two's complement and the stored form.
     fn flipped(&self, bound: &Value) -> Value {
         let Some(sign) = self.sign() else {
             return bound.clone();
@@ -54,22 +54,22 @@ impl FieldSpec {
         Value::from_limbs(&limbs)
     }
 
-    /// Slots that the field takes.
+    /// Number of slots of the field.
     pub fn slots(&self) -> u32 {
         limbs(self.width)
     }
 
-    /// A match in canonical form.
+    /// The canonical form of a match.
     pub fn key(&self, given: &Match) -> Result<FieldKey, TableError> {
         field_key(self, given)
     }
 
-    /// The key of a field that an entry leaves out; an exact one cannot be.
+    /// The key of a field that an entry omits; an error for an exact field.
     pub fn dont_care(&self) -> Result<FieldKey, TableError> {
         dont_care(self)
     }
 
-    /// Back from the canonical form; `None` for a don't-care.
+    /// The match for a canonical form; `None` for a don't-care.
     pub fn match_of(&self, key: &FieldKey) -> Option<Match> {
         to_match(self, key)
     }
@@ -83,24 +83,24 @@ impl FieldSpec {
 /// A key field of an entry in canonical form: equal entries have equal keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldKey {
-    /// Bits under the mask are equal; exact, LPM, ternary and optional fields.
+    /// Bits under the mask must be equal: exact, LPM, ternary and optional fields.
     Masked {
-        /// Bits outside the mask are 0.
+        /// The value; bits outside the mask are 0.
         value: Value,
-        /// All ones for exact.
+        /// The mask; all ones for an exact field.
         mask: Value,
     },
-    /// Within, inclusive; of signed numbers see [`FieldSpec::flips_sign`].
+    /// An inclusive range; for signed numbers see [`FieldSpec::flips_sign`].
     Range {
-        /// Smallest.
+        /// Lower bound.
         low: Value,
-        /// Largest.
+        /// Upper bound.
         high: Value,
     },
 }
 
 impl FieldKey {
-    /// Whether the value in these slots, the lowest bits first, is meant.
+    /// Whether the value in these slots, the lowest bits first, matches.
     pub fn matches(&self, slots: &[u64]) -> bool {
         match self {
             FieldKey::Masked { value, mask } => {
@@ -119,7 +119,7 @@ impl FieldKey {
     }
 }
 
-/// A field's match in canonical form.
+/// The canonical form of a field's match.
 pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError> {
     let fits = |v: &Value| {
         if v.fits(spec.width) {
@@ -164,7 +164,7 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
     }
 }
 
-/// The key of a field that an entry leaves out.
+/// The key of a field that an entry omits.
 pub fn dont_care(spec: &FieldSpec) -> Result<FieldKey, TableError> {
     match spec.kind {
         Kind::Exact => Err(TableError::MissingField(spec.name.clone())),
@@ -179,7 +179,7 @@ pub fn dont_care(spec: &FieldSpec) -> Result<FieldKey, TableError> {
     }
 }
 
-/// Back to the control plane's form; `None` for a don't-care, which P4Runtime omits.
+/// The control plane's form of a key; `None` for a don't-care, which P4Runtime omits.
 pub fn to_match(spec: &FieldSpec, key: &FieldKey) -> Option<Match> {
     match (key.clone(), spec.kind) {
         (FieldKey::Masked { value, .. }, Kind::Exact) => Some(Match::Exact(value)),

@@ -10,8 +10,9 @@
 //! whole             entries with all that P4Runtime knows of them, by position
 //! ```
 //!
-//! Of several entries that fit, the one with the largest rank wins: the priority where the table wants one (P4Runtime), else
-//! the length of the LPM prefix. Of equals the first as listed wins, whatever the order of insertion ([`Rows::order`]).
+//! If several entries match, the one with the largest rank wins: the priority if the table has priorities (P4Runtime),
+//! else the length of the LPM prefix. Of equal ones the first in the listing wins, whatever the order of insertion
+//! ([`Rows::order`]).
 
 mod action;
 mod attached;
@@ -49,25 +50,25 @@ use std::cmp::Reverse;
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What it is.
+    /// The table's specification.
     pub spec: Spec,
     default: Bound,
     initial_default: Bound,
     rows: Rows,
     structure: Structure,
-    /// How many slots each action takes.
+    /// Number of parameter slots of each action.
     action_slots: Vec<usize>,
     attachments: Attachments,
-    /// Cells of direct registers.
+    /// Cells of the direct registers.
     pub cells: cells::Cells,
     default_counter: CounterValue,
     default_meter: meter::Cell,
-    /// The control plane has written the default action.
+    /// Whether the control plane has written the default action.
     default_written: bool,
     idle: idle::Timers,
 }
 
-/// Rank and packed key of an entry: what makes it the same as another, whatever its fields are called.
+/// Rank and packed key of an entry, which identify it independently of field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     rank: i32,
@@ -75,7 +76,7 @@ pub struct Key {
 }
 
 impl Head {
-    /// Of an entry with an action of its own.
+    /// The head of an entry with its own action.
     fn running(key: &Key, action: &Bound) -> Head {
         Head {
             rank: key.rank,
@@ -87,10 +88,10 @@ impl Head {
 }
 
 impl Table {
-    /// Without entries. The key has at most [`MAX_WORDS`] · 64 bits.
+    /// Creates an empty table. The key has at most [`MAX_WORDS`] · 64 bits.
     pub fn new(spec: Spec, default: Bound) -> Table {
         let action_slots: Vec<usize> = spec.actions.iter().map(ActionSpec::slots).collect();
-        // A member's or group's number takes one.
+        // The number of a member or group takes one slot.
         let named = usize::from(spec.implementation.is_some());
         let params = action_slots.iter().copied().max().unwrap_or(0).max(named);
         let exact = spec.fields.iter().all(|f| f.kind == Kind::Exact);
@@ -110,12 +111,12 @@ impl Table {
         }
     }
 
-    /// How to find the key whose slots, field by field, are these.
+    /// The plan to pack a key whose fields are in these slots.
     pub fn key_plan(&self, slots: &[Slot]) -> KeyPlan {
         self.rows.packing.plan(slots)
     }
 
-    /// Finds the entry for a key that lies in the frame.
+    /// Finds the entry for a key in the frame.
     #[inline(always)]
     pub fn lookup(&self, frame: &[u64], key: &KeyPlan) -> Option<Index> {
         match self.rows.packing.words {
@@ -124,7 +125,8 @@ impl Table {
         }
     }
 
-    /// The same of a key of several words. Apart, so that short keys do not pay for the room that these take.
+    /// Finds the entry for a key of several words, separately so that short keys do not pay for the memory that these
+    /// need.
     #[inline(never)]
     fn lookup_words(&self, frame: &[u64], key: &KeyPlan, words: usize) -> Option<Index> {
         match words {
@@ -136,7 +138,7 @@ impl Table {
         }
     }
 
-    /// The action of what a lookup found, or the default action.
+    /// The action of the found entry, or the default action.
     #[inline]
     pub fn action(&self, found: Option<Index>) -> Action<'_> {
         match found {
@@ -145,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Adds an entry; gives its key.
+    /// Adds an entry; returns its key.
     pub fn insert(&mut self, entry: &TableEntry) -> Result<Key, TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
@@ -156,14 +158,14 @@ impl Table {
         Ok(key)
     }
 
-    /// Takes an entry out that was added just now.
+    /// Removes an entry that was just added.
     pub fn take_back(&mut self, key: &Key) {
         if let Ok(row) = self.row(key) {
             self.take(row);
         }
     }
 
-    /// The key is not there yet, and the table is not full.
+    /// Checks that the key is new, and that the table is not full.
     fn has_room_for(&self, key: &Key) -> Result<(), TableError> {
         if self.rows.find(key.rank, &key.words).is_some() {
             return Err(TableError::DuplicateEntry);
@@ -179,14 +181,14 @@ impl Table {
         self.join(row, attached);
     }
 
-    /// A row that has been added is found from here on.
+    /// Adds a new row to the search structure and sets its data.
     fn join(&mut self, row: Index, attached: Attached) {
         self.attachments.set(row, attached);
         self.structure.insert(&self.rows, row);
         self.start_timer(row);
     }
 
-    /// Adds an entry of the source, which neither size nor `const` forbids.
+    /// Adds an entry of the source, to which neither the size limit nor `const` applies.
     pub fn insert_initial(
         &mut self,
         key: Vec<FieldKey>,
@@ -206,7 +208,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes an entry's action; gives what it was.
+    /// Changes an entry's action; returns the previous entry.
     pub fn modify(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
         let (key, row) = self.changeable(entry)?;
         let action = self.bind(&entry.action, false)?;
@@ -216,7 +218,7 @@ impl Table {
         Ok(old)
     }
 
-    /// The key and place of an entry that is there and not constant.
+    /// The key and row of an entry that exists and is not constant.
     fn changeable(&self, entry: &TableEntry) -> Result<(Key, Index), TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
@@ -227,7 +229,7 @@ impl Table {
         Ok((key, row))
     }
 
-    /// Takes an entry out; its action is not looked at.
+    /// Removes an entry; its action is ignored.
     pub fn delete(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
         let (_, row) = self.changeable(entry)?;
         Ok(self.take(row))
@@ -247,7 +249,7 @@ impl Table {
         removed
     }
 
-    /// An entry as it is, to be put back so.
+    /// A copy of an entry, for restoring it.
     fn copy(&self, row: Index) -> Removed {
         Removed {
             indirect: self.rows.head(row).indirect,
@@ -256,7 +258,7 @@ impl Table {
         }
     }
 
-    /// Puts back what was taken out.
+    /// Restores a removed or changed entry.
     pub fn restore(&mut self, removed: Removed) {
         if let Some(row) = self.rows.find_like(&removed.row) {
             self.take(row);
@@ -310,7 +312,7 @@ impl Table {
         self.spec.call(self.default.as_action())
     }
 
-    /// Sets the default action, or with `None` the one of the source; gives what it was.
+    /// Sets the default action, or that of the source for `None`; returns the previous one.
     pub fn set_default(&mut self, action: Option<&ActionCall>) -> Result<Bound, TableError> {
         if self.spec.const_default {
             return Err(TableError::ConstTable);
@@ -324,12 +326,12 @@ impl Table {
         Ok(std::mem::replace(&mut self.default, action))
     }
 
-    /// Puts back what the default action was, and whether it was written.
+    /// Restores the default action, and whether it was written.
     pub fn restore_default(&mut self, action: Bound, written: bool) {
         (self.default, self.default_written) = (action, written);
     }
 
-    /// An action with its parameters as slots.
+    /// Binds an action with its parameters as slots.
     pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
         self.spec.bind(call, as_default)
     }
@@ -342,7 +344,7 @@ impl Table {
         }
     }
 
-    /// The key of an entry that names its fields: where names become positions.
+    /// The key of an entry with named fields: converts names to positions.
     pub fn entry_key(&self, entry: &TableEntry) -> Result<Key, TableError> {
         let fields = self.entry_fields(entry)?;
         Ok(self.packed(&fields, entry.priority))

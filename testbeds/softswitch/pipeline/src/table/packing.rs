@@ -1,8 +1,8 @@
-//! Keys as dense words: a string of bits, exact fields first, an LPM field last, the rest as declared; the first bit is
-//! the most significant of word 0.
+//! Keys as dense words: a bit string with exact fields first, an LPM field last, the rest in declared order; the first
+//! bit is the most significant of word 0.
 //!
-//! A 5-tuple is five slots in the frame and two words here, so that hashing, masking and comparing cost less than half.
-//! With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
+//! A 5-tuple takes five slots in the frame and two words here, so that hashing, masking and comparing cost less than
+//! half. With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
 
 use super::key::{FieldKey, FieldSpec, Kind};
 use crate::bits::Slot;
@@ -10,10 +10,10 @@ use crate::bits::mask;
 use p4lang::runtime::Value;
 use std::cmp::Ordering;
 
-/// Words of a key at most.
+/// Maximum number of words of a key.
 pub const MAX_WORDS: usize = 64;
 
-/// Bits of one slot that go to one word.
+/// Bits of one slot that are copied to one word.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     slot: u32,
@@ -23,11 +23,11 @@ struct Piece {
     word_shift: u32,
 }
 
-/// Where the slots of a key lie, and where their bits go: a key is packed straight from the frame.
+/// The slots of a key and the positions of their bits, so that a key is packed directly from the frame.
 #[derive(Debug, Clone, Default)]
 pub struct KeyPlan(Vec<Piece>);
 
-/// Where a field lies in the string of bits.
+/// The position of a field in the bit string.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     at: usize,
@@ -35,22 +35,22 @@ struct Place {
     kind: Kind,
 }
 
-/// How a table's keys are packed.
+/// The packing of a table's keys.
 #[derive(Debug, Clone)]
 pub struct Packing {
     pieces: Vec<Piece>,
-    /// In order of declaration.
+    /// Positions of the fields, in order of declaration.
     places: Vec<Place>,
-    /// Words of a packed key.
+    /// Number of words of a packed key.
     pub words: usize,
-    /// Bits of a packed key.
+    /// Number of bits of a packed key.
     pub bits: usize,
-    /// Bits that are no range field's; `None`: there is no range field.
+    /// Mask of the bits outside range fields; `None`: there is no range field.
     fixed: Option<Box<[u64]>>,
 }
 
 impl Packing {
-    /// For keys whose fields lie one after the other in slots.
+    /// Creates the packing for keys whose fields are consecutive in slots.
     pub fn new(fields: &[FieldSpec]) -> Packing {
         let mut order: Vec<usize> = (0..fields.len()).collect();
         order.sort_by_key(|i| match fields[*i].kind {
@@ -96,7 +96,7 @@ impl Packing {
         packing
     }
 
-    /// The low `width` bits of a slot go to the end of the string.
+    /// Appends the low `width` bits of a slot to the bit string.
     fn piece(&mut self, slot: u32, mut width: u32) {
         while width > 0 {
             let room = 64 - self.bits as u32 % 64;
@@ -113,7 +113,7 @@ impl Packing {
         }
     }
 
-    /// For a key whose slots, field by field, are these.
+    /// The plan for a key whose fields are in these slots.
     pub fn plan(&self, slots: &[Slot]) -> KeyPlan {
         let placed = |p: &Piece| Piece {
             slot: slots[p.slot as usize],
@@ -128,7 +128,7 @@ impl KeyPlan {
     #[inline(always)]
     pub fn pack<const N: usize>(&self, slots: &[u64]) -> [u64; N] {
         let mut words = [0; N];
-        // One field, as most keys have.
+        // Most keys have one field.
         if let [p] = &self.0[..] {
             words[0] = (slots[p.slot as usize] >> p.slot_shift & p.mask) << p.word_shift;
             return words;
@@ -142,7 +142,8 @@ impl KeyPlan {
 }
 
 impl Packing {
-    /// Appends an entry's values, and unless all fields are exact its masks; of a range, low and high bound.
+    /// Appends an entry's values, followed by its masks unless all fields are exact; for a range, the lower and upper
+    /// bound.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
         to.resize(start + self.words * if with_masks { 2 } else { 1 }, 0);
@@ -160,7 +161,7 @@ impl Packing {
         }
     }
 
-    /// Back to fields in order of declaration. An exact table has no masks.
+    /// Converts words back to fields in order of declaration. An exact table has no masks.
     pub fn unpack(&self, values: &[u64], masks: Option<&[u64]>) -> Vec<FieldKey> {
         let field = |place: &Place| {
             let value = take(values, place.at, place.width);
@@ -179,7 +180,8 @@ impl Packing {
         self.places.iter().map(field).collect()
     }
 
-    /// The order of two entries, values and masks, field by field as declared: as [`FieldKey`]s are ordered.
+    /// The order of two entries, given as values and masks, field by field in declared order: equal to the order of
+    /// [`FieldKey`]s.
     pub fn order(&self, a: (&[u64], &[u64]), b: (&[u64], &[u64])) -> Ordering {
         // The masks of an exact table are empty, and equal.
         let compare = |a: &[u64], b: &[u64], p: &Place| match (a, b) {
@@ -191,12 +193,12 @@ impl Packing {
         fields.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// There are range fields.
+    /// Whether there are range fields.
     pub fn has_ranges(&self) -> bool {
         self.fixed.is_some()
     }
 
-    /// Whether a key fits an entry.
+    /// Whether a key matches an entry, without the check of ranges.
     #[inline(always)]
     pub fn matches(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
         let words = key.iter().zip(values).zip(masks);
@@ -210,7 +212,7 @@ impl Packing {
         }
     }
 
-    /// Whether a key lies within an entry's ranges.
+    /// Whether a key is within an entry's ranges.
     pub fn in_ranges(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
         let mut ranges = self.places.iter().filter(|p| p.kind == Kind::Range);
         ranges.all(|p| {
@@ -222,8 +224,8 @@ impl Packing {
         })
     }
 
-    /// An entry's mask in which a range is the prefix that its bounds have in common, what differs
-    /// counted in whole nibbles: what has to be equal for the range to match. Nibbles, because each length is a group to search.
+    /// An entry's mask in which a range is the common prefix of its bounds, in whole nibbles: the bits that must be equal
+    /// for the range to match. Nibbles, because each length is a group to search.
     pub fn cover(&self, values: &[u64], masks: &[u64], to: &mut [u64]) {
         let Some(fixed) = &self.fixed else {
             to.copy_from_slice(masks);
@@ -242,7 +244,7 @@ impl Packing {
 }
 
 impl Place {
-    /// The order of the field's values in two strings of bits.
+    /// Compares the field's values in two bit strings.
     fn compare(&self, a: &[u64], b: &[u64]) -> Ordering {
         let of = |(at, n)| part(a, at, n).cmp(&part(b, at, n));
         if self.width <= PART {
@@ -252,7 +254,8 @@ impl Place {
         orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// How many bits there are from the first in which the field's values in two strings of bits differ; 0: they are equal.
+    /// Number of bits from the first difference of the field's values in two bit strings to the end of the field; 0: they
+    /// are equal.
     fn differing(&self, a: &[u64], b: &[u64]) -> u32 {
         let mut left = self.width;
         for (at, n) in self.parts() {
@@ -265,7 +268,7 @@ impl Place {
         0
     }
 
-    /// Place and width of each part, the uppermost first.
+    /// Position and width of each part, the uppermost first.
     fn parts(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let (at, width) = (self.at, self.width);
         let starts = (0..width).step_by(PART as usize);
@@ -273,11 +276,11 @@ impl Place {
     }
 }
 
-/// Writes the low `width` bits of `value` at bit `at`, into zeroes.
+/// Writes the low `width` bits of `value` at bit `at`, over zeroes.
 fn put(words: &mut [u64], at: usize, width: u32, value: &Value) {
     let (mut at, mut left) = (at, width);
     while left > 0 {
-        // What is still to be written ends with a limb's lowest bit.
+        // The remaining bits end with the lowest bit of a limb.
         let n = (left - 1) % 64 + 1;
         left -= n;
         let limb = value.limb(left as usize / 64) & mask(n);
@@ -305,7 +308,7 @@ fn take(words: &[u64], at: usize, width: u32) -> Value {
     Value::from_limbs(&limbs)
 }
 
-/// Bits that are read at once.
+/// Number of bits that are read at once.
 const PART: u32 = u128::BITS;
 
 /// Reads `width` ≤ [`PART`] bits at bit `at`.
@@ -335,7 +338,7 @@ mod tests {
         ]
     }
 
-    /// Often a whole number of words, or nearly so.
+    /// Often a whole number of words, or nearly.
     fn width() -> impl Strategy<Value = u32> {
         let near = (1u32..6, 0u32..3).prop_map(|(words, more)| words * 64 + more - 2);
         prop_oneof![1u32..=320, near.prop_map(|width| width.min(320))]

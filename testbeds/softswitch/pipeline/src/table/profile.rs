@@ -1,4 +1,4 @@
-//! Action profiles and selectors: actions that entries share by a member's or group's number.
+//! Action profiles and selectors: actions that entries share by the number of a member or group.
 
 mod written;
 
@@ -9,26 +9,26 @@ use p4lang::runtime::ActionCall;
 use std::collections::{BTreeMap, BTreeSet};
 pub use written::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 
-/// Weights of one group together, at most.
+/// Maximum sum of weights of one group.
 const GROUP_LIMIT: u64 = 65_536;
 
 #[derive(Debug, Clone)]
 struct Member {
     call: ActionCall,
-    /// For each table, if that offers the action.
+    /// For each table, the bound action if the table offers it.
     bound: Vec<Option<Bound>>,
 }
 
-/// A group; and each member as often as it weighs, to be picked from.
+/// A group, with each member repeated by its weight for picking.
 #[derive(Debug, Clone)]
 struct Group {
     written: ProfileGroup,
     weighed: Vec<u32>,
-    /// Places that the program itself has taken out (TNA's `SelectorAction`): each member has as many as it weighs.
+    /// Places that the program has removed (TNA's `SelectorAction`): each member has as many places as its weight.
     out: BTreeSet<u32>,
 }
 
-/// The actions of one entry; and each as often as it weighs, to be picked from.
+/// The actions of a one-shot entry, each repeated by its weight for picking.
 #[derive(Debug, Clone)]
 struct OneShot {
     actions: Vec<OneShotAction>,
@@ -36,7 +36,7 @@ struct OneShot {
     weighed: Vec<u32>,
 }
 
-/// What may be picked: each number as often as it weighs, those whose port is down left out, and some places.
+/// The numbers to pick from: each repeated by its weight, without those whose port is down, and without removed places.
 fn weigh(
     choices: impl Iterator<Item = (u32, u32, Option<u32>)>,
     down: &BTreeSet<u32>,
@@ -97,53 +97,53 @@ impl OneShot {
     }
 }
 
-/// How a selector turns key fields into a pick.
+/// How a selector hashes key fields to a pick.
 #[derive(Debug, Clone, Copy)]
 pub struct Selector {
-    /// Of the hash.
+    /// Hash algorithm.
     pub algorithm: Algorithm,
-    /// Bits of the hash that count.
+    /// Number of significant bits of the hash.
     pub width: u32,
-    /// Places of a group, as TNA's constructor names them; 0: it does not.
+    /// Maximum number of places in a group, given in TNA's constructor; 0: not given.
     pub max_group_size: u32,
 }
 
 /// A profile and its members.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// What it is.
+    /// The profile's specification.
     pub spec: ProfileSpec,
-    /// With a selector.
+    /// The selector; `None`: the profile has none.
     pub selector: Option<Selector>,
-    /// Name of the selector, if that is another object.
+    /// Name of the selector, if it is a separate object.
     pub alias: Option<String>,
-    /// The tables that use it: indices into the state's.
+    /// The tables that use the profile, as indices into the state's.
     pub tables: Vec<u32>,
-    /// For each table, what runs where a group has no member to pick (PSA's `psa_empty_group_action`).
+    /// For each table, the action for a group without members to pick (PSA's `psa_empty_group_action`).
     pub empty: Vec<Option<Bound>>,
     members: BTreeMap<u32, Member>,
     groups: BTreeMap<u32, Group>,
     one_shots: BTreeMap<u32, OneShot>,
-    /// Of all groups and one-shots together.
+    /// Sum of the weights of all groups and one-shots.
     weights: u64,
     next_one_shot: u32,
     down: BTreeSet<u32>,
 }
 
-/// A one-shot as it was, to be put back.
+/// A previous one-shot, for restoring it.
 #[derive(Debug)]
 pub struct OldOneShot(OneShot);
 
-/// A member as it was, to be put back.
+/// A previous member, for restoring it.
 #[derive(Debug)]
 pub struct OldMember(Option<Member>);
 
-/// A group as it was, to be put back.
+/// A previous group, for restoring it.
 #[derive(Debug)]
 pub struct OldGroup(Option<Group>);
 
 impl Profile {
-    /// Without members.
+    /// Creates a profile without members.
     pub fn new(name: String, size: u64, selector: Option<Selector>) -> Profile {
         Profile {
             spec: ProfileSpec {
@@ -164,7 +164,7 @@ impl Profile {
         }
     }
 
-    /// The action for the table at `place` of [`Profile::tables`]; `None` if there is none.
+    /// The action for the table at index `place` of [`Profile::tables`]; `None` if there is none.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
         let pick = |weighed: &[u32]| {
             let pick = hash.checked_rem(weighed.len() as u64)?;
@@ -188,7 +188,7 @@ impl Profile {
         self.members.get(&member)?.bound.get(place)?.as_ref()
     }
 
-    /// Whether an entry of the table at `place` may name it.
+    /// Checks that an entry of the table at index `place` may refer to a member or group.
     pub fn offers(&self, place: usize, indirect: Indirect) -> Result<(), ProfileError> {
         let fits = |id: &u32| {
             let member = self.members.get(id).ok_or(ProfileError::NotFound)?;
@@ -209,24 +209,24 @@ impl Profile {
         }
     }
 
-    /// All members by number.
+    /// All members, by number.
     pub fn members(&self) -> Vec<(u32, ActionCall)> {
         let members = self.members.iter();
         members.map(|(id, m)| (*id, m.call.clone())).collect()
     }
 
-    /// All groups by number.
+    /// All groups, by number.
     pub fn groups(&self) -> Vec<(u32, ProfileGroup)> {
         let groups = self.groups.iter();
         groups.map(|(id, g)| (*id, g.written.clone())).collect()
     }
 
-    /// The actions that belong to an entry.
+    /// The actions of a one-shot entry.
     pub fn one_shot(&self, id: u32) -> Option<&[OneShotAction]> {
         Some(&self.one_shots.get(&id)?.actions)
     }
 
-    /// Puts a group in the place of another, or of none.
+    /// Replaces a group, or removes it; returns the previous one.
     fn set_group(&mut self, id: u32, group: Option<Group>) -> Option<Group> {
         self.weights += group.as_ref().map_or(0, Group::size);
         let old = match group {
@@ -237,7 +237,7 @@ impl Profile {
         old
     }
 
-    /// The same of an entry's actions.
+    /// Replaces the actions of a one-shot entry, or removes them; returns the previous ones.
     fn set_one_shot(&mut self, id: u32, one_shot: Option<OneShot>) -> Option<OneShot> {
         let size = |one_shot: &OneShot| OneShot::size(&one_shot.actions);
         self.weights += one_shot.as_ref().map_or(0, size);
@@ -256,7 +256,7 @@ impl Profile {
         }
     }
 
-    /// Adds actions of an entry; `bound`: the same for its table. The number that the entry names.
+    /// Adds the actions of a one-shot entry; `bound`: the same, bound for its table. Returns the number for the entry.
     pub fn put_one_shot(
         &mut self,
         actions: Vec<OneShotAction>,
@@ -265,20 +265,20 @@ impl Profile {
         if self.selector.is_none() {
             return Err(ProfileError::NoSelector);
         }
-        // A selector is programmed in one way or the other (section 9.2.3).
+        // A selector is programmed either with groups or with one-shots (section 9.2.3).
         if !self.members.is_empty() || !self.groups.is_empty() {
             return Err(ProfileError::Mixed);
         }
         if actions.iter().any(|a| a.weight == 0) {
             return Err(ProfileError::BadWeight);
         }
-        // Before the weights are written out: one may be 2^31.
+        // Checked before weights are expanded: one may be 2^31.
         let size = OneShot::size(&actions);
         if size > GROUP_LIMIT || self.weights + size > self.limit() {
             return Err(ProfileError::Full(self.limit()));
         }
         let one_shot = OneShot::new(actions, bound, &self.down);
-        // Numbers come round only after 2^32 writes, when the first are long free.
+        // Numbers repeat only after 2^32 writes, when the first ones are free again.
         while self.one_shots.contains_key(&self.next_one_shot) {
             self.next_one_shot = self.next_one_shot.wrapping_add(1);
         }
@@ -288,17 +288,17 @@ impl Profile {
         Ok(id)
     }
 
-    /// Takes the actions of an entry out.
+    /// Removes the actions of a one-shot entry.
     pub fn delete_one_shot(&mut self, id: u32) -> Option<OldOneShot> {
         self.set_one_shot(id, None).map(OldOneShot)
     }
 
-    /// Puts back what was there.
+    /// Restores a previous one-shot.
     pub fn restore_one_shot(&mut self, id: u32, old: OldOneShot) {
         self.set_one_shot(id, Some(old.0));
     }
 
-    /// A port has gone down or come up: its members are picked no more, or again.
+    /// Handles a port that goes down or comes up: its members are not picked while it is down.
     pub fn port_is(&mut self, port: u32, up: bool) {
         let changed = if up {
             self.down.remove(&port)
@@ -318,7 +318,7 @@ impl Profile {
         }
     }
 
-    /// Whether packets have changed the same.
+    /// Whether packets have changed both profiles equally.
     pub fn same_effects(&self, other: &Profile) -> bool {
         let out = |of: &Profile| {
             let groups = of.groups.iter();
@@ -329,7 +329,7 @@ impl Profile {
         out(self) == out(other)
     }
 
-    /// The group of a place, and which of the group's it is: groups lie one after the other by number.
+    /// The group of a place, and the index of the place within it: groups are consecutive by number.
     fn place(&self, index: u64) -> Option<(u32, u32)> {
         let size = u64::from(self.selector?.max_group_size);
         let group = u32::try_from(index.checked_div(size)?).ok()?;
@@ -337,14 +337,14 @@ impl Profile {
         (u64::from(place) < self.groups.get(&group)?.size()).then_some((group, place))
     }
 
-    /// Whether the program lets the member at a place of a group be picked; not if there is none.
+    /// Whether the program permits to pick the member at a place of a group; false if there is none.
     pub fn is_in(&self, index: u64) -> bool {
         self.place(index)
             .is_some_and(|(group, place)| !self.groups[&group].out.contains(&place))
     }
 
-    /// The program takes the member at a place out, or back in; nothing if there is none. It is in again once the control
-    /// plane writes the group.
+    /// The program permits or forbids to pick the member at a place; no effect if there is none. It is permitted again
+    /// once the control plane writes the group.
     pub fn put_in(&mut self, index: u64, is_in: bool) {
         let Some((group, place)) = self.place(index) else {
             return;
@@ -362,7 +362,7 @@ impl Profile {
         }
     }
 
-    /// Adds a member, or changes it. `bound`: the action in each table.
+    /// Adds or changes a member. `bound`: the action in each table.
     pub fn put_member(
         &mut self,
         id: u32,
@@ -385,7 +385,7 @@ impl Profile {
         Ok(OldMember(self.members.insert(id, member)))
     }
 
-    /// Takes a member out that no group names. Entries are the caller's to look at.
+    /// Removes a member that no group refers to. The caller checks entries.
     pub fn delete_member(&mut self, id: u32) -> Result<OldMember, ProfileError> {
         let named = |g: &Group| g.written.members.iter().any(|m| m.member == id);
         if self.groups.values().any(named) {
@@ -395,7 +395,7 @@ impl Profile {
         Ok(OldMember(Some(member)))
     }
 
-    /// Adds a group, or changes it.
+    /// Adds or changes a group.
     pub fn put_group(
         &mut self,
         id: u32,
@@ -441,13 +441,13 @@ impl Profile {
         Ok(OldGroup(self.set_group(id, Some(group))))
     }
 
-    /// Takes a group out. Entries are the caller's to look at.
+    /// Removes a group. The caller checks entries.
     pub fn delete_group(&mut self, id: u32) -> Result<OldGroup, ProfileError> {
         let group = self.set_group(id, None).ok_or(ProfileError::NotFound)?;
         Ok(OldGroup(Some(group)))
     }
 
-    /// Puts back what was there.
+    /// Restores a previous member.
     pub fn restore_member(&mut self, id: u32, old: OldMember) {
         match old.0 {
             Some(member) => self.members.insert(id, member),
@@ -455,7 +455,7 @@ impl Profile {
         };
     }
 
-    /// Puts back what was there.
+    /// Restores a previous group.
     pub fn restore_group(&mut self, id: u32, old: OldGroup) {
         self.set_group(id, old.0);
     }

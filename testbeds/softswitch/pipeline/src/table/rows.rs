@@ -1,7 +1,8 @@
-//! The entries of a table, in one flat arena, and an index by their whole key.
+//! The entries of a table, in one flat arena, with an index by the whole key.
 //!
-//! A row is a head, the key's values, unless all fields are exact its masks, and the action's parameters: an exact hit
-//! touches the index and mostly one more cache line. Rows keep their number while they live; a freed row is used again.
+//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: an
+//! exact hit touches the index and mostly one more cache line. Rows keep their number while they exist; a freed row is
+//! reused.
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
@@ -14,38 +15,38 @@ use std::hash::{BuildHasher, Hasher};
 /// The number of an entry.
 pub type Index = u32;
 
-/// Entries at most: structures use the upper bit of an [`Index`], and all ones for none.
+/// Maximum number of entries: structures use the upper bit of an [`Index`], and all ones for none.
 pub const MAX_ROWS: usize = (1 << 31) - 1;
 
-/// What an entry is beside its key and parameters.
+/// The data of an entry besides its key and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The larger wins: the priority where the table wants one, else the length of the LPM prefix.
+    /// The larger rank wins: the priority if the table has priorities, else the length of the LPM prefix.
     pub rank: i32,
-    /// Its action; `None` if it runs nothing.
+    /// Index of its action; `None` if it runs nothing.
     pub action: Option<u32>,
-    /// From `const` entries.
+    /// Whether it comes from `const` entries.
     pub is_const: bool,
-    /// In place of its action.
+    /// The member or group that it refers to instead of an action.
     pub indirect: Option<Indirect>,
 }
 
 const LIVE: u64 = 1 << 63;
 const CONST: u64 = 1 << 62;
-/// What is named instead of an action; its number is the first parameter.
+/// Kind of the referenced object, whose number is the first parameter.
 const NAMES: u64 = 3 << 60;
 const MEMBER: u64 = 1 << 60;
 const GROUP: u64 = 2 << 60;
 const ONE_SHOT: u64 = 3 << 60;
-/// Bits 32 ..= 59: the action's index + 1; 0 runs nothing.
+/// Bits 32 ..= 59: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
 /// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// How keys are packed.
+    /// The packing of keys.
     pub packing: Packing,
-    /// Words of a key: values, and masks unless the table is exact.
+    /// Number of words of a key: values, and masks unless the table is exact.
     key_words: usize,
     stride: usize,
     data: Vec<u64>,
@@ -53,12 +54,12 @@ pub struct Rows {
     by_key: HashTable<Index>,
 }
 
-/// A row taken out.
+/// A removed row.
 #[derive(Debug, Clone)]
 pub struct Row(Box<[u64]>);
 
 impl Rows {
-    /// Without rows. `params`: slots of the action that takes most.
+    /// Creates an empty arena. `params`: number of parameter slots of the largest action.
     pub fn new(packing: Packing, exact: bool, params: usize) -> Rows {
         let key_words = packing.words * if exact { 1 } else { 2 };
         Rows {
@@ -71,7 +72,7 @@ impl Rows {
         }
     }
 
-    /// Live rows.
+    /// Number of live rows.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
@@ -82,7 +83,7 @@ impl Rows {
         all.filter(|row| self.is_live(*row))
     }
 
-    /// Numbers given out so far, free ones included.
+    /// Number of row numbers assigned so far, including free ones.
     pub fn capacity(&self) -> usize {
         self.data.len() / self.stride
     }
@@ -93,18 +94,18 @@ impl Rows {
         &self.data[at..at + self.stride]
     }
 
-    /// It has not been taken out.
+    /// Whether the row exists.
     pub fn is_live(&self, row: Index) -> bool {
         let head = self.data.get(row as usize * self.stride);
         head.is_some_and(|head| head & LIVE != 0)
     }
 
-    /// Its rank.
+    /// Rank of the row.
     pub fn rank(&self, row: Index) -> i32 {
         self.row(row)[0] as u32 as i32
     }
 
-    /// All but key and parameters.
+    /// The data of a row other than key and parameters.
     pub fn head(&self, row: Index) -> Head {
         let head = self.row(row)[0];
         let number = || self.params(row).first().map_or(0, |n| *n as u32);
@@ -121,13 +122,13 @@ impl Rows {
         }
     }
 
-    /// The key's values; low bounds of ranges.
+    /// The key's values; for ranges, the lower bounds.
     #[inline(always)]
     pub fn values(&self, row: Index) -> &[u64] {
         &self.row(row)[1..1 + self.packing.words]
     }
 
-    /// The key's masks; high bounds of ranges. Empty if the table is exact.
+    /// The key's masks; for ranges, the upper bounds. Empty if the table is exact.
     #[inline(always)]
     pub fn masks(&self, row: Index) -> &[u64] {
         &self.row(row)[1 + self.packing.words..1 + self.key_words]
@@ -141,7 +142,8 @@ impl Rows {
         &self.row(row)[1 + self.key_words..]
     }
 
-    /// Its action; `slots`: how many each action takes. One that names a member or group runs nothing itself.
+    /// The action of a row; `slots`: number of parameter slots of each action. A row that refers to a member or group has
+    /// no action.
     #[inline(always)]
     pub fn action(&self, row: Index, slots: &[usize]) -> Action<'_> {
         let row = self.row(row);
@@ -164,10 +166,10 @@ impl Rows {
         self.by_key.find(hash(rank, key), same).copied()
     }
 
-    /// The row of an exact table that a key hits.
+    /// The row of an exact table that matches a key.
     #[inline(always)]
     pub fn find_exact(&self, key: &[u64]) -> Option<Index> {
-        // Word by word: of a few words, calling out to compare them costs more than they do.
+        // Compared word by word: for a few words, a call costs more than the comparison.
         let same = |row: &Index| {
             let words = self.values(*row).iter().zip(key);
             words.fold(0, |different, (a, b)| different | (a ^ b)) == 0
@@ -175,7 +177,7 @@ impl Rows {
         self.by_key.find(hash(0, key), same).copied()
     }
 
-    /// Adds a row whose key is not there yet.
+    /// Adds a row with a new key.
     pub fn add(&mut self, head: Head, key: &[u64], params: &[u64]) -> Index {
         let row = self.free.pop().unwrap_or_else(|| {
             let row = self.capacity() as Index;
@@ -189,7 +191,7 @@ impl Rows {
         row
     }
 
-    /// Changes all but the key; the rank must stay.
+    /// Changes the row except for its key; the rank must stay.
     pub fn set(&mut self, row: Index, head: Head, params: &[u64]) {
         let at = row as usize * self.stride;
         let to = &mut self.data[at..at + self.stride];
@@ -213,12 +215,12 @@ impl Rows {
         }
     }
 
-    /// A row as it is.
+    /// A copy of a row.
     pub fn copy(&self, row: Index) -> Row {
         Row(self.row(row).into())
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     pub fn take(&mut self, row: Index) -> Row {
         let key_hash = hash(self.rank(row), self.key(row));
         if let Ok(found) = self.by_key.find_entry(key_hash, |other| *other == row) {
@@ -230,7 +232,7 @@ impl Rows {
         taken
     }
 
-    /// Puts a row back, under a number that may be another.
+    /// Restores a row, possibly under another number.
     pub fn put_back(&mut self, taken: &Row) -> Index {
         let row = self.free.pop().unwrap_or_else(|| {
             let row = self.capacity() as Index;
@@ -243,7 +245,7 @@ impl Rows {
         row
     }
 
-    /// The row with the key of one that was taken out.
+    /// The row with the key of a removed one.
     pub fn find_like(&self, taken: &Row) -> Option<Index> {
         self.find(taken.0[0] as u32 as i32, &taken.0[1..1 + self.key_words])
     }
@@ -258,7 +260,7 @@ impl Rows {
         self.by_key.insert_unique(hash_of(&row), row, hash_of);
     }
 
-    /// Whether a key fits the row, in a table that is not exact.
+    /// Whether a key matches the row, in a table that is not exact.
     #[inline(always)]
     pub fn matches(&self, row: Index, key: &[u64]) -> bool {
         let row = &self.row(row)[1..1 + self.key_words];
@@ -266,8 +268,8 @@ impl Rows {
         self.packing.matches(key, values, masks)
     }
 
-    /// What decides between rows that a key fits, and how they are listed: the larger rank, then the smaller key. No two
-    /// rows are equal, so that the order of insertion does not matter.
+    /// The precedence of rows that match a key, and their order in listings: larger rank first, then smaller key. No two
+    /// rows are equal, so the order of insertion does not matter.
     pub fn order(&self, a: Index, b: Index) -> Ordering {
         let by_rank = Reverse(self.rank(a)).cmp(&Reverse(self.rank(b)));
         by_rank.then_with(|| {
@@ -276,7 +278,7 @@ impl Rows {
         })
     }
 
-    /// What has to be equal for the row to match; words that the key does not have are 0.
+    /// The bits that must be equal for the row to match; words beyond the key are 0.
     pub fn cover(&self, row: Index) -> [u64; MAX_WORDS] {
         let mut cover = [0; MAX_WORDS];
         let words = self.packing.words;
@@ -291,7 +293,7 @@ fn hash(rank: i32, key: &[u64]) -> u64 {
     masked_hash(rank as u64, key.iter().copied())
 }
 
-/// Of words that a structure indexes.
+/// The hash of words that a structure indexes.
 #[inline(always)]
 pub fn masked_hash(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = FixedState::with_seed(seed).build_hasher();

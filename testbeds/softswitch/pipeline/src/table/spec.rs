@@ -1,4 +1,4 @@
-//! What a table is, apart from its entries.
+//! The specification of a table, without its entries.
 
 use super::key::FieldSpec;
 use crate::bits::limbs;
@@ -7,22 +7,22 @@ use crate::externs::counter::Kind as CounterKind;
 /// An action that a table offers.
 #[derive(Debug, Clone)]
 pub struct ActionSpec {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
-    /// Parameters of the control plane: name and width in bits.
+    /// Parameters set by the control plane: name and width in bits.
     pub params: Vec<(String, u32)>,
-    /// `@defaultonly`
+    /// Whether the action is `@defaultonly`.
     pub default_only: bool,
-    /// `@tableonly`
+    /// Whether the action is `@tableonly`.
     pub table_only: bool,
-    /// Entries that run it count by the table's direct counter.
+    /// Whether entries with the action count in the table's direct counter.
     pub counts: bool,
-    /// The same of the direct meter.
+    /// Whether entries with the action use the table's direct meter.
     pub meters: bool,
 }
 
 impl ActionSpec {
-    /// Slots of all parameters.
+    /// Number of slots of all parameters.
     pub fn slots(&self) -> usize {
         self.params.iter().map(|(_, w)| limbs(*w) as usize).sum()
     }
@@ -31,41 +31,41 @@ impl ActionSpec {
 /// A meter with a cell for each entry.
 #[derive(Debug, Clone)]
 pub struct DirectMeter {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
-    /// Bytes rather than packets.
+    /// Whether the units are bytes rather than packets.
     pub bytes: bool,
-    /// The program's values of green, yellow, red.
+    /// The program's values of the colors green, yellow, red.
     pub colours: [u64; 3],
 }
 
 /// A table's declaration.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
-    /// Key.
+    /// Fields of the key.
     pub fields: Vec<FieldSpec>,
     /// Actions in order.
     pub actions: Vec<ActionSpec>,
-    /// `const default_action`
+    /// Whether the table has a `const default_action`.
     pub const_default: bool,
-    /// `const entries`
+    /// Whether the table has `const entries`.
     pub const_entries: bool,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub size: u64,
-    /// Its direct counter.
+    /// The table's direct counter.
     pub direct_counter: Option<(String, CounterKind)>,
-    /// The action profile or selector that its entries may name.
+    /// The action profile or selector that entries may refer to.
     pub implementation: Option<String>,
-    /// Its direct meter.
+    /// The table's direct meter.
     pub direct_meter: Option<DirectMeter>,
-    /// Its entries may have a time after which the control plane is told that no packet found them.
+    /// Whether entries may have an idle timeout, after which the control plane is notified that no packet matched them.
     pub idle_timeout: bool,
 }
 
 impl Spec {
-    /// Entries carry a priority.
+    /// Whether entries have a priority.
     pub fn wants_priority(&self) -> bool {
         self.fields.iter().any(|f| f.kind.wants_priority())
     }

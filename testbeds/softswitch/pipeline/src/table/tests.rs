@@ -259,7 +259,7 @@ fn direct_counters_belong_to_entries() {
     );
 }
 
-/// What P4 and P4Runtime say of a table, in the plainest form.
+/// The semantics of a table according to P4 and P4Runtime, in the simplest form.
 #[derive(Default)]
 struct Model(Vec<TableEntry>);
 
@@ -269,7 +269,7 @@ impl Model {
         self.0.iter().position(same)
     }
 
-    /// Of all entries that match, those of the largest priority, or else of the longest prefix.
+    /// Among matching entries, those with the largest priority, or else with the longest prefix.
     fn best(&self, fields: &[(&str, Kind, u32)], key: &[BigUint]) -> Vec<&TableEntry> {
         let value = |name: &str| &key[fields.iter().position(|f| f.0 == name).unwrap()];
         let number = |v: &Value| BigUint::from_bytes_be(&v.to_be_bytes());
@@ -316,7 +316,7 @@ const SHAPES: &[&[(&str, Kind, u32)]] = &[
     &[("a", Kind::Range, 130), ("b", Kind::Optional, 2048)],
 ];
 
-/// A number of four bits, two of them at the upper end of the field and two at the lower: in the same order.
+/// A number of four bits, two at the upper end of the field and two at the lower end, which keeps the order.
 fn spread(number: u128, width: u32) -> BigUint {
     match width {
         4.. => BigUint::from(number >> 2) << (width - 2) | BigUint::from(number & 3),
@@ -325,7 +325,8 @@ fn spread(number: u128, width: u32) -> BigUint {
 }
 
 proptest! {
-    /// Inserted, modified, deleted and put back, a table does what the model does; inserted in another order, the same.
+    /// After inserts, changes, deletions and restores a table must behave as the model does; likewise if inserted in
+    /// another order.
     #[test]
     fn a_table_is_its_model(
         shape in 0..SHAPES.len(),
@@ -346,7 +347,7 @@ proptest! {
                     Kind::Optional if !b.bit(0) => return None,
                     Kind::Optional => Match::optional(&a),
                     Kind::Lpm => {
-                        // Of wide fields long and short ones.
+                        // Long and short prefixes of wide fields.
                         let host = if number % 4 == 3 { *width - 1 } else { number.min(*width) };
                         if host == *width { return None }
                         Match::lpm(&(&a >> host << host), width - host)

@@ -12,9 +12,9 @@ pub struct ValueSet {
     pub name: String,
     /// Fields of a member.
     pub fields: Vec<FieldSpec>,
-    /// Members at most.
+    /// Maximum number of members.
     pub size: u64,
-    /// In order of insertion.
+    /// Members, in order of insertion.
     pub members: Vec<Vec<FieldKey>>,
 }
 
@@ -52,7 +52,7 @@ impl ValueSet {
         Ok(())
     }
 
-    /// Makes these the members.
+    /// Replaces all members.
     pub fn assign(&mut self, members: &[Vec<FieldKey>]) -> Result<(), ExternError> {
         if members.len() as u64 > self.size {
             return Err(ExternError::Full);
@@ -69,7 +69,7 @@ impl ValueSet {
         Ok(())
     }
 
-    /// The members of a set of another program, as this one takes them.
+    /// The members of another program's set, converted to this one.
     pub fn translated(&self, from: &ValueSet) -> Result<Vec<Vec<FieldKey>>, ExternError> {
         if self.fields.len() != from.fields.len() {
             return Err(ExternError::WrongShape);
@@ -90,7 +90,7 @@ impl ValueSet {
         from.members.iter().map(member).collect()
     }
 
-    /// Takes a member away.
+    /// Removes a member.
     pub fn delete(&mut self, fields: &[Match]) -> Result<(), ExternError> {
         let member = self.member(fields)?;
         let at = self

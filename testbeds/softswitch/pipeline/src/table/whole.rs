@@ -1,5 +1,5 @@
-//! Entries with all that P4Runtime knows of them, by position: fields in the table's order, actions and parameters as
-//! numbers. No names are looked at, so that large batches are fast.
+//! Entries with all data that P4Runtime has of them, by position: fields in the table's order, actions and parameters as
+//! numbers. No names are looked up, so that large batches are fast.
 
 use super::idle::Timer;
 use super::key::FieldKey;
@@ -10,25 +10,25 @@ use crate::externs::counter::CounterValue;
 use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
 use crate::table::profile::{Indirect, OneShotAction};
 
-/// What a client attaches to an entry, for itself.
+/// Client data attached to an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Note {
-    /// Opaque.
+    /// Opaque bytes.
     pub metadata: Vec<u8>,
-    /// Opaque; the older form.
+    /// An opaque number, the older form.
     pub number: u64,
 }
 
-/// What an entry does.
+/// The action of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// An action of its own.
+    /// The entry's own action.
     Own(Bound),
     /// A member or group of the table's profile.
     Named(Indirect),
-    /// Actions to select from, that belong to the entry.
+    /// One-shot actions of the entry, of which the selector picks one.
     OneShot(Vec<OneShotAction>),
-    /// What it did; only for a change.
+    /// The previous action; only for a change.
     Keep,
 }
 
@@ -37,55 +37,55 @@ pub enum EntryAction {
 pub struct EntryWrite {
     /// Fields in the table's order.
     pub key: Vec<FieldKey>,
-    /// As [`p4lang::runtime::TableEntry::priority`].
+    /// Priority, as in [`p4lang::runtime::TableEntry::priority`].
     pub priority: i32,
-    /// What it does.
+    /// The entry's action.
     pub action: EntryAction,
-    /// Direct meter; `None`: all green.
+    /// Configuration of the direct meter; `None`: all packets are green.
     pub meter: Option<MeterConfig>,
-    /// Lets the direct meter's counts begin anew.
+    /// Whether to reset the direct meter's counts.
     pub clear_meter_counts: bool,
-    /// Direct counter; `None`: 0, or as it was.
+    /// Value of the direct counter; `None`: 0 for a new entry, otherwise unchanged.
     pub counter: Option<CounterValue>,
-    /// 0: never told of.
+    /// Idle timeout in nanoseconds; 0: no notification.
     pub idle_timeout_ns: u64,
-    /// For the client itself.
+    /// Data that the client attaches.
     pub note: Option<Box<Note>>,
 }
 
-/// An entry as it is.
+/// The state of an entry.
 #[derive(Debug, Clone)]
 pub struct EntryState {
     /// Fields in the table's order.
     pub key: Vec<FieldKey>,
-    /// As written.
+    /// Priority as written.
     pub priority: i32,
-    /// Never [`EntryAction::Keep`].
+    /// The entry's action; never [`EntryAction::Keep`].
     pub action: EntryAction,
-    /// Of the source, and not to be changed.
+    /// Whether the entry comes from the source and cannot be changed.
     pub is_const: bool,
-    /// Direct meter.
+    /// Configuration of the direct meter.
     pub meter: Option<MeterConfig>,
-    /// What the direct meter has marked.
+    /// Counts of packets that the direct meter has marked.
     pub meter_counts: ColourCounts,
-    /// Direct counter.
+    /// Value of the direct counter.
     pub counter: CounterValue,
-    /// As written.
+    /// Idle timeout as written, in nanoseconds.
     pub idle_timeout_ns: u64,
-    /// Since a packet found it last.
+    /// Time since the last match, in nanoseconds.
     pub since_hit_ns: u64,
-    /// As written.
+    /// Note as written.
     pub note: Note,
 }
 
-/// A change of an entry's direct counter and meter; what is `None` stays.
+/// A change of an entry's direct counter and meter; `None` keeps the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DirectChange {
     /// The counter's value.
     pub counter: Option<CounterValue>,
-    /// The meter's configuration; `Some(None)`: all green.
+    /// The meter's configuration; `Some(None)`: all packets are green.
     pub meter: Option<Option<MeterConfig>>,
-    /// Lets the meter's counts begin anew.
+    /// Whether to reset the meter's counts.
     pub clear_meter_counts: bool,
 }
 
@@ -112,7 +112,7 @@ impl Table {
         Ok(self.packed(key, priority))
     }
 
-    /// Adds an entry; `indirect` stands for an action that is not its own.
+    /// Adds an entry; `indirect` is its reference to a member or group, if it has no action of its own.
     pub fn insert_whole(
         &mut self,
         now_ns: u64,
@@ -141,7 +141,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes an entry; gives it as it was.
+    /// Changes an entry; returns the previous one.
     pub fn modify_whole(
         &mut self,
         now_ns: u64,
@@ -150,7 +150,7 @@ impl Table {
     ) -> Result<Removed, TableError> {
         let key = self.whole_key(write.priority, &write.key)?;
         let row = self.row(&key)?;
-        // Of a constant entry only its counter and meter may change (P4Runtime 1.4, section 9.1.4).
+        // Only counter and meter of a constant entry may change (P4Runtime 1.4, section 9.1.4).
         let constant = self.spec.const_entries || self.rows.head(row).is_const;
         let direct_only =
             write.action == EntryAction::Keep && write.note.is_none() && write.idle_timeout_ns == 0;
@@ -179,7 +179,7 @@ impl Table {
         Ok(old)
     }
 
-    /// What an entry's action does not use is not set with the entry (P4Runtime 1.4, "Direct Resources").
+    /// Refuses to set direct resources that the entry's action does not use (P4Runtime 1.4, "Direct Resources").
     pub fn check_executed(
         &self,
         action: Option<u32>,
@@ -199,7 +199,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes what hangs on an entry.
+    /// Changes the data attached to an entry.
     fn attach(&mut self, now_ns: u64, row: Index, write: EntryWrite) {
         if let Some(counter) = write.counter {
             *self.attachments.counter_mut(row) = counter;
@@ -223,7 +223,7 @@ impl Table {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn delete_whole(
         &mut self,
         priority: i32,
@@ -237,14 +237,14 @@ impl Table {
         Ok(self.take(row))
     }
 
-    /// Takes an entry out that was just put in.
+    /// Removes an entry that was just added.
     pub fn undo_insert(&mut self, priority: i32, key: Vec<FieldKey>) {
         if let Some(row) = self.number(priority, &key) {
             self.take(row);
         }
     }
 
-    /// Changes an entry's counter and meter; gives it as it was.
+    /// Changes an entry's counter and meter; returns the previous entry.
     pub fn change_direct(
         &mut self,
         now_ns: u64,
@@ -268,18 +268,18 @@ impl Table {
         (self.default_counter, self.default_meter)
     }
 
-    /// Changes them.
+    /// Changes counter and meter of the default entry.
     pub fn change_default_direct(&mut self, now_ns: u64, change: &DirectChange) {
         self.default_counter = change.counter.unwrap_or(self.default_counter);
         change_meter(&mut self.default_meter, now_ns, change);
     }
 
-    /// Puts them back.
+    /// Restores counter and meter of the default entry.
     pub fn restore_default_direct(&mut self, counter: CounterValue, meter: Cell) {
         (self.default_counter, self.default_meter) = (counter, meter);
     }
 
-    /// Takes over those of another program's table, as far as there are the like here.
+    /// Takes over counter and meter of the default entry in another program's table, as far as they exist here.
     pub fn take_default_direct(&mut self, from: &Table) {
         if self.spec.direct_counter.is_some() {
             self.default_counter = from.default_counter;
@@ -294,7 +294,7 @@ impl Table {
         self.row(&self.whole_key(priority, key).ok()?).ok()
     }
 
-    /// An entry by its number, its one-shot actions left to the caller; `None` if there is none.
+    /// The state of the entry with this number, without its one-shot actions; `None` if there is none.
     pub fn state(&self, number: u32, now_ns: u64) -> Option<(EntryState, Option<Indirect>)> {
         if !self.rows.is_live(number) {
             return None;
@@ -327,12 +327,12 @@ impl Table {
         Some(self.attachments.more(number)?.meter)
     }
 
-    /// Numbers of entries are less than this.
+    /// Upper bound of the numbers of entries.
     pub fn numbers(&self) -> u32 {
         self.rows.capacity() as u32
     }
 
-    /// An entry of another table as this one takes it: by the names of fields, actions and parameters.
+    /// Converts an entry of another table to this one, by the names of fields, actions and parameters.
     pub fn translated(&self, from: &Table, state: EntryState) -> Result<EntryWrite, TableError> {
         let mut named = from.named(state.priority, &state.key, Bound::nothing().as_action());
         let action = match state.action {
@@ -344,7 +344,7 @@ impl Table {
         if state.idle_timeout_ns != 0 && !self.spec.idle_timeout {
             return Err(TableError::NoIdleTimeouts);
         }
-        // A field more may have become a don't-care, but not a priority more.
+        // A further field may have become a don't-care, but a table without priorities gains none.
         named.table.clone_from(&self.spec.name);
         Ok(EntryWrite {
             key: self.entry_fields(&named)?,
@@ -358,13 +358,13 @@ impl Table {
         })
     }
 
-    /// Whether both have direct meters of one unit.
+    /// Whether both tables have direct meters with the same unit.
     fn meters_as(&self, other: &Table) -> bool {
         let unit = |table: &Table| table.spec.direct_meter.as_ref().map(|meter| meter.bytes);
         unit(self).is_some() && unit(self) == unit(other)
     }
 
-    /// Takes out what is not constant.
+    /// Removes all entries that are not constant.
     pub fn clear(&mut self) {
         if self.spec.const_entries {
             return;
@@ -381,7 +381,7 @@ impl Table {
         self.default_written
     }
 
-    /// The default action as it lies in the frame.
+    /// The default action with its parameters as slots.
     pub fn default_bound(&self) -> &Bound {
         &self.default
     }

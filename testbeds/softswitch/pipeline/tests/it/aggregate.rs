@@ -1,4 +1,4 @@
-//! p4src's Aggregate, executed: eight workers, 256 values a packet, or 2,048.
+//! Runs p4src's Aggregate: eight workers, 256 values per packet, or 2,048.
 
 use crate::support::aggregate::*;
 use parser_gen::{Arch, FrameValues};
@@ -28,7 +28,7 @@ fn sum_of(count: usize, chunk: u32) -> Vec<u32> {
 #[test]
 fn eight_workers_are_summed() {
     let mut switch = switch(Config::default());
-    // Three rounds of the window: both versions of every slot, and one that is taken over.
+    // Three passes over the window: both versions of every slot, and one that is replaced.
     for chunk in 0..3 * WINDOW {
         for i in 0..WORKERS {
             let worker = (i + chunk) % WORKERS;
@@ -61,7 +61,7 @@ fn eight_workers_are_summed() {
     assert_eq!(stored, [u128::from(sum(WINDOW + 5)[3 * 32 + 4])]);
 }
 
-/// Each value comes out where it came in, and is summed in a register of its own.
+/// Each value must come out at its position, and must be summed in its own register.
 #[test]
 fn frames_of_2048_values_are_summed() {
     for arch in [Arch::Psa, Arch::V1model] {
@@ -70,7 +70,7 @@ fn frames_of_2048_values_are_summed() {
             for worker in 0..WORKERS {
                 let mut frame = update(worker, chunk, &values_of(2048, worker, chunk));
                 assert_eq!(frame.len(), 14 + 8244, "an IP packet of no more than 9,000");
-                // Some frames are short of a byte, or have a count that this program does not sum.
+                // Some frames lack a byte, or have a count that this program does not sum.
                 frame.pop();
                 assert!(send(&mut switch, worker, &frame).is_none());
                 let few = update(worker, chunk, &values(worker, chunk));
@@ -105,7 +105,7 @@ fn a_duplicate_changes_nothing_and_asks_again_when_complete() {
     assert_eq!(read(&done).values, sum(3));
     assert_eq!(read(&again).values, sum(3));
     assert_eq!(read(&again).flags & AGAIN, AGAIN);
-    // A frame of an older chunk of the same cell, late by two windows.
+    // A frame of an older chunk in the same cell, two windows late.
     for worker in 0..WORKERS {
         send(
             &mut switch,

@@ -1,4 +1,4 @@
-//! Every operator at every kind of width against integers of the host.
+//! Every operator at every kind of width, compared with integers of the host.
 
 use crate::support::{Psa, one};
 use num_bigint::{BigInt, BigUint};
@@ -6,7 +6,7 @@ use num_traits::{Signed, Zero};
 use pipeline::Switch;
 use proptest::prelude::*;
 
-/// A packet with two operands and a shift; the program answers with one result an operator.
+/// A packet with two operands and a shift distance; the program answers with one result per operator.
 struct Bench {
     switch: Switch,
     w: u32,
@@ -179,7 +179,7 @@ impl Bench {
     }
 }
 
-/// Values of `w` bits at the edges and anywhere between.
+/// Values of `w` bits at the edges and in between.
 fn operand(w: u32) -> impl Strategy<Value = BigUint> {
     let bit = |n| BigUint::from(1u8) << n;
     prop_oneof![

@@ -1,4 +1,4 @@
-//! Values of several parts: stacks, arrays and structs made from lists or looked ahead, unions.
+//! Values of several parts: stacks, arrays and structs from lists or lookahead, unions.
 
 use crate::support::tna::Tna;
 use crate::support::v1model::V1;
@@ -13,7 +13,7 @@ const DECLS: &str = "
     b_t[2] made(in bit<8> n) { return { { n, n + 1 }, {#} }; }
     b_t[2] same(in b_t[2] s) { return s; }";
 
-/// Sends the stack after the two bytes that came.
+/// A program that sends the stack after the two received bytes.
 fn stack<'a>(ingress: &'a str) -> Psa<'a> {
     Psa {
         decls: DECLS,
@@ -88,7 +88,7 @@ fn arrays_are_made_from_lists() {
     assert_eq!(one(&mut switch, &[0x40, 2]), [1, 3 + 4 + 9]);
 }
 
-/// P4_16 8.20: an assignment copies `nextIndex`, and a new stack's is 0.
+/// P4_16 8.20: an assignment copies `nextIndex`; that of a new stack is 0.
 #[test]
 fn the_next_index_of_a_list_is_0() {
     let mut switch = Psa {
@@ -108,8 +108,8 @@ fn the_next_index_of_a_list_is_0() {
     );
 }
 
-/// P4_16 8.21: the whole union becomes invalid by `u.h.setInvalid()` and by `u.h = e` with an invalid `e`, whichever member
-/// was valid.
+/// P4_16 8.21: the whole union becomes invalid by `u.h.setInvalid()` and by `u.h = e` with an invalid `e`, whichever
+/// member was valid.
 #[test]
 fn an_invalid_member_makes_its_union_invalid() {
     let decls = "
@@ -150,7 +150,7 @@ fn an_invalid_member_makes_its_union_invalid() {
     }
 }
 
-/// P4_16 13.8.3: headers in what `lookahead` gives are valid.
+/// P4_16 13.8.3: headers in the result of `lookahead` are valid.
 #[test]
 fn headers_in_a_value_looked_ahead_are_valid() {
     let cases = [
@@ -194,7 +194,7 @@ fn headers_in_a_value_looked_ahead_are_valid() {
     }
 }
 
-/// P4_16 8.17: a write to a field of an invalid header changes nothing, be the field an array's element.
+/// P4_16 8.17: a write to a field of an invalid header changes nothing, even if the field is an array's element.
 #[test]
 fn a_header_has_arrays_that_are_indexed_at_run_time() {
     let cases: [(&str, [u8; 6]); 9] = [
@@ -254,7 +254,7 @@ fn indices_known_only_at_run_time_stand_within_each_other() {
         ("hdr.s[hdr.h.y].v[hdr.h.x] += 1;", [1, 2, 3, 4, 6, 6, 7, 8]),
         ("change(hdr.s[hdr.h.y].k[hdr.h.x].v);", [1, 2, 3, 4, 5, 6, 0x17, 8]),
         ("both(hdr.s[hdr.h.y].v[hdr.h.x], hdr.s[hdr.h.y].v[hdr.h.y]);", [1, 2, 3, 4, 6, 5, 7, 8]),
-        // The place is the one before the call.
+        // The place is evaluated before the call.
         ("next(hdr.h.x, hdr.s[hdr.h.y].v[hdr.h.x]);", [1, 2, 3, 4, 0x77, 6, 7, 8]),
         ("hdr.s[hdr.h.y].v[hdr.h.x + 2] = 0x77;", [1, 2, 3, 4, 5, 6, 7, 8]),
         ("hdr.s[hdr.h.y + 1].v[hdr.h.x] = 0x77;", [1, 2, 3, 4, 5, 6, 7, 8]),
@@ -310,7 +310,7 @@ fn loops_run_over_arrays_that_are_values() {
         ),
     ];
     for (array, [a, b, c]) in cases {
-        // What it was made from changes in the loop, not what it runs over.
+        // The loop changes the values from which the list was made, but not the list.
         let ingress = format!(
             "hdr.s[0].setValid();
             for (bit<8> e in {array}) {{ hdr.s[0].x = hdr.s[0].x * 4 + e; hdr.h.x = 0xff; }}
@@ -327,8 +327,8 @@ fn loops_run_over_arrays_that_are_values() {
     }
 }
 
-/// TNA's intrinsic metadata made from lists and copied: fields that have a validity of their own become valid by a list, and
-/// keep what they had by a copy.
+/// TNA's intrinsic metadata from lists and copies: fields with their own validity become valid by a list, and keep their
+/// validity in a copy.
 #[test]
 fn intrinsic_metadata_are_made_from_lists() {
     let all = "{ 5, 1, 0, 6, 7, 3, 0, 2, 0, 0, 0, 0, 8, 9, 10, 11, 12 }";
@@ -355,7 +355,7 @@ fn intrinsic_metadata_are_made_from_lists() {
             format!("tuple<bit<8>, tm_t> x = {{ 1, {all} }}; tm = x[1];"),
             Some(5),
         ),
-        // What is invalid stays so by a copy.
+        // Invalid fields stay invalid in a copy.
         (format!("tm_t x = tm; tm = {all}; tm = x;"), None),
         (
             format!("tm = {all}; tm_t x = tm; tm.ucast_egress_port = 9; tm = x;"),
@@ -388,7 +388,7 @@ fn intrinsic_metadata_are_made_from_lists() {
     }
 }
 
-/// A list makes each type valid, the zeroes too: the deparser's gates open.
+/// A list makes each type valid, even if it is zero: the deparser's gates open.
 #[test]
 fn a_list_opens_the_gates_of_a_deparser() {
     for (statement, resubmits) in [

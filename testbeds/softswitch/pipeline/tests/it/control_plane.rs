@@ -1,4 +1,4 @@
-//! Writes by name, listings, batches that are undone as a whole.
+//! Writes by name, listings, batches that are rolled back.
 
 use crate::support;
 use crate::support::{Psa, call, entry};
@@ -31,7 +31,7 @@ fn e(key: u128, value: u128) -> p4lang::runtime::TableEntry {
     )
 }
 
-/// Everything that a batch may change.
+/// All state that a batch may change.
 fn all(switch: &Switch) -> impl PartialEq + std::fmt::Debug + use<> {
     (
         switch.entries("ingress.t").unwrap(),

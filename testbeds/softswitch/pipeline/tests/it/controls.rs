@@ -46,7 +46,7 @@ fn invalid_headers_read_zero_and_are_not_written() {
     );
 }
 
-/// P4_16 1.2.5, section 6.8: from left to right as the call has them, on `exit` too.
+/// P4_16 1.2.5, section 6.8: from left to right in the order of the call, also on `exit`.
 #[test]
 fn named_arguments_are_copied_out_in_the_order_of_the_call() {
     let decls = format!(
@@ -393,7 +393,7 @@ fn entries_of_the_source_in_order_of_priority() {
     assert_eq!(switch.entries("ingress.t").unwrap().len(), 3);
 }
 
-/// Bounds are two's complement, and in the order of signed numbers (P4_16 8.15.4: `..` compares with `<=`).
+/// Bounds are two's complement, in the order of signed numbers (P4_16 8.15.4: `..` compares with `<=`).
 #[test]
 fn ranges_of_signed_keys() {
     let (locals, ingress) = (
@@ -415,7 +415,7 @@ fn ranges_of_signed_keys() {
     let mut run = |n: i8| one(&mut switch, &[n.cast_unsigned(), 0, 0, 0])[1];
     let found = [-128, -6, -5, -1, 0, 3, 4, 20, 21, 100, 127].map(&mut run);
     assert_eq!(found, [9, 9, 1, 1, 1, 1, 2, 2, 9, 3, 9]);
-    // What the control plane writes, it reads.
+    // The control plane must read what it wrote.
     let range = |low: i8, high: i8| {
         let bound = |n: i8| u128::from(n.cast_unsigned());
         [("n", Match::range(bound(low), bound(high)))]
@@ -441,7 +441,7 @@ fn ranges_of_signed_keys() {
         error.to_string().contains("no value is in this range"),
         "{error}"
     );
-    // Exact and ternary ones are patterns of bits.
+    // Exact and ternary values are bit patterns.
     let mut switch = bytes(
         BYTES,
         &locals

@@ -1,5 +1,5 @@
-//! The corpus of p4lang's tests, run: what its programs say about packets holds, on both executors. The corpus' README
-//! has the form of these lines.
+//! Runs the corpus of p4lang's tests: the expectations in its programs must hold on both executors. The corpus' README
+//! describes the form of these lines.
 #![allow(clippy::disallowed_methods)] // Reads programs.
 
 use p4lang::Files;
@@ -48,7 +48,7 @@ fn number(text: &str) -> Value {
     .unwrap_or_else(|| panic!("not a number: {text}"))
 }
 
-/// A field's match; what kind a plain value is, the table's field says.
+/// A field's match; the table's field determines the kind of a plain value.
 fn field(text: &str, kind: &str) -> Match {
     if let Some((value, prefix)) = text.split_once('/') {
         return Match::lpm(number(value), prefix.parse().expect("a prefix length"));
@@ -115,7 +115,7 @@ fn packet(text: &str) -> (u32, Vec<u8>) {
     (port.parse().expect("a port"), bytes)
 }
 
-/// Runs the lines; how many packets went in, and what is wrong.
+/// Runs the lines; returns the number of packets, and the errors.
 fn run(name: &str, text: &str) -> (usize, Vec<String>) {
     let mut switch = match load(text) {
         Ok(switch) => switch,
@@ -194,7 +194,7 @@ fn programs_do_what_they_say() {
         faults.extend(wrong);
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // What is checked, and not run, is named here.
+    // Programs that are checked but not run.
     let checked = [
         "ambiguities",
         "match_kinds",

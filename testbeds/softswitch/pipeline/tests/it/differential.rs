@@ -1,5 +1,5 @@
-//! The two executors beside each other: random programs, entries and packets by seed, and p4src's own programs. Every
-//! other test of this crate runs its programs by both, too (`support::load`).
+//! Compares the two executors: random programs, entries and packets by seed, and p4src's own programs. All other tests of
+//! this crate also run their programs in both (`support::load`).
 
 use crate::support::aggregate::{self, WINDOW, WORKERS, update};
 use crate::support::program::{Dice, Writer};
@@ -8,7 +8,7 @@ use p4lang::runtime::{FieldMatch, Match, TableEntry};
 use parser_gen::{Arch, FrameValues};
 use pipeline::{Config, Executor, FilterConfig, MeterConfig, Switch};
 
-/// Programs by default; more by `WEIR_DIFFERENTIAL_PROGRAMS`, from `WEIR_DIFFERENTIAL_SEED`.
+/// Default number of programs; `WEIR_DIFFERENTIAL_PROGRAMS` sets another one, `WEIR_DIFFERENTIAL_SEED` the first seed.
 const PROGRAMS: u64 = 150;
 const PACKETS: usize = 12;
 
@@ -25,7 +25,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Meters and filters with small limits, if the program has them, and a member of its value set.
+/// Configures meters and filters with small limits, if the program has them, and a member of its value set.
 fn configure(switch: &mut Switch, dice: &mut Dice) {
     let meter = MeterConfig {
         cir: 1,
@@ -208,7 +208,7 @@ fn generated_parsers(arch: Arch) {
     let mut dice = Dice::new(7);
     for i in 0..60 {
         let mut frame = update(0, 0, &[1, 2, 3]);
-        // Ethernet types, protocols, header lengths and ports that lead elsewhere, and any other byte.
+        // Ethernet types, protocols, header lengths and ports that lead to other states, and any other byte.
         match dice.below(4) {
             0 => frame[12..14].copy_from_slice(dice_of(&mut dice, &[0x86dd, 0x8100, 0x0806])),
             1 => frame[23] = [6, 17, 1, 47][dice.below(4)],

@@ -1,4 +1,4 @@
-//! Entries in full: idle timeouts, direct counters and meters, notes, batches; and a program that takes over from another.
+//! Whole entries: idle timeouts, direct counters and meters, notes, batches; and a program that takes over from another.
 
 use crate::support;
 use crate::support::v1model::V1;
@@ -108,7 +108,7 @@ fn an_entry_that_no_packet_finds_is_reported_once_per_timeout() {
         "being reported is no hit"
     );
 
-    // A program that has been written to before it runs.
+    // A program that is written to before it runs.
     let mut saved = program("", "");
     saved.insert_whole(0, 0, timed(1, 10)).unwrap();
     saved.insert_whole(0, 0, write(2, 1)).unwrap();
@@ -117,7 +117,7 @@ fn an_entry_that_no_packet_finds_is_reported_once_per_timeout() {
     assert_eq!(saved.poll_timeout(), Some(60 * MS));
     assert_eq!(state(&saved, 51 * MS, 2).since_hit_ns, MS);
 
-    // Another timeout counts from when it is written; none, and no entry, never end.
+    // A changed timeout counts from the change; an entry without one, or a missing entry, never expires.
     switch.modify_whole(26 * MS, 0, timed(1, 3)).unwrap();
     assert_eq!(switch.poll_timeout(), Some(29 * MS));
     switch.modify_whole(26 * MS, 0, write(1, 1)).unwrap();
@@ -211,7 +211,8 @@ fn of_a_constant_entry_only_what_hangs_on_it_changes() {
     assert_eq!(through(&mut switch, &[1, 0])[0].0, 3);
 }
 
-/// P4Runtime 1.4, "Direct Resources": an action that does not execute them has neither values nor configurations of them.
+/// P4Runtime 1.4, "Direct Resources": an action that does not execute them can have neither values nor configurations of
+/// them.
 #[test]
 fn an_action_has_only_the_direct_objects_that_it_calls() {
     let program = Psa {
@@ -343,7 +344,7 @@ fn a_new_program_takes_over_what_was_written() {
     assert_eq!(through(&mut new, &[1, 0])[0].0, 5);
     assert_eq!(new.poll_timeout(), Some(10 * MS), "timers go on");
 
-    // A program without the table would forget the entry: refused.
+    // Without the table the entry would be lost, so the program is refused.
     let bare = V1 {
         ingress: "s.egress_spec = 1;",
         ..V1::default()
@@ -377,7 +378,7 @@ fn a_table_without_idle_timeouts_takes_none_over() {
     );
 }
 
-/// So many packets a second are not so many bytes.
+/// A rate in packets cannot become a rate in bytes.
 #[test]
 fn meters_of_another_unit_begin_anew() {
     let text = text(

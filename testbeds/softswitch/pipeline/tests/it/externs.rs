@@ -1,4 +1,4 @@
-//! PSA's externs, as programs use them.
+//! PSA's externs in programs.
 
 use crate::support::{Psa, compile, entry, one, through};
 use p4lang::runtime::Match;
@@ -243,7 +243,7 @@ fn digests_are_queued_as_values() {
         (message.name.as_str(), message.fields),
         ("ID.digest", vec![5.into(), (1 << 69).into()])
     );
-    // Not by both executors: each block would copy all that waits.
+    // Only one executor: with both, each block would copy all waiting messages.
     let mut switch = Switch::new(compile(&program.text()), Config::default()).unwrap();
     for _ in 0..5000 {
         one(&mut switch, &[5]);
@@ -355,7 +355,7 @@ fn what_is_not_executed_is_refused_with_its_place() {
 
 #[test]
 fn hashes_of_odd_sizes_are_filled_up_on_the_left() {
-    // As psa_switch does: 0x456 in 12 bits is hashed as 04 56.
+    // As in psa_switch: 0x456 in 12 bits is hashed as 04 56.
     let crc = |decls: &str, data: &str| {
         let ingress =
             format!("hdr.x.v = (bit<8>) h.get_hash({data}); send_to_port(ostd, (PortId_t) 1);");

@@ -1,4 +1,4 @@
-//! What the fuzz targets are kept for: their seeds, and what they once found, without libFuzzer.
+//! Replays the fuzz targets' seeds and former findings, without libFuzzer.
 
 #[path = "../../fuzz/src/packets.rs"]
 mod packets;

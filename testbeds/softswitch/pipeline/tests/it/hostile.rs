@@ -1,5 +1,5 @@
-//! Hostile programs that compile: loading one is refused with its place and the limit, or done, within a second of processor
-//! time, in bounded memory, on a small stack.
+//! Hostile programs that compile: loading one is refused with its position and the limit, or done, within a second of
+//! processor time, in bounded memory, on a small stack.
 
 use crate::support;
 use crate::support::compile;
@@ -9,13 +9,13 @@ use std::fmt::Write;
 use std::sync::Arc;
 use test_support::cost;
 
-/// What is said of too many cells.
+/// The error for too many cells.
 const LARGE: &str = "registers, counters and meters have more than 134217728 bytes";
 
-/// Loads it and lets a packet through. Time and memory are bounded whatever becomes of it.
+/// Loads a program and sends a packet through it. Time and memory are bounded in any case.
 #[track_caller]
 fn outcome(program: Arc<Program>, config: Config) -> Result<(), LoadError> {
-    // The program is dropped here, not there.
+    // The program must be dropped here, not in the other thread.
     let here = Arc::clone(&program);
     let loaded = move || Switch::new(Arc::clone(&program), config.clone());
     let (switch, cost) = cost::least(loaded);
@@ -28,7 +28,7 @@ fn outcome(program: Arc<Program>, config: Config) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Refused, with this message and a place.
+/// Checks that the program is refused with this message and a position.
 #[track_caller]
 fn refused(program: Arc<Program>, message: &str) {
     let error = outcome(program, Config::default()).expect_err("the program should be refused");
@@ -120,7 +120,7 @@ fn huge_registers() {
     refused(local("register<bit<64>>(32w1 << 25) r;"), LARGE);
     refused(psa("Register<bit<8>, bit<32>>(0xffffffff) r;"), LARGE);
     refused(tna("Register<bit<32>, bit<32>>(0xffffffff) r;"), LARGE);
-    // As much as goes.
+    // The largest size that is accepted.
     accepted(local("register<bit<64>>(32w1 << 24) r;"));
     accepted(local("register<bit<1>>(32w1 << 24) r;"));
 }
@@ -269,7 +269,7 @@ fn loops_that_do_not_end() {
     ));
 }
 
-/// How often a loop without an end goes round that copies eight headers of so many fields.
+/// The number of iterations of an infinite loop that copies eight headers with `fields` fields.
 fn rounds(fields: usize, config: Config) -> u32 {
     let fields = lines(fields, line!("bit<8> f{n};"));
     let decls = format!(
@@ -299,8 +299,8 @@ fn rounds(fields: usize, config: Config) -> u32 {
     u32::from_be_bytes(sent.try_into().expect("four bytes"))
 }
 
-/// A step is a round, or the moving of some hundred words: so a packet ends soon whatever its loops copy, and in both executors
-/// after the same round.
+/// A step is an iteration, or some hundred moved words: a packet ends soon whatever its loops copy, and after the same
+/// iteration in both executors.
 #[test]
 fn loops_that_copy_arrays() {
     let few = Config {
@@ -360,7 +360,7 @@ fn many_states() {
     accepted(states(50_000, "", "transition NEXT;"));
     let select = "transition select(hdr.h.a) { 1: NEXT; 2: s0; default: accept; }";
     accepted(states(20_000, "pkt.extract(hdr.h);", select));
-    // Each goes to the one before it in the code: what is read goes round once for each.
+    // Each state goes to the previous one in the code, so the analysis of live slots needs one pass per state.
     accepted(in_order(
         (0..2_000).rev(),
         "x = x + meta.b; meta.a = meta.a + 1;",
@@ -451,7 +451,7 @@ fn wide_values() {
     accepted(v1model(&decls, "wide_t v;", &hashes));
 }
 
-/// What is said of too many values that go to bytes.
+/// The error for too many values that are moved to bytes.
 const MOVED: &str = "more than 1048576 slots of 64 bits in all that is extracted, emitted, hashed";
 
 #[test]
@@ -483,9 +483,9 @@ fn copies_of_thousands_of_slots() {
     let fields = lines(2000, line!("bit<8> f{n};"));
     let decls = format!("header row_t {{ {fields} }} struct rows_t {{ row_t[50] r; row_t s; }}");
     let program = |statements: &str| v1model(&decls, "rows_t v; rows_t w;", statements);
-    // v1model copies each of the 51 headers by itself, so 8,000 copies come near the limit of instructions.
+    // v1model copies each of the 51 headers separately, so 8,000 copies come close to the limit of instructions.
     accepted(program(&"v = w; w = v;\n".repeat(4000)));
-    // Jumps between the copies: what is live at each.
+    // Jumps between the copies: tests the analysis of live slots at each.
     let jumps = "if (meta.b == meta.x) { v = w; } w = v;\n";
     accepted(program(&jumps.repeat(4000)));
     let action = "action a(inout rows_t z) { z.s.f1 = 1; } rows_t v;";
@@ -569,7 +569,7 @@ fn traced_too() {
     outcome(program, config).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// What a packet becomes, from compiling on, in both executors and on a small stack.
+/// The packets that leave, including compilation, in both executors and on a small stack.
 fn through(psa: support::Psa<'_>, packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let text = psa.text();
     let (sent, cost) = cost::of(move || {
@@ -606,7 +606,7 @@ fn the_right_one_of_thousands_of_arms() {
 
 #[test]
 fn conditions_of_thousands_of_arms_are_asked_until_one_holds() {
-    // Each condition that is asked counts in `hdr.h.b`.
+    // Each evaluated condition counts in `hdr.h.b`.
     let arms = lines(
         3000,
         line!("if (is(hdr.h.b, hdr.h.a, {n})) {{ hdr.h.c = {n}; }} else"),
@@ -641,7 +641,7 @@ fn thousands_of_operators() {
     let all = lines(3000, line!("&& hdr.h.a != {n} + 1"));
     let any = lines(3000, |n, out| {
         let _ = match n % 100 {
-            // Asked only where nothing before it holds.
+            // Evaluated only if no earlier condition holds.
             99 => write!(out, "|| count(hdr.h.calls, 1) == 0"),
             _ => write!(out, "|| hdr.h.a == {n} + 1"),
         };

@@ -1,4 +1,4 @@
-//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+//! The external tests of this crate, as one program: each further one would have to be linked.
 
 mod aggregate;
 mod arithmetic;
@@ -29,6 +29,6 @@ mod v1model_externs;
 mod v1model_paths;
 mod wide;
 
-/// Counts by thread, for the tests that hold what memory a hostile input takes.
+/// Counts allocations by thread, for tests of the memory that hostile input takes.
 #[global_allocator]
 static ALLOCATOR: test_support::cost::Counting = test_support::cost::Counting;

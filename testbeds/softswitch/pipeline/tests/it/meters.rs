@@ -1,5 +1,5 @@
-//! Meters keep their rates: over ten seconds of virtual time, what is green and what is not red is what was configured,
-//! within a thousandth, for packets and for bytes, on each architecture.
+//! Meters keep their rates: over ten seconds of virtual time, the green traffic and the traffic that is not red match the
+//! configuration within a thousandth, for packets and for bytes, on each architecture.
 
 use crate::support::program::Dice;
 use crate::support::tna::{TNA, Tna};
@@ -7,12 +7,12 @@ use crate::support::v1model::V1;
 use crate::support::{Psa, sent};
 use pipeline::{MeterConfig, Switch};
 
-/// A program with one meter, and which colour it painted: 0 is green, 1 yellow, 2 red.
+/// A program with one meter, and the function that reads a packet's color: 0 is green, 1 yellow, 2 red.
 struct Metered {
     arch: &'static str,
     switch: Switch,
     meter: &'static str,
-    /// Bytes that a meter counts beyond the frame.
+    /// Number of bytes that a meter counts beyond the frame.
     trailer: u64,
     colour: fn(&[u8]) -> usize,
 }
@@ -73,11 +73,11 @@ fn programs(kind: &str) -> [Metered; 3] {
 }
 
 const SECONDS: u64 = 10;
-/// Offered, on average; the rates below are a third and two thirds of it.
+/// The average offered load; the rates below are a third and two thirds of it.
 const PACKETS_A_SECOND: u64 = 3000;
 const MEAN_LENGTH: u64 = 100;
 
-/// What a meter passed in units of its kind: green, and green or yellow.
+/// The traffic that a meter passed, in units of its kind: green, and green or yellow.
 fn passed(metered: &mut Metered, config: MeterConfig, bytes: bool) -> [u64; 2] {
     let Metered {
         switch,
@@ -91,7 +91,7 @@ fn passed(metered: &mut Metered, config: MeterConfig, bytes: bool) -> [u64; 2] {
     let mut units = [0; 3];
     let gap = 1_000_000_000 / PACKETS_A_SECOND as usize;
     let mut now = 0;
-    // Packets come at random times and in random lengths: no rhythm hides what is lost to rounding.
+    // Packets come at random times and with random lengths, so that no rhythm hides rounding errors.
     while now < SECONDS * 1_000_000_000 {
         now += dice.below(2 * gap) as u64;
         let length = MEAN_LENGTH as usize - 40 + dice.below(81);

@@ -19,7 +19,7 @@ const NOTE: &str = "header note_h { bit<8> v; }
         return 6;
     }";
 
-/// Puts the parser error in front of what was parsed.
+/// A program that sends the parser error in front of the parsed headers.
 fn with_error<'a>(decls: &'a str, headers: &'a str, parser: &'a str) -> Psa<'a> {
     Psa {
         decls,
@@ -363,7 +363,7 @@ fn value_sets() {
     assert_eq!(one(&mut switch, &[5]), [0xff]);
 }
 
-/// Bounds are two's complement, and in the order of signed numbers: in sets of values and in a state's own cases.
+/// Bounds are two's complement, in the order of signed numbers: in value sets and in a state's own cases.
 #[test]
 fn ranges_of_signed_numbers() {
     let mut switch = Psa {

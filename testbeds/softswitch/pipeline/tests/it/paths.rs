@@ -1,10 +1,10 @@
-//! PSA's packet paths (PSA 1.2, section 6): what is carried where, and who sees what.
+//! PSA's packet paths (PSA 1.2, section 6): the metadata that is carried along each, and who sees it.
 
 use crate::support::{Psa, sent, through};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use pipeline::{Config, DropReason, Ports, RECIRCULATE_PORT, RecirculationLink};
 
-/// A header that ingress and egress read and write: one byte says what to do, the others note what was seen.
+/// A header that ingress and egress read and write: one byte selects the action, the others record what was seen.
 const TAG: &str = "header tag_h { bit<8> todo; bit<8> a; bit<8> b; bit<8> c; }";
 
 fn replicas(list: &[(u32, u16)]) -> Vec<Replica> {
@@ -373,7 +373,7 @@ fn recirculation_takes_its_time_and_carries_deparsed_bytes_and_metadata() {
         ..Config::default()
     });
     switch.handle_packet(500, 0, &[0; 10]);
-    // 10 bytes at 1 byte a nanosecond, then 1 µs.
+    // 10 bytes at 1 byte per nanosecond, then 1 µs.
     assert_eq!(switch.poll_timeout(), Some(1510));
     switch.handle_timeout(1509);
     assert_eq!(switch.poll_timeout(), Some(1510), "not early");
@@ -452,7 +452,7 @@ fn timestamps_and_ports_are_seen() {
     .to_vec();
     assert_eq!(sent(&mut switch), [(9, expected)]);
 
-    // It has waited for its turn: ingress sees when it came, egress when it goes.
+    // The packet has waited: ingress sees its arrival, egress its departure.
     switch.handle_arrival(0x0f, 0x0a, 1, &[]);
     let expected = [
         [0, 0, 0, 0, 0, 0, 0, 0x0a].as_slice(),
@@ -461,7 +461,7 @@ fn timestamps_and_ports_are_seen() {
         &[0, 0, 0, 9],
     ];
     assert_eq!(sent(&mut switch), [(9, expected.concat())]);
-    // None comes from the future.
+    // An arrival in the future counts as now.
     switch.handle_arrival(0x10, 0x20, 1, &[]);
     assert_eq!(sent(&mut switch)[0].1[..8], [0, 0, 0, 0, 0, 0, 0, 0x10]);
 }

@@ -31,7 +31,7 @@ fn selector() -> Switch {
     selector_with("")
 }
 
-/// With further properties of the table.
+/// A selector with further properties of the table.
 fn selector_with(properties: &str) -> Switch {
     let locals = format!(
         "{FORWARD}
@@ -225,7 +225,7 @@ fn a_batch_is_taken_back_whole() {
     );
     assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
 
-    // An action of its own instead.
+    // Its own action instead.
     switch.begin();
     let mut own = here.clone();
     own.action = forward(7);
@@ -369,7 +369,7 @@ fn an_entry_may_bring_its_actions_along() {
         insert(&mut switch, one_shot(&[(4, 5)])),
         Err(ProfileError::Full(8))
     );
-    // Refused before each action is written out as often as it weighs, which would take 16 GiB.
+    // Refused before the actions are expanded by weight, which would take 16 GiB.
     let greatest = one_shot(&[(4, i32::MAX as u32), (5, i32::MAX as u32)]);
     assert_eq!(insert(&mut switch, greatest), Err(ProfileError::Full(8)));
     assert_eq!(
@@ -385,7 +385,7 @@ fn an_entry_may_bring_its_actions_along() {
     switch.rollback();
     assert_eq!((picked(&mut switch, 4), picked(&mut switch, 5)), (6, 2));
 
-    // Nothing of it is left behind: the whole size is free again.
+    // Nothing of the entry is left: the whole size is free again.
     switch.delete_whole(table, 0, written.key).unwrap();
     insert(&mut switch, one_shot(&[(7, 8)])).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Egress queues, in virtual time: rates, depths, classes, and what v1model's egress sees of them.
+//! Egress queues in virtual time: rates, depths, classes, and their metadata in v1model's egress.
 
 use crate::support::Psa;
 use crate::support::v1model::V1;
@@ -20,7 +20,7 @@ fn queues(depth: usize, scheduler: Scheduler) -> Config {
     }
 }
 
-/// Lets the switch's time pass, event by event; what was sent, with the time.
+/// Advances the switch's time, event by event; returns the packets that were sent, with their times.
 fn departures(switch: &mut Switch, mut now_ns: u64, until_ns: u64) -> Vec<(u64, u32, Vec<u8>)> {
     let mut sent = Vec::new();
     loop {
@@ -59,7 +59,7 @@ fn packets_leave_one_after_the_other_at_the_rate() {
         for mark in 0..4 {
             switch.handle_packet(0, 0, &frame(mark, 100));
         }
-        // While others wait a packet waits too; later the port is free again.
+        // A packet waits while others wait; later the port is free again.
         switch.handle_packet(150_000, 0, &frame(4, 50));
         let sent = departures(&mut switch, 0, u64::MAX);
         assert_eq!(times(&sent), [0, 100, 200, 300, 400], "{architecture}");

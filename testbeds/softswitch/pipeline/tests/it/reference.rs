@@ -1,4 +1,4 @@
-//! What only the reference executor gives: steps, and reads of undefined values.
+//! Results that only the reference executor gives: steps, and reads of undefined values.
 
 use crate::support;
 use crate::support::tna::Tna;
@@ -27,12 +27,12 @@ fn poisoned(locals: &str, ingress: &str) -> Switch {
     Switch::new(compile(&program.text()), config).unwrap()
 }
 
-/// What is undefined and decides something.
+/// The undefined values that influence a decision.
 fn undefined(locals: &str, ingress: &str) -> Vec<String> {
     told(&mut poisoned(locals, ingress), &[7, 8])
 }
 
-/// The same of any program.
+/// The same for any program.
 fn of(program: &str, packet: &[u8]) -> Vec<String> {
     let config = Config {
         executor: Executor::Reference,
@@ -143,13 +143,13 @@ fn undefined_values_are_told_by_which_a_psa_packet_leaves_egress() {
     );
 }
 
-/// Of fields by which an architecture goes.
+/// The messages for fields that an architecture uses.
 fn way(names: &[&str]) -> Vec<String> {
     let told = |name: &&str| format!("{name}, by which the packet goes its way");
     names.iter().map(told).collect()
 }
 
-/// All that the traffic manager of a Tofino can be told, undefined.
+/// All requests to the traffic manager of a Tofino, undefined.
 const UNDEFINED: &str = "
     ingress_intrinsic_metadata_for_tm_t u;
     tm.copy_to_cpu = u.copy_to_cpu; tm.bypass_egress = u.bypass_egress; tm.qid = u.qid;
@@ -243,7 +243,7 @@ fn what_the_generator_is_asked_for_is_told_if_it_is_undefined() {
     assert_eq!(told("dprsr.pktgen = b;", ""), [""; 0]);
 }
 
-/// A Tofino program whose deparsers pick by types.
+/// A Tofino program whose deparsers select their outputs by types.
 fn picking(ingress: &str, deparser: &str) -> Switch {
     let program = Tna {
         ingress: &format!("tm.ucast_egress_port = 1; {ingress}"),
@@ -286,7 +286,7 @@ fn types_that_were_not_assigned_pick_nothing_and_are_not_told() {
         told(&mut picking(assigned, PICKS), &[0; 64]),
         ["a condition"]
     );
-    // The control may not read what it has not assigned: there it is a value.
+    // The control must not read an unassigned type: there it is a value.
     let read = "if (dprsr.mirror_type == 1) { tm.qid = 3; }";
     assert_eq!(told(&mut picking(read, PICKS), &[0; 64]), ["a condition"]);
 }
@@ -371,7 +371,7 @@ fn what_psa_carries_from_ingress_to_egress_stays_undefined() {
     let all = "normal.c = 1; normal.d = 1; cloned.d = 1;";
     assert_eq!(of(all), [""; 0]);
 
-    // Of what waits it is not known.
+    // For a packet that waits, it is unknown.
     let mut switch = switch("cloned.d = 1; if (hdr.x.v == 1) { normal.c = 1; normal.d = 1; }");
     for first in [1, 1, 2] {
         switch.handle_packet(0, 0, &[first, 8]);
@@ -636,7 +636,7 @@ fn a_tofino_program_is_traced_and_its_undefined_values_are_told() {
     );
 }
 
-/// The architecture's events: what the packets are and what becomes of them.
+/// The architecture's events: arrivals and fates of packets.
 fn ends(switch: &mut Switch) -> Vec<EventKind> {
     let events = switch.take_events().0.into_iter();
     events.filter(|e| e.at.is_none()).map(|e| e.kind).collect()
@@ -744,7 +744,7 @@ fn a_packet_that_the_generator_makes_is_told_with_what_becomes_of_it() {
     }
 }
 
-/// What a packet's calls of externs tell: name, arguments, result.
+/// The calls of externs for a packet: name, arguments, result.
 fn called(switch: &mut Switch, packet: &[u8]) -> Vec<(String, Vec<String>, Vec<String>)> {
     switch.set_tracing(true);
     switch.handle_packet(0, 0, packet);
@@ -764,7 +764,7 @@ fn called(switch: &mut Switch, packet: &[u8]) -> Vec<(String, Vec<String>, Vec<S
     calls.collect()
 }
 
-/// The result of the one call of that name.
+/// The result of the only call with this name.
 fn result(calls: &[(String, Vec<String>, Vec<String>)], name: &str) -> String {
     let found: Vec<_> = calls.iter().filter(|(n, ..)| n == name).collect();
     assert_eq!(found.len(), 1, "{name}: {calls:?}");
@@ -861,7 +861,7 @@ fn tna_tells_what_its_externs_give() {
     assert_eq!(asked.1, ["tm.ucast_egress_port"]);
 }
 
-/// A call that stands alone tells its result like one whose result is used.
+/// A call whose result is discarded must report it like other calls.
 #[test]
 fn discarded_results_are_told() {
     let psa = Psa {

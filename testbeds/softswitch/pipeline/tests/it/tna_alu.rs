@@ -1,4 +1,4 @@
-//! Stateful ALUs of Tofino 2: clearing, predicates, rows of narrow cells; what of them is refused.
+//! Stateful ALUs of Tofino 2: clearing, predicates, rows of narrow cells, and refused uses.
 
 use crate::support::one;
 use crate::support::program::Dice;
@@ -31,7 +31,7 @@ fn refused(locals: &str, ingress: &str) -> String {
     program.refused().to_string()
 }
 
-/// x and y of what leaves.
+/// x and y of the packet that leaves.
 fn out(switch: &mut Switch, op: u8, v: u32) -> (u32, u32) {
     let mut packet = vec![op];
     packet.extend(v.to_be_bytes());
@@ -113,7 +113,7 @@ fn a_predicate_is_of_the_cell_as_it_was_read() {
     assert_eq!(out(&mut switch, 0, 5), (1 << 1, 1 << 2), "5");
 }
 
-/// A row of narrow cells: the greatest or least is told, where it is, and changed.
+/// A row of narrow cells: reports the maximum or minimum and its index, and changes it.
 fn extremes(width: u32, method: &str, mask: u64, change: i64) {
     let cells = 128 / width;
     let index_bits = if width == 8 { 4 } else { 3 };

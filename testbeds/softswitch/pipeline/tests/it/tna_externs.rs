@@ -15,7 +15,7 @@ const IN_OUT: Tna<'static> = Tna {
     ..TNA
 };
 
-/// x and y of what leaves.
+/// x and y of the packet that leaves.
 fn out(switch: &mut Switch, packet: &[u8]) -> (u32, u32) {
     words(&one(switch, packet))
 }
@@ -26,7 +26,7 @@ fn with(ingress: &str) -> String {
     format!("{ingress} {PORT}")
 }
 
-/// A switch with these objects; what comes leaves by port 1.
+/// A switch with these objects, whose packets leave by port 1.
 fn running(locals: &str, ingress: &str) -> Switch {
     IN_OUT.running(locals, ingress)
 }
@@ -116,7 +116,7 @@ fn parameters_predicates_and_functions() {
     assert_eq!(switch.register_read("I.r", 0), Ok(vec![120.into()]));
 }
 
-/// A table on the byte with the given property and action body.
+/// A table on the byte with this property and action body.
 fn direct(locals: &str, property: &str, body: &str) -> String {
     format!(
         "{locals}
@@ -148,7 +148,7 @@ fn direct_registers_go_with_their_entries() {
     assert_eq!(out(&mut switch, &[1]).0, 4, "a new entry starts anew");
 }
 
-/// `clear` is Tofino 2's: the cells of all entries, in the pipe that the packet passes; a new entry starts as before.
+/// Tofino 2's `clear`: clears the cells of all entries, in the packet's pipe; a new entry starts as before.
 #[test]
 fn a_direct_register_is_cleared_for_all_entries() {
     let locals = "
@@ -173,7 +173,7 @@ fn a_direct_register_is_cleared_for_all_entries() {
         let x = |v: &u8| out(&mut switch, &[*v]).0;
         packets.iter().map(x).collect()
     };
-    // A miss, as an entry's absence, changes nothing.
+    // A miss changes nothing, like a missing entry.
     assert_eq!(run(&[1, 1, 2, 77]), [4, 5, 4, 0]);
     assert_eq!(run(&[100, 1, 2, 1]), [0, 101, 101, 102]);
     switch.insert_entry(&e(3, "I.read")).unwrap();
@@ -181,7 +181,7 @@ fn a_direct_register_is_cleared_for_all_entries() {
     assert_eq!(out(&mut switch, &[100]), (0, 0));
     assert_eq!(out(&mut switch, &[3]), (100, 9));
     assert_eq!(switch.stats().register_conflicts, 0);
-    // The other pipes' cells stay.
+    // The cells of the other pipes stay.
     switch.handle_packet(0, 128, &[3]);
     let sent = support::sent(&mut switch);
     assert_eq!(sent[0].1[..8], [0, 0, 0, 3, 0, 0, 0, 4]);
@@ -204,7 +204,7 @@ fn counters_count_without_metadata_and_with_adjustment() {
     through(&mut switch, &[1; 10]);
     through(&mut switch, &[2; 10]);
     let counts = |i| switch.counter_read("I.c", i).map(|c| (c.packets, c.bytes));
-    // A frame is counted with the four bytes of its check sequence.
+    // A frame counts with the four bytes of its check sequence.
     assert_eq!(counts(1), Ok((2, 28)));
     assert_eq!(counts(2), Ok((2, 20)));
     assert_eq!(counts(3), Ok((2, 0)));
@@ -306,7 +306,7 @@ fn random_numbers_fill_their_type() {
 
 #[test]
 fn checksums_are_verified_updated_and_left_over() {
-    // A UDP-like header whose checksum covers the payload, too.
+    // A UDP-like header whose checksum includes the payload.
     let mut switch = Tna {
         decls: "header l4_h { bit<16> port; bit<16> checksum; bit<16> more; } struct rest_t { bit<16> sum; }",
         headers: "l4_h h; byte_h wrong;",
@@ -336,7 +336,7 @@ fn checksums_are_verified_updated_and_left_over() {
         let words = [port, checksum, rest[0], rest[1], rest[2]];
         words.iter().flat_map(|w| w.to_be_bytes()).collect()
     };
-    // `more` and the payload stay in the rest.
+    // `more` and the payload remain in the rest.
     let rest = [0x1234, 0xfedc, 0x0042];
     let right = |port: u16| !sum(&[port, rest[0], rest[1], rest[2]]);
     let mut out = one(&mut switch, &packet(80, right(80), rest));
@@ -379,7 +379,7 @@ fn parser_counters_count_headers() {
 
 #[test]
 fn a_parser_counter_is_loaded_with_the_fields_byte() {
-    // The length in words lies in the left half of its byte: rotated by 2 it is in bytes, as is the header's own word.
+    // The length in words is in the left half of its byte: rotated by 2 it is in bytes, including the header's own word.
     let mut switch = Tna {
         decls: "header list_h { bit<4> words; bit<4> kind; bit<24> rest; }",
         headers: "list_h l; byte_h[8] items; byte_h left;",
@@ -403,7 +403,7 @@ fn a_parser_counter_is_loaded_with_the_fields_byte() {
 
 #[test]
 fn a_parser_counter_of_tofino_2_has_a_stack() {
-    // A list of the length that comes first; an entry is its length and so many bytes, of which the last is kept.
+    // A list with its length in front; an entry consists of its length and its bytes, the last of which is kept.
     let parser = |update: &str| {
         format!(
             "state go {{ pkt.extract(hdr.l); todo.set(hdr.l.n); transition next; }}
@@ -439,12 +439,12 @@ fn a_parser_counter_of_tofino_2_has_a_stack() {
             }
             .load_with(config)
         };
-        // With the list's own counter: entries of 2 and 3 bytes and their lengths are 7.
+        // Updating the list's counter: entries of 2 and 3 bytes, with their lengths, take 7.
         let mut switch = load("true");
         let list = [7, 2, 0xa, 0xb, 3, 0xc, 0xd, 0xe, 9];
         assert_eq!(one(&mut switch, &list), [7, 0xb, 0xe, 0xee, 9]);
         assert_eq!(switch.take_differences(), Vec::<String>::new());
-        // Without: the list counts entries.
+        // Without the update the list counts entries.
         let mut switch = load("false");
         let list = [2, 2, 0xa, 0xb, 3, 0xc, 0xd, 0xe, 9];
         assert_eq!(one(&mut switch, &list), [2, 0xb, 0xe, 0xee, 9]);
@@ -524,7 +524,7 @@ fn a_selector_action_takes_members_out_and_back_in() {
         let action = call("I.give", &[("v", u128::from(id) * 100)]);
         switch.insert_member("I.profile", id, &action).unwrap();
     }
-    // Group 1 of at most four: places 4 to 7.
+    // Group 1 has at most four places: 4 to 7.
     let group = [(0, 1), (1, 1), (2, 2)];
     switch.insert_group("I.selector", 1, &group).unwrap();
     let e = entry("I.t", &[("hdr.o.y", Match::exact(0))], 0, "I.give", &[]);
@@ -693,12 +693,12 @@ fn tofino_2_gives_several_values() {
         ..IN_OUT
     }
     .load();
-    // Bytes 1 and 3 are masked out: 7, 2, 4 … are left.
+    // Bytes 1 and 3 are masked out: 7, 2, 4 … remain.
     assert_eq!(out(&mut switch, &[5]), (9, 0x0220));
     assert_eq!(out(&mut switch, &[5]), (14, 0x0220));
 }
 
-/// As Tofino's compiler does; `p4lang`'s tests hold the warning.
+/// As in Tofino's compiler; `p4lang`'s tests check the warning.
 #[test]
 fn a_program_runs_without_its_verify() {
     let mut switch = Tna {
@@ -710,7 +710,7 @@ fn a_program_runs_without_its_verify() {
     assert_eq!(one(&mut switch, &[5, 6]), [5, 6]);
 }
 
-/// It orders what waits to be parsed, and here nothing waits.
+/// The priority orders packets that wait for the parser; here none waits.
 #[test]
 fn a_parser_has_a_priority() {
     let mut switch = Tna {

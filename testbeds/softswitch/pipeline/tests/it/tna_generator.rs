@@ -15,7 +15,7 @@ fn set(
     switch.set_generator(now_ns, 0, (0, &[]), app, config)
 }
 
-/// Two bytes of the buffer, from 16 on.
+/// An application with two bytes of the buffer, from 16 on.
 fn app(trigger: Trigger) -> GeneratorApp {
     GeneratorApp {
         trigger,
@@ -76,7 +76,7 @@ fn the_generator_makes_packets_in_virtual_time() {
     assert_eq!(switch.poll_timeout(), None);
 }
 
-/// What is legal is not made at once, nor goes on when the application is set anew.
+/// A run of maximum size must be made step by step, and must end when the application is set again.
 #[test]
 fn a_start_of_the_generator_may_have_any_number_of_packets() {
     let mut switch = Tna {
@@ -104,12 +104,12 @@ fn a_start_of_the_generator_may_have_any_number_of_packets() {
         assert!(made.len() <= 256, "what arrives meanwhile is not held up");
         last = made.pop();
     }
-    // 65,536 of the first batch, and 4,466 of the second, which begins with the last of the first.
+    // 65,536 packets of the first batch, and 4,466 of the second, which starts when the first ends.
     assert_eq!(last, Some((1, vec![1, 0, 0, 1, 0x11, 0x71])));
     set(&mut switch, None);
     assert_eq!(switch.poll_timeout(), None, "the rest does not come");
 
-    // Every nanosecond a start without packets.
+    // A start without packets every nanosecond.
     let often = Trigger::Periodic { period_ns: 1 };
     set(&mut switch, Some(most(often, 0)));
     assert_eq!(switch.poll_timeout(), None);
@@ -200,7 +200,7 @@ fn starts_without_room_are_counted() {
     };
     set(&mut switch, 0, 1, Some(slow)).unwrap();
     let mut made = 0;
-    // Too many to be started one by one.
+    // Too many starts to handle one by one.
     let now = 1 << 55;
     while switch.poll_timeout().is_some_and(|due| due <= now) {
         switch.handle_timeout(now);
@@ -259,7 +259,7 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(sent(&mut switch), [made.clone(), made]);
 }
 
-/// A Tofino 2 whose ingress deparser asks for three bytes from the buffer's second word on.
+/// A Tofino 2 whose ingress deparser requests three bytes from the buffer's second word on.
 fn asking() -> Switch {
     Tna {
         include: "t2na.p4",
@@ -289,7 +289,7 @@ fn a_deparser_starts_applications_as_all_else_does() {
         .set_generator(0, 0, buffer, 5, Some(twice.clone()))
         .unwrap();
     set(&mut switch, 0, 12, Some(app(Trigger::Deparser))).unwrap();
-    // Another pipe's is not asked.
+    // Another pipe's application is not triggered.
     let other = switch.set_generator(0, 1, (0, &[]), 6, Some(twice));
     other.unwrap();
     switch.handle_packet(1000, 0, &[7, 8]);

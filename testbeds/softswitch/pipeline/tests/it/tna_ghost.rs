@@ -1,4 +1,4 @@
-//! The ghost control of a Tofino 2: it is told when a queue's length changes.
+//! The ghost control of a Tofino 2, which receives changed queue lengths.
 
 use crate::support::program::Dice;
 use crate::support::tna::Tna;
@@ -13,7 +13,7 @@ const OBJECTS: &str = "
     Register<bit<11>, bit<1>>(1) told;
     Register<said_t, bit<11>>(2048) reports;";
 
-/// It keeps what it is told in order, and each queue's length in one of two copies.
+/// Stores its reports in order, and each queue's length in one of two copies.
 const GHOST: &str = "
 control G(in ghost_intrinsic_metadata_t gh) {
     RegisterAction<bit<32>, bit<11>, bit<32>>(ping) put_ping = {
@@ -38,8 +38,8 @@ control G(in ghost_intrinsic_metadata_t gh) {
 }
 Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe;";
 
-/// Port 1 in every pipe sends 8 Mbit/s. A packet: its port in two bytes, its queue, the queue that it asks for in two bytes;
-/// it leaves with the length of that in front.
+/// Port 1 in every pipe sends 8 Mbit/s. A packet contains its port in two bytes, its queue, and the queue whose length it
+/// asks for in two bytes; it leaves with that length in front.
 fn switch() -> Switch {
     let text = Tna {
         include: "t2na.p4",
@@ -90,7 +90,7 @@ fn packet(port: u16, qid: u8, of: u16, length: usize) -> Vec<u8> {
     packet
 }
 
-/// What the ghosts were told, as pipe 0 has it: pipe and number of the queue, cells.
+/// The reports to the ghosts, as stored in pipe 0: pipe and number of the queue, cells.
 fn reports(switch: &Switch, n: u64) -> Vec<(u128, u128, u128)> {
     let word = |v: &Value| v.limb(0).into();
     let report = |i| {
@@ -104,11 +104,12 @@ fn reports(switch: &Switch, n: u64) -> Vec<(u128, u128, u128)> {
 #[test]
 fn a_ghost_is_told_of_packets_that_join_and_leave() {
     let mut switch = switch();
-    // The first passes straight on; 4 bytes more than what came are in the queue: 81 to 160 bytes are two cells.
+    // The first packet passes directly; queued packets are 4 bytes longer than received ones: 81 to 160 bytes take two
+    // cells.
     for length in [100, 100, 70] {
         switch.handle_packet(0, 0, &packet(1, 2, 0, length));
     }
-    // Of pipe 1, whose queue is port 1's there.
+    // In pipe 1, whose queue belongs to port 1 there.
     switch.handle_packet(0, 0, &packet(129, 0, 0, 100));
     switch.handle_packet(0, 0, &packet(129, 9, 0, 300));
     let queue = 1 << 4 | 2;
@@ -116,7 +117,7 @@ fn a_ghost_is_told_of_packets_that_join_and_leave() {
         reports(&switch, 4),
         [(0, queue, 2), (0, queue, 3), (1, 1 << 4 | 7, 4), (0, 0, 0)]
     );
-    // A packet that comes now sees the length.
+    // A packet that arrives now sees the length.
     sent(&mut switch);
     switch.handle_packet(0, 0, &packet(5, 0, 1 << 4 | 2, 10));
     assert_eq!(sent(&mut switch)[0].1[..4], 3u32.to_be_bytes());
@@ -165,7 +166,7 @@ fn what_is_told_adds_up() {
         switch.handle_timeout(due);
     }
     assert_eq!(sent(&mut switch).len(), 120);
-    // Each queue: up and down by a packet's one to four cells, never below 0, at last 0.
+    // Each queue's length changes by a packet's one to four cells, is never below 0, and is 0 in the end.
     let all = reports(&switch, 2048);
     let all: Vec<_> = all.into_iter().filter(|r| r.1 != 0).collect();
     assert!(all.len() > 100, "{}", all.len());

@@ -1,4 +1,4 @@
-//! p4src's TNA program, executed: what aggregate.rs asks of the PSA program.
+//! Runs p4src's TNA program with the tests of aggregate.rs for the PSA program.
 
 use crate::support::aggregate::*;
 use parser_gen::Arch;
@@ -82,7 +82,7 @@ fn every_answer_equals_that_of_the_psa_program() {
         let mut switch = switch_for(arch, Config::default());
         let mut all = Vec::new();
         for step in 0..600u32 {
-            // Losses, duplicates and old versions, always the same.
+            // Losses, duplicates and old versions, in a fixed sequence.
             let n = step.wrapping_mul(0x9e37_79b9) >> 16;
             let (worker, chunk) = (n % WORKERS, step / 40 + n / 8 % 3);
             let frame = update(worker, chunk, &values(worker, chunk));

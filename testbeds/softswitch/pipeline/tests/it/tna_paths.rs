@@ -1,4 +1,4 @@
-//! The ways of a packet through a Tofino.
+//! The paths of a packet through a Tofino.
 
 use crate::support;
 use crate::support::tna::{Tna, settled};
@@ -7,7 +7,7 @@ use pipeline::{
     Config, CounterValue, DropReason, Executor, MirrorSession, MulticastNode, MulticastTree, Switch,
 };
 
-/// A byte that says what ingress does, and the payload.
+/// A byte that selects the action of ingress, and the payload.
 const BYTE: &str = "state go { pkt.extract(hdr.b); transition accept; }";
 
 #[test]
@@ -283,7 +283,7 @@ fn a_group_without_copies_is_a_drop() {
     assert_eq!(switch.stats().dropped(DropReason::EmptyGroup), 1);
 }
 
-/// Mirrors in ingress to the session that the first byte names, with a two-byte header.
+/// Mirrors in ingress to the session in the first byte, with a two-byte header.
 fn ingress_mirror() -> Switch {
     Tna {
         decls: "header mirror_h { bit<16> tag; }",
@@ -374,7 +374,7 @@ fn egress_mirrors_what_leaves() {
         ..MirrorSession::default()
     };
     switch.set_mirror_session(2, Some(session)).unwrap();
-    // The copy passes egress in its turn: its first byte, 0x99, leaves it alone.
+    // The copy also passes egress, which leaves it unchanged because of its first byte, 0x99.
     let (whole, copy) = ((1, vec![0x40, 7]), (9, vec![0x99, 0x40, 7]));
     assert_eq!(through(&mut switch, &[0, 7]), [whole, copy]);
     assert_eq!(through(&mut switch, &[1, 7]), [(9, vec![0x99, 0x41, 7])]);
@@ -417,7 +417,7 @@ fn egress_may_be_bypassed() {
     assert_eq!(switch.stats().dropped(DropReason::Egress), 1);
 }
 
-/// Sends the packet once around by the port that it names, and counts passes in each pipe.
+/// Sends the packet around once by the port that it names, and counts passes in each pipe.
 fn counting() -> Switch {
     Tna {
         decls: "header turn_h { bit<16> port; bit<8> count; }",
@@ -545,7 +545,7 @@ fn a_program_that_takes_over_does_so_in_each_pipe() {
     let expected = [
         cells(105, 5),
         cells(101, 1),
-        // Has met no packet: what it began with, and what was written.
+        // This pipe had no packet: it has the initial cells with the writes.
         cells(100, 0),
         cells(101, 1),
     ];
@@ -630,7 +630,7 @@ fn fields_hold_what_was_written_before_their_header_was_valid() {
     }
 }
 
-/// As bf-p4c has it: padded to whole bytes, whether the compiler may lay them out as it likes or not.
+/// As in bf-p4c: padded to whole bytes, whether the compiler may choose the layout or not.
 #[test]
 fn headers_end_with_a_byte() {
     let mut switch = Tna {
@@ -653,6 +653,6 @@ fn headers_end_with_a_byte() {
         ..Tna::default()
     }
     .load();
-    // version 2, flags 0x0ff, and three bits that no field has.
+    // Version 2, flags 0x0ff, and three padding bits.
     assert_eq!(one(&mut switch, &[0x27, 0xff, 0xee]), [0x78, 0x00, 0xee]);
 }

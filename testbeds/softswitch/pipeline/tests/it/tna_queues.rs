@@ -1,4 +1,4 @@
-//! TNA's queues between ingress and egress: what egress is told of them, colours, deflection.
+//! TNA's queues between ingress and egress: their metadata in egress, colors, deflection.
 
 use crate::support::sent;
 use crate::support::tna::Tna;
@@ -11,7 +11,7 @@ const TOLD: &str =
     "header told_h { bit<16> enq; bit<16> deq; bit<8> enq_stat; bit<8> deq_stat; bit<32> waited;
                                     bit<8> qid; bit<8> deflected; bit<8> first; }";
 
-/// A port of 8 Mbit/s: a byte a microsecond. The packet's bytes: queue, colour, whether it may be deflected.
+/// A port of 8 Mbit/s: one byte per microsecond. Bytes of the packet: queue, color, whether it may be deflected.
 fn switch(queues: EgressQueues) -> Switch {
     Tna {
         decls: TOLD,
@@ -66,7 +66,7 @@ fn told((port, b): (u32, Vec<u8>)) -> Told {
     }
 }
 
-/// 100 bytes in all: two cells.
+/// 100 bytes in total: two cells.
 fn packet(queue: u8, colour: u8, flags: u8) -> Vec<u8> {
     let mut packet = vec![queue, colour, flags];
     packet.resize(100, 0);
@@ -94,12 +94,12 @@ fn egress_is_told_of_the_queue() {
         .iter()
         .map(|t| (t.qid, t.enq, t.deq, t.waited))
         .collect();
-    // 113 bytes leave for each: what waited is sent 113 µs apart, the higher queue first.
+    // 113 bytes leave for each packet: waiting packets are sent 113 µs apart, the higher queue first.
     let expected = [
         (2, 0, 0, 0),
         (3, 0, 0, 113_000),
         (2, 0, 2, 226_000),
-        // 18 bits.
+        // The field has 18 bits.
         (2, 2, 0, 339_000 & 0x3_ffff),
     ];
     assert_eq!(seen, expected);
@@ -140,7 +140,7 @@ fn colours_are_refused_one_after_the_other() {
         yellow: 3,
         green: 5,
     }));
-    // The first passes straight; the second waits in an empty queue, and each adds two cells.
+    // The first packet passes directly; the second waits in an empty queue, and each adds two cells.
     let colours = [0, 3, 3, 0, 1, 2, 0, 0];
     let waits = |switch: &mut Switch, colour: u8| {
         let before = switch.stats().dropped(DropReason::QueueFull);
@@ -148,7 +148,7 @@ fn colours_are_refused_one_after_the_other() {
         switch.stats().dropped(DropReason::QueueFull) == before
     };
     let taken = colours.map(|colour| waits(&mut switch, colour));
-    // Depths before each: -, 0, 2 (red refused), 2, 4 (yellow refused), 4 (the other yellow), 4, 6 (all refused).
+    // Depths before each packet: -, 0, 2 (red refused), 2, 4 (yellow refused), 4 (the other yellow), 4, 6 (all refused).
     assert_eq!(taken, [true, true, false, true, false, false, true, false]);
     let stats: Vec<_> = drain(&mut switch).iter().map(|t| t.stats).collect();
     assert_eq!(stats, [(0, 0), (0, 2), (1, 1), (2, 0)]);

@@ -1,4 +1,4 @@
-//! v1model: extern objects and functions, as programs use them.
+//! v1model's extern objects and functions in programs.
 
 use crate::support::v1model::V1;
 use crate::support::{call, entry, one, sent, through};
@@ -269,7 +269,7 @@ fn direct_meters_belong_to_entries() {
     let colours: Vec<u8> = (0..3).map(|_| one(&mut switch, &[3, 9])[1]).collect();
     assert_eq!(colours, [0, 1, 2]);
     assert_eq!(one(&mut switch, &[4, 9]), [4, 0], "another entry");
-    // A batch that is taken back leaves the old configuration.
+    // A batch that is rolled back keeps the old configuration.
     switch.begin();
     switch
         .direct_meter_configure("ingress.t", Some(&key(3)), None, 0)
@@ -313,7 +313,7 @@ fn assertions_are_counted_and_messages_ignored() {
     assert_eq!(switch.take_events().0, []);
 }
 
-/// Both executors' runs tell them where somebody asks for them.
+/// Both executors must report messages and failures if requested.
 #[test]
 fn messages_and_failed_assertions_are_told() {
     let program = V1 {
@@ -361,7 +361,7 @@ fn messages_and_failed_assertions_are_told() {
             assert!(events.iter().all(|event| event.at.is_some()));
         }
         assert_eq!(switch.take_differences(), [""; 0]);
-        // With and after a trace, too.
+        // Also during and after a trace.
         switch.set_tracing(true);
         switch.set_tracing(false);
         through(&mut switch, &[1, 255]);

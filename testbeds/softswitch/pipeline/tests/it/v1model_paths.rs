@@ -1,4 +1,4 @@
-//! v1model: which way packets take, and what they keep on it.
+//! v1model: the paths of packets, and the metadata that they keep.
 
 use crate::support::v1model::V1;
 use crate::support::{one, sent, through};
@@ -69,7 +69,7 @@ fn port_511_drops_in_either_pipeline() {
 fn a_port_chosen_later_undoes_a_drop() {
     let program = V1 {
         ingress: "mark_to_drop(s); s.egress_spec = 3;",
-        // What ingress chose is out of date here; only 511 counts.
+        // The port that ingress chose is no longer relevant here; only 511 matters.
         egress: "hdr.x.a = (bit<8>) s.egress_spec; hdr.x.b = (bit<8>) s.egress_port; s.egress_spec = 9;",
         ..V1::default()
     };
@@ -117,7 +117,7 @@ fn copies_of_a_group_do_not_see_each_other() {
     assert_eq!(switch.stats().dropped(DropReason::EmptyGroup), 1);
 }
 
-/// As simple_switch has it: only the validity changes when a header becomes valid or invalid.
+/// As in simple_switch: only the validity changes when a header becomes valid or invalid.
 #[test]
 fn fields_of_invalid_headers_keep_what_is_written() {
     let keyed = |key: &str| {
@@ -142,7 +142,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
         struct own_t { own_h h; bit<8> n; }";
     let within = keyed("meta.r.h.a");
     let inner = "control Sub(inout x_h h) { apply { h.b = h.a + 1; } }";
-    // Declarations, locals, ingress, and what x is afterwards.
+    // Declarations, locals, ingress, and the expected x.
     for (decls, locals, ingress, expected) in [
         ("", "", "meta.y.a = 7; hdr.x.a = meta.y.a;", [7, 2]),
         ("", "", "meta.y.a = 7; meta.y.setValid(); hdr.x.b = meta.y.a;", [1, 7]),
@@ -153,7 +153,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
             [9, 9],
         ),
         ("", "", "hdr.x.setInvalid(); hdr.x.b = 8; hdr.x.setValid();", [1, 8]),
-        // An invalid header that is assigned makes the other invalid, and leaves its fields.
+        // Assigning an invalid header makes the destination invalid, and keeps its fields.
         (
             "",
             "",
@@ -162,7 +162,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
             [3, 2],
         ),
         ("", "", "meta.y.a = 3; meta.y = {#}; hdr.x.a = meta.y.a;", [3, 2]),
-        // So does one within a struct, a list, a stack or a union; what is no header is copied, and so is a valid header.
+        // The same applies within a struct, a list, a stack or a union; other values and valid headers are copied.
         (
             "",
             "",
@@ -193,7 +193,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
             "d = { { 1, meta.y, 2 }, 3 }; d.p.h.a = 9; e.p.h.a = 4; e = d; hdr.x = { e.p.h.a, e.m };",
             [4, 3],
         ),
-        // A header that becomes invalid so may hold something.
+        // A header that becomes invalid in this way may hold values.
         (
             "",
             &within,
@@ -205,14 +205,14 @@ fn fields_of_invalid_headers_keep_what_is_written() {
         (inner, "Sub() sub;", "meta.y.a = 6; sub.apply(meta.y); hdr.x.a = meta.y.b;", [7, 2]),
         // All invalid headers are equal.
         ("", "", "meta.y.a = 1; if (meta.y == meta.z) { hdr.x.a = 77; }", [77, 2]),
-        // A key that is such a field is 0, alone, under a mask or in part; a computed one is not.
+        // A key that is such a field is 0, alone, under a mask or in part; a computed key is not.
         ("", &exact, "meta.y.a = 7; t.apply();", [40, 2]),
         ("", &exact, "meta.y.a = 7; meta.y.setValid(); t.apply();", [47, 2]),
         ("", &masked, "meta.y.a = 7; t.apply();", [40, 2]),
         ("", &part, "meta.y.a = 7; t.apply();", [40, 2]),
         ("", &within, "meta.r = { { 7 }, 1 }; t.apply();", [47, 2]),
         ("", &computed, "meta.y.a = 7; t.apply();", [47, 2]),
-        // So is what is hashed.
+        // The same applies to hashed data.
         (
             "",
             "",
@@ -234,7 +234,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
                 executor,
                 ..Config::default()
             });
-            // A packet sees nothing of the one before it.
+            // A packet must not see anything of the previous one.
             for _ in 0..2 {
                 assert_eq!(through(&mut switch, &[1, 2]), [(1, expected.to_vec())], "{ingress} {locals}");
             }
@@ -402,7 +402,7 @@ fn packets_are_cut_when_they_leave() {
     assert_eq!(one(&mut switch, &[1, 2]), [1, 2]);
 }
 
-/// As BMv2 has it: the length is the packet's, not its copies', and of several the smallest counts.
+/// As in BMv2: the length applies to the packet, not to its copies, and the smallest of several applies.
 #[test]
 fn a_length_of_ingress_cuts_the_packet_that_leaves() {
     let program = V1 {

@@ -1,5 +1,5 @@
-//! Values beyond 128 bits between control plane and packets: keys of every kind, parameters, registers, digests, value sets.
-//! Under PSA and v1model, each packet on both executors.
+//! Values beyond 128 bits in the control plane and in packets: keys of every kind, parameters, registers, digests, value
+//! sets. Under PSA and v1model, each packet in both executors.
 
 use crate::support::{Psa, call, entry, load, one};
 use num_bigint::BigUint;
@@ -8,9 +8,9 @@ use pipeline::{Config, ExternError, Switch, TableError};
 
 const TEXT: &str = include_str!("../../../tests/support/wide.p4");
 
-/// Widths of the header's fields; a byte follows them.
+/// Widths of the header's fields, which are followed by a byte.
 const WIDTHS: [u32; 5] = [256, 200, 160, 192, 136];
-/// Their places.
+/// Positions of the fields.
 const A: usize = 0;
 const T: usize = 1;
 const L: usize = 2;
@@ -34,7 +34,7 @@ fn bytes(value: &BigUint, width: u32) -> Vec<u8> {
     [vec![0; missing], digits].concat()
 }
 
-/// A packet of which these fields are not 0.
+/// A packet in which only these fields are not 0.
 fn packet(fields: &[(usize, &BigUint)]) -> Vec<u8> {
     let mut packet = Vec::new();
     for (at, width) in WIDTHS.into_iter().enumerate() {
@@ -46,7 +46,7 @@ fn packet(fields: &[(usize, &BigUint)]) -> Vec<u8> {
     packet
 }
 
-/// What the tables have marked it with.
+/// The marks that the tables set in the packet.
 fn marks(switch: &mut Switch, fields: &[(usize, &BigUint)]) -> u8 {
     *one(switch, &packet(fields)).last().expect("a packet")
 }
@@ -84,7 +84,7 @@ fn exact_keys_and_parameters() {
         for other in [bit(255), bit(0), bit(255) + 2u8, &key - bit(254)] {
             assert_eq!(marks(&mut switch, &[(A, &other)]), 0, "{other:x}");
         }
-        // By packets of the default action too.
+        // Also for packets with the default action.
         e.action.params[0].1 = Value::ones(256);
         let default = switch.set_default_action("MyIngress.by_exact", Some(&e.action));
         default.unwrap();
@@ -122,7 +122,7 @@ fn masks() {
         let refused = switch.insert_entry(&marking("by_ternary", "t", outside, 2));
         let bits = "the value has bits outside its mask";
         assert_eq!(refused, Err(TableError::BadMatch("t".into(), bits)));
-        // So many that they are in bit vectors, and then in hash tables.
+        // Enough entries for bit vectors, and then for hash tables.
         for n in 1..=5000u32 {
             let value = (BigUint::from(n) << 150u32) + 1u8;
             let mask = (BigUint::from(0xffffu32) << 150u32) + 1u8;

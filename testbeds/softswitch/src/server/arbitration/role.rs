@@ -1,5 +1,5 @@
-//! What a role may do (P4Runtime 1.4, section 5.2). The protocol leaves the scheme of a role's config open; ours is
-//! `stratum.P4RoleConfig`, which controllers in use send.
+//! The permissions of a role (P4Runtime 1.4, section 5.2). The protocol leaves the format of a role's config open; ours
+//! is `stratum.P4RoleConfig`, which existing controllers send.
 
 use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
@@ -10,25 +10,25 @@ use tonic::Status;
 use v1::entity::Entity as Kind;
 
 const TYPE: &str = "stratum.P4RoleConfig";
-/// Bytes of a config at most: it is kept, and sent to every client of the role.
+/// Maximum size of a config in bytes: it is stored, and sent to every client of the role.
 const MAX_BYTES: usize = 64 << 10;
 
 /// A role's config, as controllers send it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RoleConfig {
-    /// Written by this role alone.
+    /// Ids of objects that only this role writes.
     #[prost(uint32, repeated, tag = "1")]
     pub exclusive_p4_ids: Vec<u32>,
-    /// Written by this role and others.
+    /// Ids of objects that this role and others write.
     #[prost(uint32, repeated, tag = "2")]
     pub shared_p4_ids: Vec<u32>,
-    /// Which packets it is sent.
+    /// Filter of the packets that the role receives.
     #[prost(message, optional, tag = "3")]
     pub packet_in_filter: Option<PacketFilter>,
-    /// Whether it is sent packets at all.
+    /// Whether the role receives packets.
     #[prost(bool, tag = "4")]
     pub receives_packet_ins: bool,
-    /// Whether it may load programs.
+    /// Whether the role may load programs.
     #[prost(bool, tag = "5")]
     pub can_push_pipeline: bool,
 }
@@ -36,16 +36,16 @@ pub struct RoleConfig {
 /// Packets whose metadata has this value.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct PacketFilter {
-    /// Field of the `packet_in` header.
+    /// Id of a field of the `packet_in` header.
     #[prost(uint32, tag = "1")]
     pub metadata_id: u32,
-    /// As in the packet's metadata.
+    /// Value of the field, as in the packet's metadata.
     #[prost(bytes = "vec", tag = "2")]
     pub value: Vec<u8>,
 }
 
 impl RoleConfig {
-    /// From the protocol's `Role.config`; none means full access.
+    /// Parses the protocol's `Role.config`; `None` means full access.
     pub fn of(role: &v1::Role) -> Result<Option<Self>, Status> {
         let Some(any) = &role.config else {
             return Ok(None);
@@ -64,13 +64,13 @@ impl RoleConfig {
             .map_err(|error| Status::invalid_argument(format!("role.config: {error}")))
     }
 
-    /// Everything it may write.
+    /// All ids that the role may write.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         let exclusive = self.exclusive_p4_ids.iter();
         exclusive.chain(&self.shared_p4_ids).copied()
     }
 
-    /// Whether it is sent a packet with this metadata.
+    /// Whether the role receives a packet with this metadata.
     pub fn receives(&self, metadata: &[v1::PacketMetadata]) -> bool {
         let passes = |filter: &PacketFilter| {
             let mut metadata = metadata.iter();
@@ -80,23 +80,23 @@ impl RoleConfig {
     }
 }
 
-/// Which objects of the program a call may write and read.
+/// The objects of the program that a call may write and read.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Of a role with a config.
+    /// Ids of the role's own objects; `None` for a role without a config.
     pub(super) own: Option<BTreeSet<u32>>,
-    /// Other roles write these alone.
+    /// Ids of objects that other roles write exclusively.
     pub(super) foreign: BTreeSet<u32>,
 }
 
 impl Access {
-    /// Whether the object is this role's.
+    /// Whether the role may write the object.
     pub fn has(&self, id: u32) -> bool {
         let own = self.own.as_ref().is_none_or(|own| own.contains(&id));
         own && !self.foreign.contains(&id)
     }
 
-    /// Whether objects with this id are read: what the role does not have is left out.
+    /// Whether objects with this id are included in reads; those of other roles are left out.
     pub fn reads(&self, id: u32) -> bool {
         self.own.as_ref().is_none_or(|own| own.contains(&id))
     }
@@ -117,7 +117,7 @@ impl Access {
     }
 }
 
-/// The object that an entity belongs to; groups and sessions belong to none.
+/// The object that an entity belongs to; `None` for groups and sessions.
 fn id_of(entity: &Kind) -> Option<u32> {
     Some(match entity {
         Kind::ExternEntry(entry) => entry.extern_id,

@@ -1,4 +1,4 @@
-//! The rules of arbitration, and of roles.
+//! Tests of the rules of arbitration and roles.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn id(low: u64) -> Option<v1::Uint128> {
     Some(v1::Uint128 { high: 0, low })
 }
 
-/// Who is told which code.
+/// The clients that are notified, with the codes.
 fn told(notices: &[Notice]) -> Vec<(ClientId, Code)> {
     let code = |notice: &v1::MasterArbitrationUpdate| {
         Code::try_from(notice.status.as_ref().unwrap().code).unwrap()
@@ -126,7 +126,7 @@ fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
         arbitration.update(11, &update(1, 6)),
         Ok(Step::TakeOver(..))
     ));
-    // Whichever of the two steps of each comes first: 11 is primary, or will be.
+    // In either order of the steps, 11 is the current or next primary.
     assert_eq!(told(&arbitration.complete(10)), [(10, Code::AlreadyExists)]);
     assert_eq!(told(&arbitration.complete(11)), [(11, Code::Ok)]);
     assert_eq!(told(&arbitration.complete(10)), [(10, Code::AlreadyExists)]);
@@ -134,7 +134,7 @@ fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
         arbitration.update(12, &update(1, 7)),
         Ok(Step::TakeOver(..))
     ));
-    // The others have heard that there is a primary.
+    // The other clients have been notified that there is a primary.
     let abandoned = told(&arbitration.leave(12));
     assert_eq!(abandoned, [(10, Code::NotFound), (11, Code::NotFound)]);
     assert_eq!(arbitration.complete(12), []);
@@ -158,7 +158,7 @@ fn clients_of_a_role_are_told_its_config() {
         panic!("a notice")
     };
     assert_eq!(notices[0].1.role, sent.role);
-    // What a backup sends is not the role's.
+    // A backup's config does not change the role.
     let mut other = listens;
     other.role = role("sdn", 0, &RoleConfig::default()).role;
     notified(arbitration.update(11, &other));
@@ -338,7 +338,7 @@ fn a_role_has_what_its_config_says() {
         claim(&mut arbitration, 12, "acl", &greedy),
         Err(tonic::Code::InvalidArgument)
     );
-    // Nobody speaks for the role any more: what it had alone is free.
+    // Without a client of the role, its exclusive objects are free.
     arbitration.leave(11);
     assert!(arbitration.access("").has(1));
     claim(&mut arbitration, 12, "acl", &greedy).unwrap();

@@ -1,4 +1,4 @@
-//! Actions and their parameters: ids and byte strings ↔ positions and words.
+//! Actions and their parameters: converts ids and byte strings to positions and words, and back.
 
 use super::{BoundAction, BoundParam, BoundTable, Form, NewName, Sdn};
 use p4lang::p4info::ActionScope;
@@ -30,7 +30,7 @@ impl BoundTable {
         })
     }
 
-    /// An action with its parameters as they lie in the program.
+    /// An action with its parameters in the program's form.
     pub(super) fn bound(
         &self,
         call: &v1::Action,
@@ -48,7 +48,7 @@ impl BoundTable {
         })
     }
 
-    /// An action by names.
+    /// An action with its parameters by name.
     pub(super) fn call(
         &self,
         call: &v1::Action,
@@ -66,11 +66,11 @@ impl BoundTable {
         })
     }
 
-    /// As the control plane sees it; none for an action that P4Info lacks.
+    /// An action in the protocol's form; `None` for an action that P4Info lacks.
     pub(super) fn action_to_proto(&self, bound: &Bound, sdn: &Sdn) -> Option<v1::Action> {
         let action = match bound.index {
             Some(index) => self.actions.get(index as usize)?,
-            // Of a default entry: what does nothing is `NoAction`.
+            // In a default entry, no action means `NoAction`.
             None => self.actions.iter().find(|a| a.name == super::NO_ACTION)?,
         };
         let mut words = &bound.params[..];
@@ -85,7 +85,7 @@ impl BoundTable {
         .filter(|action| action.action_id != 0)
     }
 
-    /// As the control plane sees it.
+    /// An action in the protocol's form.
     pub(super) fn call_to_proto(&self, call: &ActionCall, sdn: &Sdn) -> Option<v1::Action> {
         let action = self.actions.iter().find(|a| a.name == call.name)?;
         let params = action.params.iter().filter_map(|param| {
@@ -100,7 +100,7 @@ impl BoundTable {
 }
 
 impl BoundAction {
-    /// Hands over each parameter's value, in order.
+    /// Passes on the value of each parameter, in order.
     fn values(
         &self,
         call: &v1::Action,
@@ -153,7 +153,7 @@ impl BoundAction {
     }
 }
 
-/// Slots of a value of `width` bits.
+/// Number of slots of a value of `width` bits.
 fn slots(width: u32) -> usize {
     width.div_ceil(64).max(1) as usize
 }
@@ -163,7 +163,7 @@ impl BoundParam {
         if let Form::Text(uri) = &self.form {
             return sdn.value(uri, given, self.width, NewName::Named);
         }
-        // A translated value is a number of the control plane's width that has to fit the program's as well.
+        // A translated value is a number of the control plane's width that must also fit the program's width.
         let value = bytes::decode(given, self.bitwidth.min(self.width));
         value.map_err(|source| {
             TranslateError::Value {

@@ -1,4 +1,4 @@
-//! Counters and meters: the protocol's form ↔ the program's (P4Runtime 1.4, sections 9.3 and 9.4).
+//! Counters and meters: conversion between the protocol's form and the program's (P4Runtime 1.4, sections 9.3 and 9.4).
 
 use super::invalid;
 use p4rt::status::UpdateError;
@@ -7,7 +7,7 @@ use pipeline::{CounterValue, MeterConfig};
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-/// A meter's configuration; all of ours are two-rate three-colour markers.
+/// A meter's configuration; all our meters are two-rate three-color markers.
 pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterConfig> {
     let value = |name: &str, value: i64| {
         u64::try_from(value).map_err(|_| invalid(format!("meter config: {name} is negative")))
@@ -31,7 +31,7 @@ pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterC
     Ok(config)
 }
 
-/// As the protocol says it.
+/// A meter's configuration in the protocol's form.
 pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig {
     v1::MeterConfig {
         cir: config.cir.cast_signed(),
@@ -42,7 +42,7 @@ pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig
     }
 }
 
-/// Whether a meter's counts begin anew; they cannot be set to anything but 0.
+/// Whether the update resets a meter's counts; they cannot be set to a value other than 0.
 pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result<bool> {
     let Some(counts) = counts else {
         return Ok(false);
@@ -56,7 +56,7 @@ pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result
     Ok(true)
 }
 
-/// A counter's value.
+/// A counter's value in the program's form.
 pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<CounterValue> {
     let value = |value: i64| u64::try_from(value).map_err(|_| invalid("a counter is negative"));
     Ok(CounterValue {
@@ -65,7 +65,7 @@ pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<Counter
     })
 }
 
-/// As the protocol says it.
+/// A counter's value in the protocol's form.
 pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterData {
     v1::CounterData {
         byte_count: value.bytes.cast_signed(),
@@ -73,7 +73,7 @@ pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterDat
     }
 }
 
-/// As the protocol says it.
+/// A meter's counts in the protocol's form.
 pub(in crate::server) fn counts_to_proto(counts: &pipeline::ColourCounts) -> v1::MeterCounterData {
     let [green, yellow, red] = counts.map(|count| Some(counter_to_proto(count)));
     v1::MeterCounterData { green, yellow, red }

@@ -1,4 +1,4 @@
-//! Elements of registers and digests: the protocol's form ↔ the program's scalars.
+//! Elements of registers and digests: conversion between the protocol's form and the program's scalars.
 
 use super::{Binding, NewName, Sdn};
 use p4lang::p4info::{Digest, Register};
@@ -12,7 +12,7 @@ use p4rt::v1;
 /// Strings of translated types within an element.
 struct Strings<'a> {
     sdn: &'a Sdn,
-    /// Of the program's scalars.
+    /// Widths of the program's scalars.
     widths: &'a [u32],
 }
 
@@ -42,7 +42,7 @@ impl Binding {
         register.ok_or_else(|| TranslateError::unknown_id::<Register>(id).into())
     }
 
-    /// A register's name, the cell or all cells, and the scalars to be written.
+    /// A register's name, the cell or all cells, and the scalars to write.
     pub(in crate::server) fn register_write(
         &self,
         entry: &v1::RegisterEntry,
@@ -56,7 +56,7 @@ impl Binding {
         Ok((register, cell, scalars))
     }
 
-    /// A register's cell as the protocol says it.
+    /// A register's cell in the protocol's form.
     pub(in crate::server) fn register_to_proto(
         &self,
         id: u32,
@@ -73,13 +73,13 @@ impl Binding {
         })
     }
 
-    /// A digest message as the protocol says it.
+    /// A digest message in the protocol's form.
     pub(in crate::server) fn digest_to_proto(
         &self,
         digest: &Digest,
         scalars: &[Value],
     ) -> Result<v1::P4Data, TranslateError> {
-        // Of no digest is a string written.
+        // Strings in digests are only read, never written.
         let names = Strings {
             sdn: &self.sdn,
             widths: &[],

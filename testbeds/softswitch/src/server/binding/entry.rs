@@ -1,4 +1,4 @@
-//! Table entries: the protocol's form ↔ the program's (P4Runtime 1.4, section 9.1).
+//! Table entries: conversion between the protocol's form and the program's (P4Runtime 1.4, section 9.1).
 
 use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
@@ -20,7 +20,7 @@ use v1::update::Type;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-/// Which of an entry's parts a read asks for.
+/// The parts of an entry that a read asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::server) struct ReadFlags {
     meter: bool,
@@ -84,7 +84,7 @@ impl BoundTable {
         Ok(key)
     }
 
-    /// Which entry is meant, of those that may be there: [`no_entry`] if a name in its key was never given a value.
+    /// The entry that an update refers to: [`no_entry`] if its key contains a name without a value.
     pub(in crate::server) fn entry_ref(
         &self,
         entry: &v1::TableEntry,
@@ -101,7 +101,7 @@ impl BoundTable {
         ))
     }
 
-    /// The default entry has neither key nor priority nor a timeout.
+    /// Checks that a default entry has no key, priority or timeout.
     pub(in crate::server) fn check_default(&self, entry: &v1::TableEntry) -> Result<()> {
         if !entry.r#match.is_empty() || entry.priority != 0 {
             let name = self.name();
@@ -115,7 +115,7 @@ impl BoundTable {
         Ok(())
     }
 
-    /// The whole of an entry that is to be inserted or modified.
+    /// The complete entry to insert or modify.
     pub(in crate::server) fn write(
         &self,
         kind: Type,
@@ -171,7 +171,7 @@ impl BoundTable {
         })
     }
 
-    /// Direct counters and meters are there for those tables only that have them.
+    /// Refuses a direct counter or meter if the table has none.
     pub(in crate::server) fn check_attached(&self, entry: &v1::TableEntry) -> Result<()> {
         if entry.counter_data.is_some() && !self.has_counter {
             return Err(invalid(format!("{} has no direct counter", self.name())));
@@ -183,7 +183,7 @@ impl BoundTable {
         Ok(())
     }
 
-    /// The table's action profile, which must have a selector.
+    /// The table's action profile, if it has a selector.
     fn selector<'b>(&self, binding: &'b Binding) -> Result<&'b ActionProfile> {
         let profile = binding
             .index
@@ -246,7 +246,7 @@ impl BoundTable {
         }
     }
 
-    /// The action that is to stand where no entry matches.
+    /// The new default action.
     pub(in crate::server) fn default_call(
         &self,
         action: &v1::TableAction,
@@ -262,7 +262,7 @@ impl BoundTable {
         }
     }
 
-    /// An entry as the protocol says it.
+    /// An entry in the protocol's form.
     pub(in crate::server) fn entry_to_proto(
         &self,
         state: &EntryState,
@@ -338,7 +338,7 @@ impl BoundTable {
         Some(v1::TableAction { r#type: Some(kind) })
     }
 
-    /// The default entry as the protocol says it.
+    /// The default entry in the protocol's form.
     pub(in crate::server) fn default_to_proto(
         &self,
         state: &DefaultState,
@@ -361,7 +361,7 @@ impl BoundTable {
         }
     }
 
-    /// The key fields of an entry alone.
+    /// The key fields of an entry in the protocol's form.
     pub(in crate::server) fn key_to_proto(
         &self,
         entry: &EntryRef,
@@ -382,7 +382,7 @@ impl BoundTable {
         Ok(proto)
     }
 
-    /// An action of a member of this table's profile.
+    /// The action of a member of this table's profile.
     pub(in crate::server) fn member_call(
         &self,
         call: &v1::Action,
@@ -391,7 +391,7 @@ impl BoundTable {
         self.call(call, Place::Entry, &binding.sdn)
     }
 
-    /// As the protocol says it.
+    /// A member's action in the protocol's form.
     pub(in crate::server) fn member_to_proto(
         &self,
         call: &p4lang::runtime::ActionCall,
@@ -401,7 +401,7 @@ impl BoundTable {
     }
 }
 
-/// What stands where no entry matches.
+/// The state of a default entry.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct DefaultState {
     pub(in crate::server) bound: pipeline::Bound,
@@ -410,7 +410,7 @@ pub(in crate::server) struct DefaultState {
     pub(in crate::server) note: Note,
 }
 
-/// The two messages that watch a port have a type each.
+/// The port to watch; both protocol messages that contain one have their own type.
 pub(in crate::server) enum WatchKind<'a> {
     Number(i32),
     Port(&'a [u8]),
@@ -439,7 +439,7 @@ impl<'a> From<&'a v1::action_profile_group::member::WatchKind> for WatchKind<'a>
 }
 
 impl Binding {
-    /// The port that a member's liveness depends on; empty: none.
+    /// The port that a member's liveness depends on; `None` if it is empty.
     pub(in crate::server) fn watch_port(&self, kind: Option<WatchKind<'_>>) -> Result<Option<u32>> {
         match kind {
             None | Some(WatchKind::Number(0) | WatchKind::Port([])) => Ok(None),
@@ -448,7 +448,7 @@ impl Binding {
         }
     }
 
-    /// A group's member.
+    /// A group's member in the program's form.
     pub(in crate::server) fn group_member(
         &self,
         member: &v1::action_profile_group::Member,
@@ -468,7 +468,7 @@ fn weight(weight: i32) -> Result<u32> {
     }
 }
 
-/// An entry that is not there.
+/// The error for an entry that does not exist.
 pub(in crate::server) fn no_entry() -> UpdateError {
     UpdateError::new(Code::NotFound, "no such entry")
 }

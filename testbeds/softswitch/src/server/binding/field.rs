@@ -1,4 +1,4 @@
-//! Key fields: the control plane's matches ↔ the program's.
+//! Key fields: conversion between the control plane's matches and the program's.
 
 use super::{NewName, Sdn, invalid};
 use p4lang::p4info::{MatchField, MatchType};
@@ -11,7 +11,7 @@ use p4rt::{bytes, v1};
 use pipeline::{FieldKey, FieldSpec};
 use v1::field_match::{self, FieldMatchType};
 
-/// How values go over the wire.
+/// The wire format of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
     /// As byte strings.
@@ -36,7 +36,7 @@ impl Field {
         }
     }
 
-    /// The program's form of a match.
+    /// A match in the program's form.
     pub(super) fn key(
         &self,
         owner: &str,
@@ -44,7 +44,7 @@ impl Field {
         sdn: &Sdn,
         new: NewName,
     ) -> Result<FieldKey, UpdateError> {
-        // Most fields of most entries; what is wrong with a value is said below.
+        // The common case; errors in values are reported below.
         if let (Some(FieldMatchType::Exact(exact)), MatchKind::Exact, Form::Number) =
             (&given.field_match_type, self.spec.kind, &self.form)
             && let Ok(value) = bytes::decode(&exact.value, self.info.bitwidth.min(self.spec.width))
@@ -77,8 +77,8 @@ impl Field {
         })
     }
 
-    /// A range of an `int<W>`. P4Runtime knows no such keys, so that its bounds go over the wire as every key's do, as bits
-    /// without a sign; but their order is that of the signed numbers.
+    /// A range of an `int<W>`. P4Runtime has no such keys, so its bounds are transferred like other keys, as unsigned
+    /// bits; but they have the order of signed numbers.
     fn signed(&self, owner: &str, range: &field_match::Range) -> Result<Match, UpdateError> {
         let decode = |value: &[u8]| {
             bytes::decode(value, self.info.bitwidth).map_err(|source| TranslateError::Value {
@@ -102,7 +102,7 @@ impl Field {
         Ok(value)
     }
 
-    /// What is meant where the field is left out.
+    /// The match for an omitted field.
     pub(super) fn left_out(&self, owner: &str) -> Result<FieldKey, UpdateError> {
         self.spec.dont_care().map_err(|_| {
             // The only field of a value set of numbers has no name.
@@ -118,7 +118,7 @@ impl Field {
         })
     }
 
-    /// As the control plane sees it; none for a don't-care.
+    /// A match in the protocol's form; `None` for a don't-care.
     pub(super) fn to_proto(
         &self,
         owner: &str,
@@ -159,7 +159,7 @@ impl Field {
         }))
     }
 
-    /// From the control plane's width to the program's. Masks are translated only where they select one value.
+    /// Converts from the control plane's width to the program's. Masks are converted only if they select one value.
     fn narrowed(&self, value: Match) -> Result<Match, UpdateError> {
         let (theirs, ours) = (self.info.bitwidth, self.spec.width);
         if theirs == ours {

@@ -1,4 +1,4 @@
-//! Ports, value sets and controller headers: the protocol's form ↔ the program's.
+//! Ports, value sets and controller headers: conversion between the protocol's form and the program's.
 
 use super::{Binding, Form, HeaderField, NewName, invalid};
 use p4lang::p4info::{ControllerPacketMetadata, SdnType, ValueSet};
@@ -16,7 +16,7 @@ impl Binding {
         }
     }
 
-    /// A port, by the control plane's number or name for it.
+    /// The port with this number or name.
     pub(in crate::server) fn port(&self, port: &[u8]) -> Result<u32, UpdateError> {
         let value = match self.port_names() {
             Some(uri) => self.sdn.value(uri, port, u32::BITS, NewName::Named)?,
@@ -30,7 +30,7 @@ impl Binding {
         Ok(value.to().unwrap_or(u32::MAX))
     }
 
-    /// The control plane's number or name for a port.
+    /// The number or name of a port.
     pub(in crate::server) fn port_to_proto(&self, port: u32) -> Vec<u8> {
         match self.port_names() {
             Some(uri) => self.sdn.text(uri, &u128::from(port).into()),
@@ -80,7 +80,7 @@ impl Binding {
         Ok(members)
     }
 
-    /// A value set as the protocol says it.
+    /// A value set in the protocol's form.
     pub(in crate::server) fn value_set_to_proto(
         &self,
         id: u32,
@@ -108,7 +108,7 @@ impl Binding {
         metadata: &[v1::PacketMetadata],
     ) -> Result<Vec<(u32, Value)>, UpdateError> {
         let layout = self.header_layout(header);
-        // As numbers, what is a string being none: that is looked at apart.
+        // Parsed as numbers; strings, which are not numbers, are handled separately.
         let mut numbers = metadata.to_vec();
         for field in layout {
             let Some(declared) = field.metadata.map(|at| &header.metadata[at]) else {
@@ -156,7 +156,7 @@ impl Binding {
         self.header_layout(header).iter().map(|f| f.width).collect()
     }
 
-    /// A controller header's values, in the program's order, as a client is told of them.
+    /// A controller header's values, given in the program's order, in the protocol's form.
     pub(in crate::server) fn header_to_proto(
         &self,
         header: &ControllerPacketMetadata,
@@ -182,7 +182,7 @@ impl Binding {
 }
 
 impl Binding {
-    /// Names of ports in a replication entry become their numbers.
+    /// Replaces the names of ports in a replication entry by their numbers.
     pub(in crate::server) fn number_ports(
         &self,
         entity: &mut v1::Entity,
@@ -200,7 +200,7 @@ impl Binding {
         Ok(())
     }
 
-    /// Ports of a replication entry as byte strings, as a client wrote them.
+    /// Writes the ports of a replication entry as byte strings, as the client did.
     pub(in crate::server) fn name_ports(&self, entity: &mut v1::Entity) {
         use v1::replica::PortKind;
         for replica in replicas(entity) {

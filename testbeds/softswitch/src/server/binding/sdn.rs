@@ -1,7 +1,7 @@
-//! `@p4runtime_translation` with strings: which value a client's name stands for (P4Runtime 1.4, sections 8.5.5 and 18.1).
+//! `@p4runtime_translation` with strings: maps a client's names to values (P4Runtime 1.4, sections 8.5.5 and 18.1).
 //!
-//! A name that the switch was started with (a port's) has its number; a decimal number stands for itself; any other name is
-//! given the highest value that is free when it is first written, and keeps it. Who reads or deletes gives no names.
+//! A name that is configured at the switch's start (a port's) has its number; a decimal number means itself; any other
+//! name gets the highest free value when it is first written, and keeps it. Reads and deletions do not assign values.
 
 use p4lang::runtime::Value;
 use p4rt::rpc::Code;
@@ -9,17 +9,17 @@ use p4rt::status::{UpdateError, excerpt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of one translation.
+/// Maximum number of names of one translation.
 const NAMES: usize = 65_536;
-/// Bytes of a name: each is kept for as long as the switch runs.
+/// Maximum length of a name in bytes: each is kept for as long as the switch runs.
 const NAME_BYTES: usize = 1024;
 
-/// What becomes of a name that has no value yet.
+/// How to handle a name without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum NewName {
-    /// It is given one.
+    /// Assign a value.
     Named,
-    /// What it names is not there.
+    /// Report that the named object does not exist.
     Unknown,
 }
 
@@ -34,12 +34,12 @@ pub(in crate::server) struct Sdn {
 struct Names {
     values: BTreeMap<Arc<str>, Value>,
     names: BTreeMap<Value, Arc<str>>,
-    /// By width: so many of its values, from the highest downwards, have names. None is ever given up.
+    /// For each width, the number of values with names, from the highest downwards. Names are never released.
     named: BTreeMap<u32, usize>,
 }
 
 impl Sdn {
-    /// With the names of the switch's ports.
+    /// Creates the translations with the names of the switch's ports.
     pub(in crate::server) fn new(ports: impl IntoIterator<Item = (String, u32)>) -> Self {
         let ports = ports
             .into_iter()
@@ -83,7 +83,7 @@ impl Sdn {
         self.with(uri, |names| names.value(text, width, new))
     }
 
-    /// What a client calls the value.
+    /// The client's name for a value.
     pub(super) fn text(&self, uri: &str, value: &Value) -> Vec<u8> {
         let name = self.with(uri, |names| names.names.get(value).cloned());
         name.map_or_else(|| value.to_string(), |name| name.to_string())
@@ -102,7 +102,7 @@ impl Names {
             return fits.then(|| value.clone()).ok_or_else(too_wide);
         }
         let number = match is_number(text) {
-            // Before it is made a value of, which takes the square of its digits.
+            // Checked before the text is converted to a number, which takes time quadratic in its digits.
             true if text.len() > digits(width) => return Err(too_wide()),
             true => Value::from_str_radix(text, 10),
             false if text.len() > NAME_BYTES => {
@@ -142,13 +142,13 @@ impl Names {
         Ok(value)
     }
 
-    /// The highest value of `width` bits that has no name; `None`: all have.
+    /// The highest value of `width` bits without a name; `None`: all have names.
     fn highest_free(&mut self, width: u32) -> Option<Value> {
         let named = self.named.entry(width).or_default();
         let highest = Value::ones(width);
         loop {
             let mut limbs = highest.limbs().to_vec();
-            // All its bits are set, so that nothing is borrowed from the next word: there are fewer names than its values.
+            // All bits are set, and there are fewer names than values of a word, so no borrow occurs.
             limbs[0] = limbs[0].checked_sub(*named as u64)?;
             let value = Value::from_limbs(&limbs);
             if !self.names.contains_key(&value) {
@@ -159,12 +159,12 @@ impl Names {
     }
 }
 
-/// It is a number as we write it: without zeros before it.
+/// Whether the text is a number in our notation: without leading zeros.
 fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }
 
-/// Decimal digits of the highest value of `width` bits, or one more.
+/// Number of decimal digits of the highest value of `width` bits, or one more.
 fn digits(width: u32) -> usize {
     // log₁₀ 2 = 0.30102…
     (u64::from(width) * 30_103 / 100_000) as usize + 1
@@ -235,11 +235,11 @@ mod tests {
             assert_eq!(beyond.len(), digits(width), "{width}");
             assert_eq!(value(&beyond).unwrap_err().code, Code::OutOfRange);
         }
-        // With zeros before it, it is a name.
+        // With leading zeros, it is a name.
         assert_eq!(named(8)("007"), Ok(255.into()));
     }
 
-    /// Nobody waits for the square of what a client sends.
+    /// The time for a client's number must not be quadratic in its length.
     #[test]
     fn numbers_that_cannot_fit_are_refused_unread_and_unechoed() {
         let value = named(100);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(value(&"ä".repeat(512)), Ok(Value::ones(100)));
     }
 
-    /// Were each looked for from the top, this would take hours.
+    /// If each search started from the top, this would take hours.
     #[test]
     fn all_names_are_given_values_one_below_the_other() {
         let value = named(200);

@@ -1,4 +1,4 @@
-//! What queries have selected, made into messages as the client takes them.
+//! Results of queries, converted to messages as the client takes them.
 
 use super::super::binding::{self, Binding, DefaultState, ReadFlags};
 use super::super::{MESSAGE_BYTES, profiles};
@@ -13,27 +13,27 @@ use std::sync::Arc;
 use tonic::Status;
 use v1::entity::Entity as Kind;
 
-/// Something that a query selects.
+/// A result of a query.
 pub(super) enum Answer {
     Entry(u32, Box<EntryState>, ReadFlags),
     Default(u32, Box<DefaultState>, ReadFlags),
     DirectCounter(u32, EntryRef, CounterValue),
-    /// And whether its counts are asked for.
+    /// With whether the counts are requested.
     DirectMeter(u32, EntryRef, Box<MeterCell>, bool),
     Member(u32, u32, p4lang::runtime::ActionCall),
     Group(u32, u32, ProfileGroup),
-    /// Cells from that one on, and whether their counts are asked for.
+    /// Cells from this index on, and whether their counts are requested.
     Meters(u32, u64, Vec<MeterCell>, bool),
     Counters(u32, u64, Vec<CounterValue>),
     Registers(u32, u64, RegisterCells),
     Ready(Box<v1::Entity>),
 }
 
-/// The responses of a read, made as they are taken.
+/// The responses of a read, created as they are taken.
 pub(super) struct Responses {
     pub(super) binding: Arc<Binding>,
     pub(super) answers: std::vec::IntoIter<Answer>,
-    /// Cells of the first answer that are taken.
+    /// Number of cells of the first answer that have been taken.
     pub(super) taken: usize,
     pub(super) end: Option<Status>,
     pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
@@ -53,7 +53,7 @@ impl Iterator for Responses {
                     bytes += entity.encoded_len();
                     entities.push(entity);
                 }
-                // What the data plane alone can hold cannot be told of; all else is.
+                // A value that only the data plane can hold may not be representable; all others are.
                 Err(error) => {
                     let code = tonic::Code::from_i32(error.code.into());
                     let status = || Status::new(code, error.message);
@@ -69,7 +69,7 @@ impl Iterator for Responses {
 }
 
 impl Responses {
-    /// Cells become messages one by one: as messages they take many times their room.
+    /// Converts cells to messages one by one, because as messages they take many times the memory.
     fn next_entity(&mut self) -> Option<Result<v1::Entity, UpdateError>> {
         while let Some(answer) = self.answers.as_slice().first() {
             let cell = match answer {
@@ -148,7 +148,7 @@ impl Answer {
                     counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
                 }))
             }
-            // These are taken cell by cell.
+            // Taken cell by cell in `next_entity`.
             Answer::Meters(..) | Answer::Counters(..) | Answer::Registers(..) => {
                 return Err(UpdateError::new(Code::Internal, "cells are no entity"));
             }

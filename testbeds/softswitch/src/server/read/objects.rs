@@ -1,4 +1,4 @@
-//! Reads of what is no table entry: direct counters and meters, members and groups, cells, value sets, digests.
+//! Reads of objects other than table entries: direct counters and meters, members and groups, cells, value sets, digests.
 
 use super::answer::Answer;
 use super::select::{Wanted, arrays, direct_tables, which};
@@ -167,7 +167,7 @@ impl Service {
     }
 }
 
-/// Which lists are on is the server's to know, not the switch's.
+/// The server knows which digests are enabled, not the switch.
 pub(super) fn digests(entry: &v1::DigestEntry, loaded: &Loaded, access: &Access) -> Found {
     let index = &loaded.binding.index;
     let digests = which::<Digest>(&index.digests, entry.digest_id, access)?;

@@ -1,4 +1,4 @@
-//! Which objects, entries and cells a query selects.
+//! Selects the objects, entries and cells for a query.
 
 use super::super::arbitration::Access;
 use super::super::binding::Binding;
@@ -11,7 +11,7 @@ use p4rt::translate::cells::index_from_proto;
 use p4rt::v1;
 use pipeline::{EntryRef, EntryState};
 
-/// A table of which entries are wanted: one, or all.
+/// A table whose entries are requested: one entry, or all.
 #[derive(Clone)]
 pub(super) struct Wanted {
     pub(super) id: u32,
@@ -44,7 +44,7 @@ pub(super) fn wanted_tables(
         let message = "the table has no idle timeouts";
         return Err(UpdateError::new(Code::InvalidArgument, message));
     }
-    // Without a key a priority alone may still narrow the answer.
+    // Without a key, a priority alone may still restrict the result.
     let one = !query.r#match.is_empty();
     let entry = one.then(|| table.entry_ref(query, binding)).transpose()?;
     let wanted = Wanted {
@@ -58,7 +58,7 @@ pub(super) fn wanted_tables(
         .collect())
 }
 
-/// As for entries; the default entry is one of its own.
+/// The tables for direct counters or meters; the default entry counts as a single entry.
 pub(super) fn direct_tables(
     entry: Option<&v1::TableEntry>,
     binding: &Binding,
@@ -75,7 +75,7 @@ pub(super) fn direct_tables(
     Ok(tables)
 }
 
-/// What narrows a wildcard read of entries (section 9.1.5).
+/// The conditions of a wildcard read of entries (section 9.1.5).
 pub(super) struct Filter {
     priority: i32,
     metadata: Vec<u8>,
@@ -127,7 +127,7 @@ pub(super) fn which<T: Object>(
     Ok(selected.map(|p| (p.id, p.name.clone())).collect())
 }
 
-/// Id, name, cells.
+/// An array: id, name, cells.
 pub(super) type Array = (u32, String, std::ops::Range<u64>);
 
 pub(super) fn arrays<T: Object>(

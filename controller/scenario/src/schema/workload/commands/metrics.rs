@@ -1,4 +1,4 @@
-//! `metrics` of a command: numbers in its output.
+//! `metrics` of a command: numbers found in its output.
 
 use regex_lite::Regex;
 
@@ -68,7 +68,7 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
     })
 }
 
-/// A regular expression that compiles.
+/// Reads a regular expression, and checks that it compiles.
 pub(super) fn pattern(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<String> {
     let text = reader::text(sink, node, what)?;
     match Regex::new(&text.value) {
@@ -97,7 +97,7 @@ fn with_group(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(text)
 }
 
-/// RFC 6901: empty, or parts that each begin with a slash.
+/// Reads a JSON pointer (RFC 6901): empty, or parts that each begin with a slash.
 fn pointer(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     let text = reader::text(sink, node, "`json`")?;
     if !text.value.is_empty() && !text.value.starts_with('/') {

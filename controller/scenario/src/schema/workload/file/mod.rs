@@ -1,8 +1,8 @@
-//! A workload from a file of its own: programs in roles, to which the scenario gives hosts, with parameters, to which it gives
-//! values.
+//! A workload from its own file: programs in roles, to which the scenario assigns hosts, with parameters, to which it
+//! assigns values.
 //!
-//! The file names nothing of the scenario's and no other file, so one suits many scenarios, and none contains itself. What is
-//! wrong is told where it stands: in the file, or in the scenario that names it.
+//! The file refers to no name of the scenario and to no other file, so that one file suits many scenarios and none
+//! contains itself. An error is reported where it is: in the file, or in the scenario that names it.
 
 mod parameters;
 
@@ -72,7 +72,7 @@ pub(in crate::schema) static WORKLOAD_FILE: Object = Object {
     ],
 };
 
-/// The workload file that a section names, as it writes it.
+/// The workload file that a section names, as written.
 pub(crate) fn named(section: &Node) -> Option<&str> {
     let name = match section.tag.as_deref() {
         Some("file") => section,
@@ -84,7 +84,7 @@ pub(crate) fn named(section: &Node) -> Option<&str> {
     }
 }
 
-/// What says that a file is one of workloads, and no scenario.
+/// The version entry that marks a file as a workload file and not a scenario.
 pub(in crate::schema) fn version_of(root: &Node) -> Option<&Entry> {
     let Kind::Map(entries) = &root.kind else {
         return None;
@@ -93,25 +93,25 @@ pub(in crate::schema) fn version_of(root: &Node) -> Option<&Entry> {
     entry("weir-workload").filter(|_| entry("weir").is_none())
 }
 
-/// Whether a section takes its workload from a file.
+/// Whether a section uses a workload file.
 pub(super) fn is_named(section: &Node) -> bool {
     section.tag.is_none() && section.get("file").is_some()
 }
 
-/// `{file: …, hosts: …, with: …, commands: …}`
+/// Reads `{file: …, hosts: …, with: …, commands: …}`.
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, given: &Given) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &FROM_FILE)?;
     let name = reader::text(sink, fields.get("file")?, "a workload file")?;
     with(sink, &name, Some(&fields), given)
 }
 
-/// `!file PATH`
+/// Reads `!file PATH`.
 pub(super) fn read_alone(sink: &mut Sink<'_>, node: &Node, given: &Given) -> Option<RawWorkload> {
     let name = reader::text(sink, node, "a workload file")?;
     with(sink, &name, None, given)
 }
 
-/// The file, with what the scenario says beside its name.
+/// Reads the file with the hosts and values that the scenario assigns.
 fn with(
     sink: &mut Sink<'_>,
     name: &Spanned<String>,
@@ -186,17 +186,17 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
     None
 }
 
-/// What a file brings, on the scenario's hosts.
+/// The content of a workload file, on the scenario's hosts.
 struct File {
     commands: Vec<Command>,
     probes: Vec<RawProbe>,
-    /// Where the scenario names hosts for it.
+    /// Positions where the scenario assigns hosts.
     hosts: Vec<Spanned<String>>,
-    /// What it gives none to.
+    /// Roles without an assigned host.
     roles: Vec<Role>,
 }
 
-/// Reads the file. `sink` is the scenario's, `file` its own.
+/// Reads the file. `sink` is that of the scenario, `file` that of the workload file.
 fn of_file(
     sink: &mut Sink<'_>,
     file: &mut Sink<'_>,
@@ -237,7 +237,7 @@ fn of_file(
     let errors = file.errors();
     let probes = probes.map(|node| probes::read(file, &node));
     let probes = probes.unwrap_or_default();
-    // What was refused may have been where a role is played.
+    // A refused command may have been the one that uses a role.
     let all_are_known = is_whole && file.errors() == errors;
     if is_whole {
         let asked = probes.iter().flat_map(|probe| &probe.folders);
@@ -307,7 +307,7 @@ fn roles(file: &mut Sink<'_>, node: &Node) -> Option<Vec<Spanned<String>>> {
     Some(roles)
 }
 
-/// Which host plays which role, as the scenario says.
+/// Reads the host of each role from the scenario.
 fn players(
     sink: &mut Sink<'_>,
     file: Source<'_>,
@@ -341,7 +341,7 @@ fn players(
     players
 }
 
-/// Every name is a role's, and every role is played.
+/// Checks that every assigned name is a role, and that every role is used.
 fn check_roles(
     file: &mut Sink<'_>,
     roles: &[Spanned<String>],

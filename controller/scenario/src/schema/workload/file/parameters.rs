@@ -1,7 +1,7 @@
-//! Parameters of a workload file: what `{NAME}` stands for in its texts.
+//! Parameters of a workload file: the values of `{NAME}` in its texts.
 //!
-//! They are put in before anything else reads the file, as they are written, so `"{port}"` may stand where a number is wanted. As
-//! with variables, what stands behind `$` or `%` is somebody else's.
+//! They are filled in as text before anything else reads the file, so `"{port}"` may replace a number. As with variables,
+//! a brace after `$` or `%` belongs to another program.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::schema::reader;
 use crate::yaml::{Entry, Kind, Node, Style};
 
 const MAX_PARAMETERS: usize = 64;
-/// Characters of a value.
+/// Maximum length of a value, in characters.
 const MAX_VALUE: usize = 4096;
-/// Bytes of all texts that parameters are put into: a text may name one often.
+/// Maximum size of all filled texts, in bytes: a text may contain one parameter many times.
 const MAX_FILLED: usize = 1 << 20;
-/// What has a meaning in every text.
+/// Variables that every text may use, and that no parameter may be called.
 const TAKEN: [&str; 3] = ["dir", "here", "n"];
 
-/// All of a file's.
+/// The parameters of a file.
 pub(super) struct Parameters {
     by_name: BTreeMap<String, Parameter>,
-    /// Bytes of the texts that they were put into.
+    /// Bytes of filled texts so far.
     filled: usize,
     is_full: bool,
 }
@@ -29,13 +29,13 @@ pub(super) struct Parameters {
 struct Parameter {
     declared: Span,
     is_number: bool,
-    /// As it is put in.
+    /// The value's text.
     written: String,
     is_used: bool,
 }
 
 impl Parameters {
-    /// Those that a file declares, with their defaults.
+    /// Reads the declared parameters, with their defaults.
     pub fn declared(file: &mut Sink<'_>, node: Option<&Node>) -> Option<Parameters> {
         let entries: &[Entry] = match node {
             Some(node) => reader::map(file, node, "`parameters`")?,
@@ -78,7 +78,7 @@ impl Parameters {
         })
     }
 
-    /// Takes the values that the scenario gives.
+    /// Sets the values that the scenario assigns.
     pub fn set(&mut self, sink: &mut Sink<'_>, file: Source<'_>, node: Option<&Node>) {
         let entries: &[Entry] = node
             .and_then(|node| reader::map(sink, node, "`with`"))
@@ -108,7 +108,7 @@ impl Parameters {
         }
     }
 
-    /// The node with the values in it. `None` when something was reported.
+    /// Fills the values into a node. `None` if an error was reported.
     pub fn fill(&mut self, file: &mut Sink<'_>, node: &Node) -> Option<Node> {
         let errors = file.errors();
         let mut node = node.clone();
@@ -120,7 +120,7 @@ impl Parameters {
         match &mut node.kind {
             Kind::List(items) => items.iter_mut().for_each(|item| self.fill_in(file, item)),
             Kind::Map(entries) => {
-                // `{requests}` without quotes is YAML for a mapping with a key and nothing behind it.
+                // In YAML, `{requests}` without quotes is a mapping with a key and no value.
                 if let [entry] = &entries[..]
                     && entry.value.kind == Kind::Null
                     && self.by_name.contains_key(&entry.key)
@@ -154,7 +154,7 @@ impl Parameters {
         }
     }
 
-    /// A text with the values of those that it names; `None` if it names none.
+    /// A text with the values of its parameters; `None` if it contains none.
     fn within(&mut self, text: &str) -> Option<String> {
         if self.is_full {
             return None;
@@ -185,7 +185,7 @@ impl Parameters {
         Some(filled)
     }
 
-    /// Reports those that no text names.
+    /// Reports parameters that no text contains.
     pub fn check_used(&self, file: &mut Sink<'_>) {
         for (name, parameter) in self.by_name.iter().filter(|(_, of)| !of.is_used) {
             let message = format!("no text of a command or probe has `{{{name}}}` in it");
@@ -195,7 +195,7 @@ impl Parameters {
     }
 }
 
-/// Whether a value is a number, and how it is written.
+/// Reads a value: whether it is a number, and its text.
 fn value(sink: &mut Sink<'_>, node: &Node) -> Option<(bool, String)> {
     let (is_number, written) = match &node.kind {
         Kind::Text { value, .. } if node.tag.is_none() => (false, value.clone()),

@@ -7,7 +7,7 @@ use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, ExternFunction, ExternId};
 
-/// See the module.
+/// PSA's language extensions.
 #[derive(Debug)]
 pub(crate) struct Psa;
 
@@ -31,7 +31,7 @@ impl Dialect for Psa {
 }
 
 impl Compiler<'_> {
-    /// PSA's functions on the metadata that decide what a deparser may write.
+    /// Compiles PSA's functions on the metadata that determine which headers a deparser may write.
     fn call_psa(&mut self, call: FunctionCall<'_>) -> Result<()> {
         let FunctionCall {
             function,

@@ -1,4 +1,4 @@
-//! Where the parameters of PSA's blocks lie in the frame.
+//! The layout of the parameters of PSA's blocks in the frame.
 
 use super::pipe::{Laid, Pipe};
 use crate::arch::region::{Binder, Field, Region};
@@ -37,7 +37,7 @@ pub(super) struct Egress {
 type Named = (Field, &'static str);
 
 impl Pipe {
-    /// What decides about a clone.
+    /// The fields that decide about a clone.
     fn cloning(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = vec![(self.blocks.clone, "clone")];
         if self.blocks.clone.get(frame) != 0 {
@@ -48,7 +48,7 @@ impl Pipe {
 }
 
 impl Ingress {
-    /// The fields that decide about a packet after ingress (PSA 6.2): each if those before leave it the choice.
+    /// The fields that decide about a packet after ingress (PSA 6.2): each only if the earlier ones leave it a choice.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = self.pipe.cloning(frame);
         let chain = [
@@ -60,7 +60,7 @@ impl Ingress {
         let ends = chain.iter().position(|(field, _)| field.get(frame) != 0);
         let ends = ends.unwrap_or(chain.len() - 1);
         fields.extend(&chain[..=ends]);
-        // A packet for a port or a group joins the queue of its class.
+        // A packet for a port or group joins the queue of its class.
         if ends >= 2 {
             fields.push((self.class_of_service, "class_of_service"));
         }

@@ -46,7 +46,7 @@ pub(crate) struct Psa {
     paths: Paths,
 }
 
-/// Where a copy goes and what its egress sees.
+/// The destination of a copy, and the metadata that its egress sees.
 #[derive(Debug, Clone, Copy)]
 struct Copied {
     path: Path,
@@ -69,7 +69,7 @@ impl Copied {
 }
 
 impl Psa {
-    /// Binds the six blocks to one frame and compiles them.
+    /// Lays out the six blocks in one frame and compiles them.
     pub(crate) fn load(program: &Program, compiler: &mut Compiler<'_>) -> Result<Psa, LoadError> {
         let mut pipelines = program.main.args.iter().filter_map(|(_, arg)| match arg {
             PackageArg::Package(p)
@@ -131,13 +131,13 @@ impl Psa {
         }
     }
 
-    /// Runs egress of a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
         core.nothing_is_undefined();
         self.egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta);
     }
 
-    /// Ingress, then whatever follows from it, egress of the copies included.
+    /// Runs ingress and everything that follows from it, including egress of the copies.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn ingress(
         &self,
@@ -172,7 +172,7 @@ impl Psa {
             _ => {}
         }
         x.pipe.arrived(frame, arrived_ns, port, path_value);
-        // Everything else of the output starts as 0: class 0, no clone, no resubmit, no group.
+        // The rest of the output starts as 0: class 0, no clone, no resubmit, no group.
         x.pipe.blocks.drop.set(frame, 1);
 
         let mut out = core.buffer();
@@ -220,7 +220,8 @@ impl Psa {
         core.recycle(out);
     }
 
-    /// The clone carries the bytes that entered the parser, and is made even of a dropped packet.
+    /// Clones a packet to egress. The clone carries the bytes that entered the parser, and is made even if the packet is
+    /// dropped.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
         core.stats.made += 1;
         let Some(session) = core.replication.session(id, core.config.cpu_port) else {
@@ -279,8 +280,8 @@ impl Psa {
         }
     }
 
-    /// Egress of one copy, at once or when its port is free. `meta` is that of an egress clone; what ingress wrote lies in
-    /// the frame.
+    /// Runs egress of one copy, at once or when its port is free. `meta` belongs to an egress clone; for other copies,
+    /// ingress wrote the metadata to the frame.
     fn to_egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
         let from = &self.ingress;
         let job = || Job {
@@ -303,8 +304,8 @@ impl Psa {
         }
     }
 
-    /// Egress of one copy. `meta` is that of an egress clone or of a copy that has waited; without it, what ingress wrote
-    /// lies in the frame.
+    /// Runs egress of one copy. `meta` belongs to an egress clone or to a copy that has waited; for other copies, ingress
+    /// wrote the metadata to the frame.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;
@@ -385,7 +386,7 @@ impl Psa {
         }
     }
 
-    /// Parser, control, deparser, then the payload that the parser left.
+    /// Runs parser, control and deparser, then appends the payload that the parser left.
     fn blocks(
         &self,
         core: &mut Core,
@@ -405,7 +406,7 @@ impl Psa {
         };
         let parsed = core.run_blocks(&self.code, [blocks.parser, blocks.control], run);
         core.stats.parser_errors += u64::from(parsed.error != 0);
-        // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
+        // The bytes of a packet that is dropped here are never read, nor is the metadata of a clone that is not made.
         let frame = &core.frame;
         let unseen = blocks.drop.get(frame) != 0 && blocks.clone.get(frame) == 0;
         if unseen && core.executor == Executor::Fast && self.code.is_quiet(blocks.deparser) {

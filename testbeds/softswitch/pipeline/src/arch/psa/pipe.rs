@@ -1,4 +1,4 @@
-//! What ingress and egress have in common: how the parameters of their blocks are laid out, and blocks are compiled on them.
+//! Common parts of ingress and egress: the layout of their blocks' parameters, and the blocks' compilation.
 
 use crate::arch::blocks;
 use crate::arch::region::{Binder, Field, Region, left};
@@ -8,7 +8,7 @@ use crate::op::Slot;
 use crate::op::bindings::Block;
 use p4lang::ir::{ControlId, Package, ParserId, Type};
 
-/// The blocks of a pipeline and what they leave for it.
+/// The blocks of a pipeline, and their results for the architecture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks {
     pub(super) parser: Block,
@@ -18,7 +18,7 @@ pub(super) struct Blocks {
     pub(super) clone: Field,
 }
 
-/// A pipeline, without what only ingress or egress has.
+/// The common part of an ingress or egress pipeline.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) blocks: Blocks,
@@ -34,7 +34,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Clears what every block may have written: headers, user metadata, output.
+    /// Clears all fields that a block may have written: headers, user metadata, output.
     #[inline]
     pub(super) fn zero(&self, frame: &mut [u64]) {
         for region in [self.headers, self.meta, self.output] {
@@ -42,7 +42,7 @@ impl Pipe {
         }
     }
 
-    /// Tells the parser and the control where a packet comes from.
+    /// Sets the metadata for the parser and the control: port, path and time of the packet's arrival.
     #[inline]
     pub(super) fn arrived(&self, frame: &mut [u64], now_ns: u64, port: u32, path: u64) {
         self.parser_port.set(frame, port.into());
@@ -53,22 +53,23 @@ impl Pipe {
     }
 }
 
-/// A parameter.
+/// A block's parameter: its region and type.
 pub(super) type Place<'p> = (Region, &'p Type);
 
-/// Parameters of a pipeline's blocks, before the blocks are compiled.
+/// The laid-out parameters of a pipeline's blocks, before the blocks are compiled.
 pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     of: (ParserId, ControlId, ControlId),
-    /// Those behind the packet: headers, user metadata, intrinsic metadata, and what the way here brings.
+    /// Parameters of the parser after the packet: headers, user metadata, intrinsic metadata, and metadata of the
+    /// packet's path.
     pub(super) parser: [Place<'p>; PARSER],
     pub(super) istd: Place<'p>,
     pub(super) output: Place<'p>,
-    /// Those that no block before has.
+    /// Parameters of the deparser that no earlier block has.
     pub(super) deparser: [Place<'p>; DEPARSER],
 }
 
 impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> {
-    /// `own`: which parameters of the deparser no block before has.
+    /// Lays out the parameters. `own`: indices of deparser parameters that no earlier block has.
     pub(super) fn out(
         compiler: &mut Compiler<'p>,
         package: &Package,
@@ -99,8 +100,8 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         Ok(laid)
     }
 
-    /// Compiles the blocks. Names are those of the port and of the time in the intrinsic metadata; `deparser`: what the
-    /// deparser has behind the packet.
+    /// Compiles the blocks. The names are those of the port and the time in the intrinsic metadata; `deparser` lists the
+    /// deparser's parameters after the packet.
     pub(super) fn compile(
         &self,
         compiler: &mut Compiler<'p>,

@@ -1,4 +1,4 @@
-//! PSA's functions that say what a deparser may write (PSA 6.8), and `assert`.
+//! Interprets PSA's functions that determine which headers a deparser may write (PSA 6.8), and `assert`.
 
 use super::RECIRCULATE_PORT;
 use crate::call::FunctionCall;
@@ -7,7 +7,7 @@ use crate::reference::value::{Bits, Value};
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, ExternFunction, Type};
 
-/// See the module.
+/// PSA's language extensions.
 #[derive(Debug)]
 pub(crate) struct Psa;
 

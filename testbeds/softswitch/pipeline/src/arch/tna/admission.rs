@@ -1,7 +1,7 @@
 //! Queue admission and the queues between ingress and egress (TNA 5.7.4, 5.7.5).
 //!
-//! A copy's queue is its `qid` at its port. It is refused where its queue is full, or deeper than its colour allows; a unicast
-//! packet that asks for it then goes where deflected packets go, once.
+//! A copy's queue is its `qid` at its port. A copy is refused if its queue is full, or deeper than its color allows; a
+//! refused unicast packet that asks for deflection then goes to the deflection queue, once.
 
 use super::Tna;
 use super::ghost::Report;
@@ -11,11 +11,11 @@ use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
 
-/// Bits of a queue's number in its port, as ghosts are told it: the port's number in its pipe comes before them.
+/// Number of bits of a queue's number within its port, as ghosts see it: the port's number in its pipe precedes them.
 const QUEUE_BITS: u32 = 4;
 
 impl Tna {
-    /// A copy on its way to its port.
+    /// Enqueues a copy at its port.
     pub(super) fn enqueue(&self, core: &mut Core, now_ns: u64, mut copy: Copied, bytes: &[u8]) {
         if !core.tofino.is_port(&core.config.ports, copy.port) {
             core.stats.drop(DropReason::InvalidPort);
@@ -59,7 +59,7 @@ impl Tna {
         }
     }
 
-    /// A queue's length has changed.
+    /// Reports a changed queue length to the ghosts.
     fn changed(&self, core: &mut Core, now_ns: u64, (port, qid): (u32, u64)) {
         if self.pipelines.iter().all(|p| p.ghost.is_none()) {
             return;
@@ -73,7 +73,7 @@ impl Tna {
         self.report(core, now_ns, report);
     }
 
-    /// The same, said from outside.
+    /// Handles a queue length that was reported from outside.
     pub(crate) fn reported(
         &self,
         core: &mut Core,
@@ -85,7 +85,7 @@ impl Tna {
         self.report(core, now_ns, report);
     }
 
-    /// A copy that has waited for its port.
+    /// Processes a copy that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         self.changed(core, now_ns, (job.port, job.class));
         let mut copy = unpacked(job);
@@ -95,7 +95,7 @@ impl Tna {
     }
 }
 
-/// Whether a queue so congested takes no packets of that colour.
+/// Whether a queue with this congestion refuses packets of this color.
 fn refuses(congestion: u64, colour: u64) -> bool {
     match colour & 3 {
         0 => congestion > 2,
@@ -104,7 +104,7 @@ fn refuses(congestion: u64, colour: u64) -> bool {
     }
 }
 
-/// What a waiting job does not say itself.
+/// Packs the fields that a waiting job does not hold itself.
 fn packed(copy: &Copied) -> [u64; 5] {
     let flags = [copy.rid_first, copy.bypass, copy.deflected];
     let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));

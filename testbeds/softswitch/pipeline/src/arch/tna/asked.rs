@@ -1,10 +1,10 @@
-//! What a packet asks for at the end of ingress: of the traffic manager, the deparser and the packet generator.
+//! Requests of a packet at the end of ingress: to the traffic manager, the deparser and the packet generator.
 
 use super::layout::Half;
 use super::multicast::Request;
 use crate::arch::region::Field;
 
-/// What runs in ingress, and what it leaves besides the packet.
+/// The blocks of ingress, and their results other than the packet.
 #[derive(Debug)]
 pub(super) struct Ingress {
     pub(super) half: Half,
@@ -48,8 +48,8 @@ impl Own {
 }
 
 impl Ingress {
-    /// The fields that decide about a packet after ingress: of those with a validity the valid ones, of what goes with the
-    /// copies that which these have need of. `generates`: the deparser has made a header for the packet generator.
+    /// The fields that decide about a packet after ingress: fields with a validity only if valid, and fields about copies
+    /// only if there are copies that need them. `generates`: the deparser has made a header for the packet generator.
     pub(super) fn deciding(&self, frame: &[u64], generates: bool) -> Vec<(Field, &'static str)> {
         let tm = &self.tm;
         let mut fields = vec![(self.half.drop_ctl.bits(3), "drop_ctl")];
@@ -104,7 +104,7 @@ impl Ingress {
         fields
     }
 
-    /// What ingress asks the traffic manager for.
+    /// The request of ingress to the traffic manager.
     pub(super) fn request(&self, frame: &[u64]) -> Request {
         let tm = &self.tm;
         Request {

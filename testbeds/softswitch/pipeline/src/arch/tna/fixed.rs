@@ -1,5 +1,5 @@
-//! What a Tofino's control plane sets besides the program's own objects: port metadata, loopbacks, mirror sessions,
-//! multicast trees, pruning, the packet generator. None of it takes part in batches.
+//! Settings of a Tofino's control plane other than the program's objects: port metadata, loopbacks, mirror sessions,
+//! multicast trees, pruning, the packet generator. Batches do not include them.
 
 use super::PORTS;
 use super::multicast::MulticastTree;
@@ -10,19 +10,19 @@ use crate::error::ReplicationError;
 use crate::port_numbers::{CPU_PORTS, device_cpu_port, recirculates};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Trees, sessions at most.
+/// Maximum number of trees and sessions.
 pub(crate) const LIMIT: usize = 65_536;
 
-/// Where the copies of a mirror session go.
+/// The destinations of a mirror session's copies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MirrorSession {
-    /// To one port.
+    /// Port of a unicast copy.
     pub port: Option<u32>,
-    /// To multicast trees A and B.
+    /// Multicast trees A and B.
     pub groups: [Option<u16>; 2],
-    /// To the CPU.
+    /// Whether a copy goes to the CPU.
     pub copy_to_cpu: bool,
-    /// For pruning within the trees.
+    /// Replication id for pruning within the trees.
     pub rid: u16,
     /// L1 and L2 exclusion ids for the trees.
     pub exclusion: (u16, u16),
@@ -34,23 +34,23 @@ pub struct MirrorSession {
     pub cos: u8,
     /// `MeterColor_t`: 0 green, 1 or 2 yellow, 3 red.
     pub colour: u8,
-    /// Bytes that a copy has at most, its mirror header counted; `None`: all.
+    /// Maximum length of a copy in bytes, including its mirror header; `None`: no limit.
     pub max_length: Option<u16>,
 }
 
-/// From which depth on a queue takes no red, no yellow and no green packets any more, in cells of 80 bytes.
+/// The depths, in cells of 80 bytes, above which a queue refuses red, yellow and green packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueThresholds {
-    /// The smallest.
+    /// Threshold for red packets, the smallest.
     pub red: u64,
-    /// Larger.
+    /// Threshold for yellow packets.
     pub yellow: u64,
-    /// The largest.
+    /// Threshold for green packets, the largest.
     pub green: u64,
 }
 
 impl QueueThresholds {
-    /// How congested a queue of this depth is: 0 none, 1 light, 2 high, 3 extreme.
+    /// The congestion of a queue of this depth: 0 none, 1 light, 2 high, 3 extreme.
     pub(crate) fn congestion(&self, cells: u64) -> u64 {
         let above = [self.red, self.yellow, self.green];
         above.iter().filter(|threshold| cells > **threshold).count() as u64
@@ -85,7 +85,7 @@ impl Fixed {
         self.port_metadata.get(&port).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether what goes to the port comes back in.
+    /// Whether packets to the port come back in.
     pub(crate) fn loops(&self, port: u32) -> bool {
         recirculates(port) || self.loopback.contains(&port)
     }
@@ -103,7 +103,7 @@ impl Fixed {
         device_cpu_port(configured, self.tofino2)
     }
 
-    /// The device port of a port as its driver numbers it.
+    /// The device port of a port in the driver's numbering.
     pub(crate) fn port_of(&self, port: u32, cpu_port: u32) -> u32 {
         if port == cpu_port {
             self.cpu_port(cpu_port)
@@ -112,7 +112,7 @@ impl Fixed {
         }
     }
 
-    /// The other way round.
+    /// The port in the driver's numbering of a device port.
     pub(crate) fn outside(&self, port: u32, cpu_port: u32) -> u32 {
         if port == self.cpu_port(cpu_port) {
             cpu_port
@@ -121,12 +121,12 @@ impl Fixed {
         }
     }
 
-    /// Congestion of a queue of that depth.
+    /// The congestion of a queue of this depth.
     pub(crate) fn congestion(&self, cells: u64) -> u64 {
         self.thresholds.map_or(0, |t| t.congestion(cells))
     }
 
-    /// Port and queue of what is deflected.
+    /// Port and queue of deflected packets.
     pub(crate) fn deflection(&self) -> Option<(u32, u8)> {
         self.deflection
     }
@@ -139,7 +139,7 @@ impl Fixed {
         self.trees.get(&id)
     }
 
-    /// Whether an L2 exclusion id keeps copies from the port.
+    /// Whether an L2 exclusion id prunes copies to the port.
     pub(crate) fn prunes(&self, exclusion: u16, port: u32) -> bool {
         self.prunes
             .get(&exclusion)
@@ -147,7 +147,7 @@ impl Fixed {
     }
 }
 
-/// Puts a value, or takes one out.
+/// Sets a value, or removes it.
 pub(crate) fn put<K: Ord, V>(
     map: &mut BTreeMap<K, V>,
     key: K,

@@ -1,4 +1,4 @@
-//! The ghost control of a Tofino 2, which the traffic manager tells how long its queues are.
+//! The ghost control of a Tofino 2, which receives queue lengths from the traffic manager.
 
 use crate::arch::region::{Binder, Field, Region};
 use crate::compile::Compiler;
@@ -6,11 +6,11 @@ use crate::error::LoadError;
 use crate::op::bindings::Block;
 use p4lang::ir::{Package, PackageArg};
 
-/// The ghost control of a Tofino 2: it runs when a queue's length changes, without a packet.
+/// The ghost control of a Tofino 2, which runs without a packet when a queue's length changes.
 #[derive(Debug)]
 pub(super) struct Ghost {
     pub(super) control: Block,
-    /// The metadata, a header.
+    /// The region of the metadata, a header.
     metadata: Region,
     ping_pong: Field,
     qlength: Field,
@@ -18,19 +18,19 @@ pub(super) struct Ghost {
     pipe_id: Field,
 }
 
-/// What the traffic manager says of a queue.
+/// The traffic manager's report about a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// The pipe that it is in.
+    /// The pipe of the queue.
     pub(super) pipe: u32,
-    /// Its number in the pipe.
+    /// Number of the queue in the pipe.
     pub(super) queue: u64,
-    /// What it holds, in cells.
+    /// Length of the queue, in cells.
     pub(super) cells: u64,
 }
 
 impl Ghost {
-    /// Of a pipe's package, if it has one.
+    /// Loads the ghost control of a pipe's package, if it has one.
     pub(super) fn load<'p>(
         compiler: &mut Compiler<'p>,
         package: &'p Package,
@@ -58,8 +58,8 @@ impl Ghost {
         }))
     }
 
-    /// Puts a report where the control reads it. Ghosts write while the bit is 1, ingress sees 0: so it reads what the ghost
-    /// wrote last.
+    /// Writes a report into the control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
+    /// ingress reads the ghost's latest values.
     pub(super) fn told(&self, frame: &mut [u64], report: Report) {
         frame[self.metadata.slot as usize] = 1;
         self.ping_pong.set(frame, 1);
@@ -69,5 +69,5 @@ impl Ghost {
     }
 }
 
-/// The longest queue that a ghost is told of, cells.
+/// Maximum queue length in a report, in cells.
 const LONGEST: u64 = (1 << 18) - 1;

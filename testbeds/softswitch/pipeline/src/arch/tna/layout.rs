@@ -1,4 +1,4 @@
-//! Where the parameters of TNA's blocks lie in the frame: intrinsic metadata are known by the names of their types.
+//! The layout of the parameters of TNA's blocks in the frame. Intrinsic metadata is identified by the name of its type.
 
 use super::asked::{ForTm, Ingress, Own};
 use super::ghost::Ghost;
@@ -13,7 +13,7 @@ use crate::op::bindings::Block;
 use crate::op::bindings::Gates;
 use p4lang::ir::{ControlId, Package, PackageArg, Param, ParserId, Program, Type, Var};
 
-/// Slots that parsers keep residual checksums' places in.
+/// Slots in which parsers keep the positions of residual checksums.
 pub(super) const KEPT: u32 = 32;
 
 /// The blocks of one pipe.
@@ -24,37 +24,37 @@ pub(super) struct Pipeline {
     pub(super) ghost: Option<Ghost>,
 }
 
-/// What the parser tells the control.
+/// Results of the parser for the control.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) global_tstamp: Field,
     pub(super) parser_err: Field,
 }
 
-/// What ingress and egress both have.
+/// The common part of ingress and egress.
 #[derive(Debug)]
 pub(super) struct Half {
     parsers: Vec<Block>,
     pub(super) control: Block,
     pub(super) deparser: Block,
-    /// Everything that starts as 0.
+    /// Regions that start as 0.
     pub(super) regions: Vec<Region>,
     pub(super) parsed: Parsed,
-    /// Parser errors that drop the packet.
+    /// Mask of the parser errors that drop the packet.
     pub(super) fatal: u64,
     pub(super) drop_ctl: Field,
-    /// The validity of the ghost's metadata, if the control looks at them.
+    /// The validity slot of the ghost's metadata, if the control reads it.
     pub(super) ghost: Option<Slot>,
 }
 
 impl Half {
-    /// The parser that packets take: of a `MultiParserPipeline` the first.
+    /// The parser that packets take: the first one of a `MultiParserPipeline`.
     pub(super) fn parser(&self) -> Block {
         self.parsers[0]
     }
 }
 
-/// The units of one direction and where their parameters lie.
+/// The units of one direction, and the layout of their parameters.
 struct Gress<'p> {
     parsers: Vec<ParserId>,
     control: ControlId,
@@ -126,7 +126,7 @@ impl<'p> Gress<'p> {
         Ok(gress)
     }
 
-    /// Parameters of one type are one.
+    /// The region of an intrinsic parameter; parameters of one type share it.
     fn intrinsic(
         &mut self,
         b: &mut Binder<'_, 'p>,
@@ -172,7 +172,7 @@ impl<'p> Gress<'p> {
         })
     }
 
-    /// Slots of a unit's parameters: the packet, headers and metadata first.
+    /// The slots of a unit's parameters: the packet, headers and metadata first.
     fn slots(
         &self,
         program: &Program,
@@ -277,7 +277,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
     compiler.tofino.reads_parser_error = false;
     let control = gress.compile_control(compiler, gress.control, false)?;
     compiler.tofino.gates = Gates {
-        // Type 0 mirrors nothing in ingress, assigned or not.
+        // Type 0 never mirrors in ingress, whether it was assigned or not.
         mirror: asked(compiler, "mirror_type")?.slot(),
         resubmit: asked(compiler, "resubmit_type")?.following().slot(),
         digest: asked(compiler, "digest_type")?.following().slot(),
@@ -294,7 +294,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
             control,
             deparser,
             fatal: match compiler.tofino.reads_parser_error {
-                // Nothing that has no match gets past the parser.
+                // A packet without a match does not pass the parser.
                 true => NO_MATCH,
                 false => u64::MAX,
             },
@@ -330,7 +330,7 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half,
     })
 }
 
-/// The bytes in front of a packet in egress.
+/// The header in front of a packet in egress.
 #[derive(Debug)]
 pub(super) struct EgressHeader {
     bytes: usize,
@@ -339,7 +339,7 @@ pub(super) struct EgressHeader {
 }
 
 impl EgressHeader {
-    /// As the program declares it.
+    /// The header as the program declares it.
     pub(super) fn of(program: &Program) -> EgressHeader {
         let declared = program
             .types
@@ -359,7 +359,7 @@ impl EgressHeader {
         }
     }
 
-    /// What the traffic manager tells of a copy that leaves its queue.
+    /// Writes the traffic manager's data about a copy that leaves its queue.
     pub(super) fn write(&self, now_ns: u64, copy: &Copied, length: usize, to: &mut Vec<u8>) {
         let waited = &copy.waited;
         to.resize(self.bytes, 0);

@@ -11,8 +11,8 @@
 //!                                                └─→ port; a port in loopback: ingress again
 //! ```
 //!
-//! A port is a pipe (2 bits) and a port in it (7 bits). Where `Switch` has one pipeline, every pipe runs it with registers,
-//! counters and meters of its own; tables are the same in all.
+//! A port number consists of a pipe (2 bits) and a port within it (7 bits). If `Switch` has one pipeline, every pipe runs
+//! it with its own registers, counters and meters; tables are shared.
 
 mod admission;
 mod asked;
@@ -43,18 +43,18 @@ use layout::{EgressHeader, Half, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// A frame's check sequence, which neither comes in here nor leaves, but is counted. There are more bytes than these in
-/// front of a packet.
+/// Length of a frame's check sequence, which is not part of packets here but is counted. The bytes in front of a packet
+/// are always more than these.
 const FCS_BYTES: usize = 4;
-/// Bits of `parser_err`: nothing matched in a `select`.
+/// Bit of `parser_err`: no match in a `select`.
 const NO_MATCH: u64 = 0x0001;
 
-/// Bytes of port metadata in front of a packet in ingress.
+/// Length of the port metadata in front of a packet in ingress, in bytes.
 pub(crate) fn port_metadata_bytes(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 24 } else { 8 }
 }
 
-/// Bytes that a resubmitted packet may carry.
+/// Maximum length of the data that a resubmitted packet carries, in bytes.
 pub(crate) fn resubmit_limit(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 16 } else { 8 }
 }
@@ -64,29 +64,29 @@ pub(crate) fn resubmit_limit(program: &Program) -> u32 {
 pub(crate) struct Tna {
     pub(crate) code: Code,
     pipelines: Vec<Pipeline>,
-    /// Which pipeline each pipe runs.
+    /// Index of the pipeline that each pipe runs.
     of_pipe: [Option<usize>; PIPES as usize],
-    /// Bytes of port metadata.
+    /// Length of the port metadata, in bytes.
     port_metadata: usize,
-    /// `parser_err` of each error.
+    /// The value of `parser_err` for each error.
     parser_err: Vec<u64>,
     egress_header: EgressHeader,
-    /// Slots that start as 0 in each parser.
+    /// Slots that are cleared before each parser.
     cleared: Vec<Slot>,
     tofino2: bool,
 }
 
-/// A packet on its way into ingress.
+/// A packet that enters ingress.
 struct Arrival<'a> {
     port: u32,
-    /// What the first pass sends along.
+    /// Data of the first pass, for a resubmitted packet.
     resubmitted: Option<&'a [u8]>,
     bytes: &'a [u8],
     passes: u32,
 }
 
 impl Tna {
-    /// Compiles every pipeline.
+    /// Compiles all pipelines.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<Tna, LoadError> {
         let program = compiler.program;
         let kept = compiler.alloc(layout::KEPT)?;
@@ -116,7 +116,7 @@ impl Tna {
             "NoError" => 0,
             "NoMatch" => NO_MATCH,
             "PacketTooShort" | "HeaderTooShort" => match program.arch {
-                // Its extractors also say that they had no source.
+                // Its extractors also report a missing source.
                 Arch::Tna => 0x0022,
                 _ => 0x0002,
             },
@@ -136,7 +136,7 @@ impl Tna {
         })
     }
 
-    /// What the chip has besides the program, before anything is set.
+    /// The initial settings of the chip.
     pub(crate) fn fixed(&self, core: &Core) -> Fixed {
         let pipes = if self.pipelines.len() == 1 {
             pipes::Pipes::replicated(&core.state)
@@ -146,7 +146,7 @@ impl Tna {
         Fixed::new(pipes, self.tofino2)
     }
 
-    /// A packet from a port.
+    /// Processes a packet from a port.
     pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, bytes: &[u8]) {
         let arrival = Arrival {
             port,
@@ -157,7 +157,7 @@ impl Tna {
         self.ingress(core, now_ns, &arrival);
     }
 
-    /// A packet of the work queue.
+    /// Processes a packet of the work queue.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match job.path {
             Path::CloneE2e => self.mirror(core, now_ns, job.class, &job.bytes, job.passes),
@@ -172,7 +172,7 @@ impl Tna {
                 self.ingress(core, now_ns, &arrival);
             }
             path => {
-                // The generator sees what comes back through its own port.
+                // The generator sees packets that come back through its own port.
                 if path == Path::Recirculate
                     && crate::port_numbers::RECIRCULATION.contains(&(job.port & 0x7f))
                 {
@@ -186,7 +186,7 @@ impl Tna {
         }
     }
 
-    /// Ingress, then whatever follows from it.
+    /// Runs ingress and everything that follows from it.
     fn ingress(&self, core: &mut Core, now_ns: u64, arrival: &Arrival<'_>) {
         let Some(pipeline) = self.pipeline(arrival.port) else {
             core.stats.drop(DropReason::InvalidPort);
@@ -208,8 +208,8 @@ impl Tna {
         of_pipe.map(|i| &self.pipelines[i])
     }
 
-    /// Through parser, control and deparser; gives what leaves, or nothing if the parser drops the packet. `front` writes
-    /// what comes before it.
+    /// Runs parser, control and deparser; returns the packet that leaves, or nothing if the parser drops it. `front`
+    /// writes the bytes in front of it.
     fn pass(
         &self,
         core: &mut Core,
@@ -241,7 +241,7 @@ impl Tna {
             x.parsed.parser_err.set(&mut core.frame, error);
             self.block(core, now_ns, x.control, &packet, cursor, &mut out);
             self.block(core, now_ns, x.deparser, &packet, cursor, &mut out);
-            // The intrinsic metadata do not leave, even if the parser did not skip them.
+            // The intrinsic metadata does not leave, even if the parser did not skip it.
             let payload = cursor.div_ceil(8).max(front).min(packet.len());
             out.extend_from_slice(&packet[payload..]);
         }
@@ -254,7 +254,7 @@ impl Tna {
         None
     }
 
-    /// The ingress intrinsic metadata, then the port's or the resubmitted packet's.
+    /// Writes the ingress intrinsic metadata, followed by the port's metadata or the resubmitted data.
     fn ingress_front(&self, core: &Core, arrival: &Arrival<'_>, to: &mut Vec<u8>) {
         let again = u8::from(arrival.resubmitted.is_some());
         let port = (arrival.port as u16).to_be_bytes();
@@ -269,7 +269,8 @@ impl Tna {
         to.resize(start + self.port_metadata, 0);
     }
 
-    /// Digests went when they were packed. A resubmission excludes the rest.
+    /// Handles a packet after ingress. Digests were sent when they were packed. A resubmission excludes all other
+    /// actions.
     fn after_ingress(
         &self,
         core: &mut Core,
@@ -281,7 +282,7 @@ impl Tna {
         let resubmit = core.state.captures[usize::from(capture::RESUBMIT)].take();
         if let Some((_, data)) = resubmit {
             if arrival.resubmitted.is_some() {
-                // Once only: a second time drops the packet.
+                // A packet may be resubmitted once; a second time drops it.
                 core.stats.drop(DropReason::Ingress);
                 return;
             }
@@ -321,7 +322,7 @@ impl Tna {
         }
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         let mirrored = mirror.is_some();
-        // A packet that goes nowhere else has become its mirror.
+        // A mirrored packet without another destination counts as turned into its mirror copy.
         let moved = mirrored && request.is_empty() && drop == 0;
         core.stats.made += u64::from(mirrored && !moved);
         if let Some((session, mut header)) = mirror {
@@ -337,7 +338,7 @@ impl Tna {
         self.replicate(core, now_ns, &request, out, arrival.passes);
     }
 
-    /// Egress of one copy.
+    /// Runs egress of one copy.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
         if copy.bypass {
             let mut out = core.buffer();
@@ -353,7 +354,7 @@ impl Tna {
         let front = |_: &Core, to: &mut Vec<u8>| {
             self.egress_header.write(now_ns, &copy, bytes.len(), to);
         };
-        // Egress drops nothing for the parser's sake.
+        // In egress, parser errors drop no packet.
         let Some(out) = self.pass(core, now_ns, x, copy.port, front, bytes) else {
             return;
         };
@@ -383,7 +384,7 @@ impl Tna {
         }
     }
 
-    /// Out of a port, or back in where it is in loopback.
+    /// Sends a packet out of a port, or back in if the port is in loopback.
     fn leave(&self, core: &mut Core, now_ns: u64, port: u32, bytes: Vec<u8>) {
         if core.tofino.loops(port) {
             core.recirculate(now_ns, port, bytes, |_, _| {});
@@ -393,7 +394,7 @@ impl Tna {
         }
     }
 
-    /// The traffic manager tells the ghosts of all pipes how long a queue is.
+    /// Reports a queue's length to the ghosts of all pipes.
     fn report(&self, core: &mut Core, now_ns: u64, report: Report) {
         for (pipe, of_pipe) in (0..).zip(&self.of_pipe) {
             let pipeline = of_pipe.and_then(|i| self.pipelines.get(i));
@@ -409,7 +410,7 @@ impl Tna {
         }
     }
 
-    /// One pass through a pipe begins.
+    /// Starts a pass through a pipe.
     fn begin(&self, core: &mut Core, pipe: u32, front: usize) {
         for slot in &self.cleared {
             core.frame[*slot as usize] = 0;
@@ -418,14 +419,14 @@ impl Tna {
         for unit in &mut state.checksums {
             unit.clear();
         }
-        // Counters and meters see the frame with its check sequence.
+        // Counters and meters count the frame including its check sequence.
         (state.pass.pipe, state.pass.front, state.pass.adjust) = (pipe, front - FCS_BYTES, 0);
         state.pass.number += 1;
         state.captures = Default::default();
         core.tofino.pipes.enter(state, pipe);
     }
 
-    /// Runs one block; gives where the reading ended, bits, and the error.
+    /// Runs one block; returns the parser's final position in bits, and the error.
     fn block(
         &self,
         core: &mut Core,
@@ -454,7 +455,7 @@ impl Tna {
     }
 }
 
-/// A block of a pipeline by the name of its parameter.
+/// The block of a pipeline for a parameter's name.
 fn argument<'p>(package: &'p Package, name: &str) -> Result<&'p PackageArg, LoadError> {
     let found = package.args.iter().find(|(n, _)| n == name);
     found

@@ -1,7 +1,7 @@
-//! The traffic manager: unicast, two multicast trees and a copy to the CPU, each by itself; and mirror sessions.
+//! The traffic manager: unicast, two multicast trees and a copy to the CPU, independently; and mirror sessions.
 //!
-//! A tree has two levels. Its nodes (L1) have a replication id and perhaps an exclusion id (XID); a packet whose
-//! `level1_exclusion_id` equals that skips the node. A node's ports and LAGs (L2) are skipped if the packet's `rid` is the
+//! A tree has two levels. Its nodes (L1) have a replication id and optionally an exclusion id (XID); a packet whose
+//! `level1_exclusion_id` equals it skips the node. A node's ports and LAGs (L2) are skipped if the packet's `rid` is the
 //! node's and its `level2_exclusion_id` prunes the port.
 
 use super::Tna;
@@ -10,7 +10,7 @@ use crate::arch::core::Core;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 
-/// What ingress or a mirror session asks for.
+/// A request of ingress or of a mirror session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Request {
     pub(crate) unicast: Option<u32>,
@@ -39,7 +39,7 @@ impl Request {
 pub(crate) struct Copied {
     pub(crate) port: u32,
     pub(crate) rid: u16,
-    /// The first of its node.
+    /// Whether the copy is the first of its node.
     pub(crate) rid_first: bool,
     pub(crate) qid: u64,
     pub(crate) cos: u64,
@@ -47,37 +47,37 @@ pub(crate) struct Copied {
     pub(crate) passes: u32,
     /// `MeterColor_t`
     pub(crate) colour: u64,
-    /// May go to where deflected packets go.
+    /// Whether the copy may be deflected.
     pub(crate) deflects: bool,
-    /// Went there.
+    /// Whether the copy was deflected.
     pub(crate) deflected: bool,
-    /// In its queue.
+    /// Its time in the queue.
     pub(crate) waited: Waited,
-    /// Of its queue when it joined and when it left.
+    /// Congestion of its queue when it joined and when it left.
     pub(crate) congestion: (u64, u64),
 }
 
 /// A node of a multicast tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MulticastNode {
-    /// Seen by egress as `egress_rid`.
+    /// Replication id, which egress sees as `egress_rid`.
     pub rid: u16,
-    /// Packets with this `level1_exclusion_id` skip the node.
+    /// Exclusion id: packets with this `level1_exclusion_id` skip the node.
     pub xid: Option<u16>,
-    /// A copy each.
+    /// Ports that each get a copy.
     pub ports: Vec<u32>,
-    /// A copy to one port of each, by `level2_mcast_hash`.
+    /// LAGs: one port of each gets a copy, chosen by `level2_mcast_hash`.
     pub lags: Vec<Vec<u32>>,
 }
 
 /// A multicast tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MulticastTree {
-    /// `mcast_grp_a`, `mcast_grp_b`; greater than 0.
+    /// Number in `mcast_grp_a` and `mcast_grp_b`; greater than 0.
     pub id: u16,
-    /// All of them.
+    /// Nodes that all get copies.
     pub nodes: Vec<MulticastNode>,
-    /// One of each list, by `level1_mcast_hash`.
+    /// Lists of which one node each gets copies, chosen by `level1_mcast_hash`.
     pub ecmp: Vec<Vec<MulticastNode>>,
 }
 
@@ -87,7 +87,7 @@ fn pick<T>(members: &[T], hash: u64) -> Option<&T> {
 }
 
 impl Tna {
-    /// Every copy that is asked for.
+    /// Makes all requested copies.
     pub(super) fn replicate(
         &self,
         core: &mut Core,
@@ -137,14 +137,14 @@ impl Tna {
             };
             self.enqueue(core, now_ns, copy, bytes);
         }
-        // Nothing was asked for, or exclusions pruned it.
+        // No copy was requested, or exclusions pruned all of them.
         if made == 0 {
             core.stats.drop(DropReason::EmptyGroup);
         }
         core.stats.copied(made);
     }
 
-    /// A mirrored packet, its header in front.
+    /// Sends a mirrored packet, with its header in front.
     pub(super) fn mirror(
         &self,
         core: &mut Core,
@@ -186,7 +186,7 @@ impl Tna {
             self.replicate(core, now_ns, &request, &bytes[..length], passes);
             return;
         }
-        // Sessions that P4Runtime made; 0 is reserved.
+        // Sessions that P4Runtime created; 0 is reserved.
         let found = (id != 0).then(|| core.replication.session(id, core.config.cpu_port));
         let Some(session) = found.flatten().filter(|s| !s.replicas.is_empty()) else {
             core.stats.drop(DropReason::NoSession);
@@ -207,11 +207,11 @@ impl Tna {
 }
 
 impl Core {
-    /// The copies of a tree, in its order; `None`: there is no such tree, or it is empty.
+    /// The copies of a tree, in its order; `None` if the tree does not exist or is empty.
     fn multicast_copies(&self, group: u32, request: &Request, copy: Copied) -> Option<Vec<Copied>> {
         let mut copies = Vec::new();
         let Some(tree) = self.tofino.tree(group) else {
-            // A group that P4Runtime made: a node for each replica.
+            // A group that P4Runtime created: one node per replica.
             let replicas = self.replication.group(group).filter(|r| !r.is_empty())?;
             for replica in replicas.iter() {
                 let port = self.tofino.port_of(replica.port, self.config.cpu_port);

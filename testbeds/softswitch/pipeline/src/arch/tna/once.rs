@@ -1,12 +1,12 @@
-//! A stateful ALU works once per packet: which registers a path through the program may execute a second time.
+//! A stateful ALU works once per packet: finds the registers that a path through the program may execute a second time.
 //!
-//! Paths, not values, are looked at: branches exclude each other, everything else may happen. What is found here is
-//! counted at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses it where it is certain.
+//! The analysis follows paths, not values: branches exclude each other, everything else may happen. Conflicts are counted
+//! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.
 
 use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
-/// Registers executed on the way, and those executed more than once.
+/// Registers that a path has executed once, and more than once.
 #[derive(Default, Clone)]
 struct Met {
     once: BTreeSet<ExternId>,
@@ -27,18 +27,18 @@ impl Met {
     }
 }
 
-/// In order of declaration.
+/// Registers that may be executed twice, in order of declaration.
 pub(crate) fn executed_twice(program: &Program) -> Vec<ExternId> {
     let mut found = BTreeSet::new();
     for i in 0..program.controls.len() {
-        // Blocks within others are met there, too: what is found twice is the same.
+        // Nested blocks are also visited from outside: duplicate findings are equal.
         let walk = Walk { program };
         found.extend(walk.control(ControlId(i as u32), 0).twice);
     }
     found.into_iter().collect()
 }
 
-/// Controls apply controls this deep at most; P4 has no recursion.
+/// Maximum nesting depth of controls; P4 has no recursion.
 const DEPTH: u32 = 64;
 
 struct Walk<'p> {
@@ -73,7 +73,7 @@ impl<'p> Walk<'p> {
     fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Met {
         match &stmt.kind {
             StmtKind::If(arms, otherwise) => {
-                // Conditions run one after the other until one holds.
+                // Conditions are evaluated in order until one holds.
                 let (mut asked, mut met) = (Met::default(), Met::default());
                 let ways = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
                 for (before, block) in ways.chain([(None, otherwise)]) {
@@ -94,7 +94,7 @@ impl<'p> Walk<'p> {
             StmtKind::Loop { body, update, .. } => {
                 let mut met = self.block(control, body, depth);
                 met.then(self.block(control, update, depth));
-                // Round after round.
+                // The body may run several times.
                 met.then(met.clone());
                 met
             }
@@ -136,7 +136,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Runs a body on a cell of the object that is its first argument.
+/// Whether the extern runs a body on a cell of the object that is its first argument.
 fn is_action(kind: &ExternKind) -> bool {
     matches!(
         kind,

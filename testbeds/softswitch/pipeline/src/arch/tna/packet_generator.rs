@@ -1,7 +1,7 @@
-//! The packet generator of each pipe: eight applications, of a Tofino 2 sixteen, in virtual time.
+//! The packet generator of each pipe, in virtual time: eight applications, sixteen on a Tofino 2.
 //!
-//! Whatever starts an application, it makes batches of packets from a piece of its pipe's buffer. Each packet has six bytes in
-//! front that say which application, batch and packet it is; it enters ingress like one of a recirculation port.
+//! When an application is triggered, it makes batches of packets from a part of its pipe's buffer. Each packet starts
+//! with six bytes that name the application, batch and packet; it enters ingress like one of a recirculation port.
 
 use super::PIPES;
 use crate::error::GeneratorError;
@@ -12,61 +12,60 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-/// Applications: 8 of a Tofino 1, 16 of a Tofino 2.
+/// Number of applications: 8 on a Tofino 1, 16 on a Tofino 2.
 const APPS: [u32; 2] = [8, 16];
-/// Starts whose packets have not all come, at most: an application that is started more often loses the later ones, and they
-/// are counted.
+/// Maximum number of starts with packets still to come: further starts of an application are lost and counted.
 const RUNS: usize = 1024;
 
-/// What starts an application.
+/// The trigger of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
-    /// Once, this long after it was set.
+    /// Once, after a delay from when it was set.
     OneShot {
-        /// ns
+        /// Delay in nanoseconds.
         after_ns: u64,
     },
-    /// Again and again.
+    /// Periodically.
     Periodic {
-        /// ns; at least 1
+        /// Period in nanoseconds; at least 1.
         period_ns: u64,
     },
-    /// One of these ports goes down. Each starts the application once; after that it has to be set again.
+    /// When one of these ports goes down. Each port triggers once; afterwards the application must be set again.
     PortDown {
-        /// Of the pipe.
+        /// Ports of the pipe.
         ports: BTreeSet<u32>,
     },
-    /// A packet comes back through the generator's own port whose first 32 bits are `value` where `mask` is set.
+    /// When a packet comes back through the generator's own port and its first 32 bits equal `value` under `mask`.
     Recirculation {
-        /// Of the packet.
+        /// Expected value.
         value: u32,
-        /// Which bits count.
+        /// Bits that are compared.
         mask: u32,
     },
-    /// Tofino 2: a packet's ingress deparser asks for it. What it emits comes first in each packet, then the piece of the
-    /// buffer that it names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] do not matter.
+    /// Tofino 2: when a packet's ingress deparser asks for it. Each packet starts with the emitted header, followed by
+    /// the part of the buffer that the packet names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are ignored.
     Deparser,
 }
 
 /// An application of the packet generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorApp {
-    /// What starts it.
+    /// The trigger.
     pub trigger: Trigger,
-    /// First byte of the packet in the pipe's buffer.
+    /// Offset of the packet in the pipe's buffer, in bytes.
     pub offset: usize,
-    /// Bytes of the packet.
+    /// Length of the packet, in bytes.
     pub length: usize,
-    /// Batches at each start, 65,536 at most.
+    /// Batches per start, at most 65,536.
     pub batches: u32,
-    /// Packets of a batch, 65,536 at most.
+    /// Packets per batch, at most 65,536.
     pub packets: u32,
-    /// To the start of the next batch, ns. Tofino 1: from the start of a batch; one that takes longer is followed at once.
-    /// Tofino 2: from its last packet.
+    /// Gap to the next batch, in nanoseconds. Tofino 1: from start to start; a batch that takes longer is followed at
+    /// once. Tofino 2: from the last packet of the batch.
     pub batch_gap_ns: u64,
-    /// Between packets of a batch, ns.
+    /// Gap between packets of a batch, in nanoseconds.
     pub packet_gap_ns: u64,
-    /// The packets' ingress port within the pipe: usually 68.
+    /// Ingress port of the packets within the pipe: usually 68.
     pub port: u32,
 }
 
@@ -74,30 +73,31 @@ pub struct GeneratorApp {
 pub(crate) struct Generator {
     tofino2: bool,
     buffers: BTreeMap<u32, Vec<u8>>,
-    /// By pipe and number.
+    /// Applications by pipe and number.
     apps: BTreeMap<(u32, u32), GeneratorApp>,
-    /// When an application with a timer starts next.
+    /// Next start of each application with a timer, in nanoseconds.
     timers: BTreeMap<(u32, u32), u64>,
-    /// What was started: the one whose packet comes next first, of those at one time the one that was started first.
+    /// Started runs: the one with the next packet first; among equal times, the one that was started first.
     runs: BinaryHeap<Reverse<Run>>,
     started: u64,
 }
 
-/// A start of an application, up to its next packet. Packets are made one by one, when they are due: a start may have 2³².
+/// A run of an application and its next packet. Packets are made one by one when they are due, because a run may have
+/// 2³².
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
-    /// When the next packet comes.
+    /// Time of the next packet, in nanoseconds.
     due: u64,
-    /// Of all starts; what follows decides nothing.
+    /// Sequence number among all starts, which makes the order unique.
     number: u64,
     of: (u32, u32),
     port: u32,
     tofino2: bool,
-    /// When the batch began, or was to begin.
+    /// Actual or planned start of the batch, in nanoseconds.
     batch_start: u64,
     batch: u32,
     packet: u32,
-    /// How many of both there are; at least 1.
+    /// Numbers of batches and of packets per batch; at least 1.
     batches: u32,
     packets: u32,
     batch_gap_ns: u64,
@@ -107,19 +107,19 @@ struct Run {
     body: Arc<[u8]>,
 }
 
-/// The six bytes in front, but the application and pipe in the first.
+/// The six bytes in front of a packet, without the application and pipe in the first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
-    /// Numbers of batch and packet.
+    /// Batch and packet numbers.
     Counted,
-    /// A port and the packet's number.
+    /// A port, and the packet number.
     Port([u8; 2]),
-    /// Tofino 1: of the first bits of a packet that came back. Their lower half counts the batches.
+    /// Tofino 1: the first bits of the recirculated packet, whose lower half counts the batches.
     Key(u8, u16),
 }
 
 impl Run {
-    /// The next packet, and the rest if there is any.
+    /// The next packet, and the rest of the run if there is any.
     fn next(mut self) -> (u64, u32, Vec<u8>, Option<Run>) {
         let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
         let pair = match self.header {
@@ -157,7 +157,7 @@ impl Generator {
         }
     }
 
-    /// Whether [`Generator::set`] takes these.
+    /// Checks the arguments of [`Generator::set`].
     fn check(
         &self,
         pipe: u32,
@@ -180,7 +180,7 @@ impl Generator {
         }
     }
 
-    /// Writes into the buffer, then sets an application or stops it. After an error nothing has changed.
+    /// Writes the buffer, then sets or stops an application. On an error nothing changes.
     pub(crate) fn set(
         &mut self,
         now_ns: u64,
@@ -195,7 +195,7 @@ impl Generator {
             let buffer = self.buffers.entry(pipe).or_insert_with(|| vec![0; BUFFER]);
             buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
-        // What it was no longer starts anything, nor goes on.
+        // The previous application triggers nothing more, and its runs end.
         let of = (pipe, app);
         self.apps.remove(&of);
         self.timers.remove(&of);
@@ -215,12 +215,12 @@ impl Generator {
         Ok(())
     }
 
-    /// Pipe and number of an application that is set.
+    /// Pipe and number of the first application that is set.
     pub(crate) fn first_app(&self) -> Option<(u32, u32)> {
         self.apps.keys().next().copied()
     }
 
-    /// Applications of a pipe whose trigger is wanted.
+    /// Applications of a pipe whose trigger satisfies a condition.
     fn triggered(&self, pipe: u32, wanted: impl Fn(&Trigger) -> bool) -> Vec<u32> {
         let apps = self.apps.range((pipe, 0)..=(pipe, u32::MAX));
         apps.filter(|(_, a)| wanted(&a.trigger))
@@ -241,7 +241,7 @@ impl Generator {
         }
     }
 
-    /// A packet is back through recirculation.
+    /// Handles a packet that came back through recirculation.
     pub(super) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
         if self.apps.is_empty() {
             return;
@@ -261,7 +261,7 @@ impl Generator {
         }
     }
 
-    /// Tofino 2: an ingress deparser asks for packets with a piece of the buffer, behind a header of its own.
+    /// Tofino 2: handles the request of an ingress deparser for packets with a part of the buffer after its own header.
     pub(super) fn asked(
         &mut self,
         stats: &mut Stats,
@@ -274,7 +274,7 @@ impl Generator {
         if apps.is_empty() {
             return;
         }
-        // The address counts 16-byte words.
+        // The address counts words of 16 bytes.
         let start = (address as usize).saturating_mul(16).min(BUFFER);
         let end = start.saturating_add(length as usize).min(BUFFER);
         let body = [header, &self.piece(pipe, start, end - start)].concat();
@@ -284,7 +284,7 @@ impl Generator {
         }
     }
 
-    /// Of a pipe's buffer.
+    /// A part of a pipe's buffer.
     fn piece(&self, pipe: u32, offset: usize, length: usize) -> Vec<u8> {
         match self.buffers.get(&pipe) {
             Some(buffer) => buffer[offset..offset + length].to_vec(),
@@ -341,19 +341,19 @@ impl Generator {
         }));
     }
 
-    /// No start has room.
+    /// Whether no further start fits.
     fn is_full(&self) -> bool {
         self.runs.len() >= RUNS
     }
 
-    /// When the next packet comes.
+    /// Time of the next packet, in nanoseconds.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let waiting = self.runs.peek().map(|Reverse(run)| run.due);
         let timer = self.timers.values().min().copied();
         waiting.into_iter().chain(timer).min()
     }
 
-    /// The next packet whose time has come.
+    /// The next packet that is due.
     pub(crate) fn due(&mut self, stats: &mut Stats, now_ns: u64) -> Option<(u64, Job)> {
         while let Some((&of, &due)) = self.timers.iter().min_by_key(|(_, due)| **due) {
             let next = self.runs.peek().map(|Reverse(run)| run.due);
@@ -363,7 +363,8 @@ impl Generator {
             self.timers.remove(&of);
             let trigger = self.apps.get(&of).map(|a| &a.trigger);
             if let Some(&Trigger::Periodic { period_ns }) = trigger {
-                // There is no room before the next packet has gone: all starts until then at once, as there may be millions.
+                // No start fits before the next packet has left: skips all starts until then at once, as there may be
+                // millions.
                 let until = next.filter(|_| self.is_full()).unwrap_or(due).min(now_ns);
                 let more = (until - due) / period_ns.max(1);
                 stats.lose_starts(more);

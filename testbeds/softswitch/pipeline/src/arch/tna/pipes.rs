@@ -1,20 +1,21 @@
 //! Registers, counters and meters of each pipe, where all pipes run one pipeline.
 //!
-//! Pipe 0's lie in the state, where the control plane finds them. Another pipe's change places with them while it runs.
+//! The cells of pipe 0 are in the state, where the control plane finds them. Another pipe's cells are swapped in while it
+//! runs.
 
 use crate::externs::counter::CounterValue;
 use crate::state::{Cells, State};
 
-/// The other pipes. Empty where each pipe has a pipeline of its own.
+/// The cells of the other pipes. Empty if each pipe has its own pipeline.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
-    /// What a pipe starts with that no packet has met yet, and what the control plane wrote to it.
+    /// Initial cells of a pipe without packets so far, including writes of the control plane.
     fresh: Option<Cells>,
     others: [Option<Cells>; super::PIPES as usize - 1],
 }
 
 impl Pipes {
-    /// Each pipe with a copy of what the program starts with.
+    /// Gives each pipe a copy of the program's initial cells.
     pub(super) fn replicated(state: &State) -> Pipes {
         Pipes {
             fresh: Some(state.cells.clone()),
@@ -22,7 +23,7 @@ impl Pipes {
         }
     }
 
-    /// Puts a pipe's state in place.
+    /// Swaps a pipe's cells into the state.
     pub(super) fn enter(&mut self, state: &mut State, pipe: u32) {
         let (Some(fresh), Some(other)) = (&self.fresh, (pipe as usize).checked_sub(1)) else {
             return;
@@ -33,7 +34,7 @@ impl Pipes {
         }
     }
 
-    /// Puts pipe 0's back.
+    /// Swaps pipe 0's cells back into the state.
     pub(super) fn leave(&mut self, state: &mut State, pipe: u32) {
         let Some(other) = (pipe as usize).checked_sub(1) else {
             return;
@@ -43,7 +44,7 @@ impl Pipes {
         }
     }
 
-    /// What these keep beside what those do, pipe by pipe, but for pipe 0.
+    /// Pairs these cells with those of `old`, pipe by pipe, without pipe 0.
     pub(crate) fn beside<'a>(
         &'a mut self,
         old: &'a Pipes,
@@ -60,19 +61,19 @@ impl Pipes {
         both.filter_map(|(mine, other)| mine.as_mut().zip(other.as_ref()))
     }
 
-    /// All but pipe 0, for what the control plane writes to every pipe.
+    /// The cells of all pipes but pipe 0, for writes of the control plane to every pipe.
     pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Cells> {
         let others = self.others.iter_mut().flatten();
         self.fresh.iter_mut().chain(others)
     }
 
-    /// One of them; `None`: it keeps what pipe 0 was loaded with, or there are no pipes.
+    /// The cells of one pipe; `None` if it still has the initial ones of pipe 0, or if there are no separate pipes.
     pub(crate) fn other(&self, pipe: u32) -> Option<&Cells> {
         let other = self.others.get((pipe as usize).checked_sub(1)?)?;
         other.as_ref().or(self.fresh.as_ref())
     }
 
-    /// What the other pipes counted in a cell.
+    /// The count of a cell, summed over the other pipes.
     pub(crate) fn counted(&self, counter: usize, index: usize) -> CounterValue {
         let cells = self.others.iter().flatten();
         let cells = cells.filter_map(|l| l.counters.get(counter)?.cells.get(index));

@@ -1,4 +1,4 @@
-//! v1model's extern functions. What they want done with the packet waits in slots until the block has ended.
+//! v1model's extern functions. Their requests about the packet stay in slots until the block ends.
 
 use super::DROP_PORT;
 use crate::call::FunctionCall;
@@ -12,10 +12,10 @@ use crate::op::bindings::InlineList;
 use crate::op::{HashPlan, Op, Slot, T3};
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, ExternId, LValue, Type};
 
-/// Indices of field lists that a program declares are `bit<8>`; those of the deprecated calls follow.
+/// Indices of field lists that a program declares are `bit<8>`; lists of the deprecated calls get the numbers after them.
 const FIRST_INLINE_LIST: u64 = 256;
 
-/// See the module.
+/// v1model's language extensions.
 #[derive(Debug)]
 pub(crate) struct V1model;
 
@@ -28,7 +28,7 @@ impl Dialect for V1model {
         _: u32,
     ) -> Result<()> {
         if property == "meters" {
-            // Kept for the whole frame: the action that reads it runs after the lookup.
+            // Allocated for the whole frame: the action that reads it runs after the lookup.
             let slot = compiler.alloc(1)?;
             compiler.direct_meters.insert(object, slot);
         }
@@ -115,7 +115,7 @@ impl Compiler<'_> {
                 self.bindings.digests.push((self.span, instance));
                 self.digest(instance, data)
             }
-            // Nobody listens.
+            // The message is not logged.
             (ExternFunction::LogMsg, _) => Ok(()),
             (ExternFunction::Assert | ExternFunction::Assume, [Arg::In(e)]) => {
                 let c = self.expr(e)?;
@@ -125,7 +125,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `mark_to_drop()`, wherever the packet's metadata are.
+    /// `mark_to_drop()` without an argument: marks the packet wherever its metadata is.
     fn drop_everywhere(&mut self) -> Result<()> {
         let drop = self.constant(DROP_PORT.into())?;
         let zero = self.constant(0)?;
@@ -153,7 +153,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Where the condition holds: a checksum that is compared with what is given, or put there.
+    /// If the condition holds, compares a checksum with the given value, or writes it there.
     fn checksum_if(
         &mut self,
         function: &ExternFunction,
@@ -202,17 +202,17 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Leaves the value + 1 in the slot.
+    /// Stores the value + 1 in the slot.
     fn request(&mut self, d: Slot, value: &Expr) -> Result<()> {
         let (a, b) = (self.index(value)?, self.constant(1)?);
         self.op(Op::Add(T3 { w: 64, d, a, b }))
     }
 
-    /// Of several lengths the smallest counts, as BMv2 has it.
+    /// Requests truncation; the smallest of several lengths applies, as in BMv2.
     fn truncate(&mut self, d: Slot, length: &Expr) -> Result<()> {
         let (a, b) = (self.index(length)?, self.constant(1)?);
         let (before, shorter, end) = (self.alloc(1)?, self.alloc(1)?, self.label());
-        // No length yet is the greatest.
+        // No request so far compares as the greatest length.
         self.op(Op::Sub(T3 {
             w: 64,
             d: before,
@@ -234,7 +234,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A field list in the call itself; what it keeps are the values at the block's end, as with declared ones.
+    /// A field list given in the call itself; it keeps the values at the end of the block, as declared lists do.
     fn inline_list(&mut self, d: Slot, data: &Expr) -> Result<()> {
         let mut kept = Vec::new();
         self.kept(data, &mut kept)?;
@@ -308,7 +308,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `hash` with `HashAlgorithm.random`: base + a random number mod max.
+    /// Compiles `hash` with `HashAlgorithm.random`: base + a random number mod max.
     fn random_hash(&mut self, to: Option<&LValue>, (base, max): (Slot, Slot)) -> Result<()> {
         let Some(w) = to.map(|to| width(&to.ty)) else {
             return Ok(());
@@ -333,7 +333,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// One generator for all calls of `random`.
+    /// The single generator for all calls of `random`.
     fn random_unit(&mut self) -> u32 {
         let stream = self.program.externs.len() as u64;
         let unit = *self
@@ -348,7 +348,7 @@ impl Compiler<'_> {
         unit
     }
 
-    /// Digests go by their message's type, as in P4Info.
+    /// The digest instance for a message type; digests are identified by it, as in P4Info.
     fn digest_instance(&mut self, ty: &Type) -> u32 {
         let names = &mut self.state.digests.names;
         let name = match ty {

@@ -1,4 +1,4 @@
-//! Where v1model's metadata lie in the frame, and which of them field lists keep.
+//! The layout of v1model's metadata in the frame, and the metadata that field lists keep.
 
 use super::DROP_PORT;
 use crate::arch::region::{Binder, Field, Region, left};
@@ -45,7 +45,7 @@ pub(super) struct Standard {
 }
 
 impl Standard {
-    /// The fields that decide about a packet after ingress that is not resubmitted.
+    /// The fields that decide about a packet after ingress, unless it is resubmitted.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<(Field, &'static str)> {
         let mut fields = vec![(self.mcast_grp, "mcast_grp")];
         let goes_on = if self.mcast_grp.get(frame) != 0 {
@@ -54,7 +54,7 @@ impl Standard {
             fields.push((self.egress_spec, "egress_spec"));
             self.egress_spec.get(frame) != u64::from(DROP_PORT)
         };
-        // It joins the queue of its priority.
+        // The packet joins the queue of its priority.
         if goes_on {
             fields.push((self.priority, "priority"));
         }
@@ -62,13 +62,13 @@ impl Standard {
     }
 }
 
-/// Everything that belongs to one packet.
+/// The layout of all values of one packet.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) blocks: Blocks,
     /// Headers, user metadata, standard metadata.
     pub(super) all: Region,
-    /// The same, and the requests behind it.
+    /// `all`, followed by the requests.
     pub(super) fresh: Region,
     pub(super) headers: Region,
     /// User and standard metadata.
@@ -84,7 +84,7 @@ impl Layout {
         let (parser_id, controls) = blocks(program)?;
         let parser = &program.parsers[parser_id.index()];
         let mut b = Binder { compiler };
-        // Side by side, so that a run of slots is the packet's whole image.
+        // Placed side by side, so that a run of slots is the packet's whole image.
         let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
         let (meta, meta_type) = b.region(&parser.vars, &parser.params, 2)?;
         let (std, std_type) = b.region(&parser.vars, &parser.params, 3)?;
@@ -115,7 +115,7 @@ impl Layout {
         declared_lists(compiler, std_type, std.slot, &mut lists)?;
         let first = compiler.alloc(Requests::COUNT)?;
         let mut requests = Requests::at(first);
-        // Where there is such a field, verification writes it itself.
+        // If the field exists, verification writes it directly.
         if let Some(slot) = checksum_error.slot() {
             requests.checksum_error = slot;
         }
@@ -125,7 +125,7 @@ impl Layout {
             compiler.v1model.destination[place] = found.map(|(offset, _)| std.slot + offset);
         }
 
-        // What verification writes is ingress' `checksum_error`.
+        // Verification writes the `checksum_error` of ingress.
         let left = left(compiler, parser_error, Some(requests.checksum_error))?;
         let (h, m, s) = (Some(headers.slot), Some(meta.slot), Some(std.slot));
         let [verify, ingress, egress, compute, deparser] = controls;
@@ -157,7 +157,8 @@ impl Layout {
         })
     }
 
-    /// Appends the metadata with everything but the list's fields 0. `list` is a request: its index + 1, or 0 for none.
+    /// Appends the metadata with all but the list's fields set to 0. `list` is a request: the list's index + 1, or 0 for
+    /// no list.
     pub(super) fn kept(&self, frame: &[u64], list: u64, image: &mut Vec<u64>) {
         let start = image.len();
         let region = self.metadata;
@@ -167,7 +168,7 @@ impl Layout {
         };
         for &(slot, n) in list {
             for slot in slot..slot + n {
-                // Headers are parsed again or kept anyway.
+                // Headers are parsed again or kept in any case.
                 if let Some(at) = slot.checked_sub(region.slot).filter(|at| *at < region.size) {
                     image[start + at as usize] = frame[slot as usize];
                 }
@@ -176,7 +177,7 @@ impl Layout {
     }
 }
 
-/// The package's parser and controls, in its order.
+/// The package's parser and controls, in the order of its parameters.
 fn blocks(program: &Program) -> Result<(ParserId, [ControlId; 5]), LoadError> {
     let mut parser = None;
     let mut controls = Vec::new();
@@ -202,7 +203,7 @@ fn has_params(program: &Program, parser: ParserId, controls: &[ControlId; 5]) ->
     program.parsers[parser.index()].params.len() == 4 && lengths == [2, 3, 3, 2, 2]
 }
 
-/// Adds what `@field_list` says of a struct's fields, which start at `slot`.
+/// Adds the fields that `@field_list` names in a struct, which starts at `slot`.
 fn declared_lists(
     compiler: &mut Compiler<'_>,
     ty: &Type,

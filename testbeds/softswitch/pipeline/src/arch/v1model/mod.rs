@@ -7,9 +7,9 @@
 //!       └──────────────────────────────── recirculate ←─────────────────────────────────┘
 //! ```
 //!
-//! Headers and metadata stay in place from the parser to the deparser: nothing is deparsed in between. What
-//! `simple_switch` resets we reset too: a resubmitted or recirculated packet has an `ingress_port` only if its field
-//! list keeps it. Times are microseconds.
+//! Headers and metadata stay in place from the parser to the deparser: nothing is deparsed in between. All that
+//! `simple_switch` resets is also reset here: a resubmitted or recirculated packet has an `ingress_port` only if its
+//! field list keeps it. Times are in microseconds.
 
 pub(crate) mod functions;
 mod layout;
@@ -45,7 +45,7 @@ pub(crate) struct V1model {
     layout: Layout,
 }
 
-/// Bytes of a packet, and what of them the parser has not consumed.
+/// Bytes of a packet, and the position up to which the parser has consumed them.
 #[derive(Debug, Clone, Copy)]
 struct Packet<'a> {
     bytes: &'a [u8],
@@ -53,14 +53,14 @@ struct Packet<'a> {
     cursor: usize,
     /// Passes so far without leaving.
     passes: u32,
-    /// `packet_length`.
+    /// Value of `packet_length`.
     length: u64,
-    /// The length that ingress has asked for, + 1; 0 if none. It is the packet's, not its copies'.
+    /// The length that ingress has requested, + 1; 0 if none. It applies to the packet, not to its copies.
     truncate: u64,
 }
 
 impl<'a> Packet<'a> {
-    /// A run of a block on it.
+    /// The arguments for a run of a block on this packet.
     #[inline(always)]
     fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> Run<'a> {
         Run {
@@ -73,7 +73,7 @@ impl<'a> Packet<'a> {
 }
 
 impl V1model {
-    /// Binds the six blocks to one frame and compiles them.
+    /// Lays out the six blocks in one frame and compiles them.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
         let layout = Layout::load(compiler)?;
         Ok(V1model {
@@ -93,7 +93,7 @@ impl V1model {
         }
     }
 
-    /// Ingress, then whatever follows from it. `kept`: the metadata that a field list has kept.
+    /// Runs ingress and everything that follows from it. `kept`: the metadata that a field list has kept.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn ingress(
         &self,
@@ -181,8 +181,8 @@ impl V1model {
         }
     }
 
-    /// Runs the parser and what follows it; gives the first bit of the payload. An error is for the program to see, the
-    /// packet goes on.
+    /// Runs the parser and the following blocks; returns the first bit of the payload. An error is visible to the
+    /// program, and the packet continues.
     #[inline(always)]
     fn parsed<const N: usize>(
         &self,
@@ -202,8 +202,8 @@ impl V1model {
         cursor
     }
 
-    /// The bytes that came in, parsed anew, with what the field list keeps, straight to egress. The frame is as before
-    /// afterwards.
+    /// Parses the received bytes again, with the metadata that the field list keeps, and sends the clone to egress.
+    /// Afterwards the frame is as before.
     fn ingress_clone(
         &self,
         core: &mut Core,
@@ -246,7 +246,7 @@ impl V1model {
         core.recycle_image(image);
     }
 
-    /// A clone made in egress: its headers as they were then, not parsed again.
+    /// Runs egress for a clone made in egress: with its headers as they were then, without parsing again.
     fn egress_clone(&self, core: &mut Core, now_ns: u64, job: &Job) {
         let x = &self.layout;
         let Some(session) = session(core, job.port.into()) else {
@@ -267,7 +267,7 @@ impl V1model {
         self.copies(core, now_ns, &session.replicas, clone);
     }
 
-    /// Egress for each replica, all from the frame as it is now.
+    /// Runs egress for each replica, all from the current frame.
     fn copies(&self, core: &mut Core, now_ns: u64, replicas: &[Replica], packet: Packet<'_>) {
         core.stats.copied(replicas.len());
         if let [replica] = replicas {
@@ -283,7 +283,7 @@ impl V1model {
         core.recycle_image(image);
     }
 
-    /// Egress of the packet in the frame, at once or when its port is free.
+    /// Runs egress for the packet in the frame, at once or when its port is free.
     fn to_egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
         let x = &self.layout;
         let class = x.standard.priority.get(&core.frame);
@@ -301,7 +301,7 @@ impl V1model {
             image.extend_from_slice(x.all.of(frame));
         });
         if straight {
-            // Its queue is empty.
+            // The queue is empty.
             let waited = Waited {
                 enqueued_ns: now_ns,
                 ..Waited::default()
@@ -310,7 +310,7 @@ impl V1model {
         }
     }
 
-    /// Egress of a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         let [cursor, length, truncate, image @ ..] = &job.meta[..] else {
             return;
@@ -331,7 +331,7 @@ impl V1model {
         self.egress(core, now_ns, replica, packet, waited);
     }
 
-    /// Egress of the packet in the frame.
+    /// Runs egress for the packet in the frame.
     fn egress(
         &self,
         core: &mut Core,
@@ -404,7 +404,7 @@ impl V1model {
     }
 }
 
-/// A session with copies. Unlike PSA's, number 0 means nothing here.
+/// A clone session with copies. In contrast to PSA, number 0 has no meaning.
 fn session(core: &mut Core, id: u64) -> Option<Session> {
     let id = u32::try_from(id).ok().filter(|id| *id != 0);
     let found = id.and_then(|id| core.replication.session(id, core.config.cpu_port));

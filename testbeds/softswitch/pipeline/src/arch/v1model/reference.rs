@@ -1,4 +1,4 @@
-//! v1model's functions. What they want done with the packet waits in the frame until the block has ended.
+//! Interprets v1model's functions. Their requests about the packet stay in the frame until the block ends.
 
 use super::DROP_PORT;
 use crate::call::FunctionCall;
@@ -10,7 +10,7 @@ use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, Type};
 
-/// See the module.
+/// v1model's language extensions, interpreted.
 #[derive(Debug)]
 pub(crate) struct V1model;
 
@@ -41,7 +41,7 @@ impl<'p> Interpreter<'_, 'p> {
             },
             _ => None,
         });
-        // Lists of the deprecated calls are names of fields, not values.
+        // Lists of the deprecated calls contain names of fields, not values.
         let by_name = matches!(
             function,
             ExternFunction::Clone3 | ExternFunction::Resubmit | ExternFunction::Recirculate
@@ -49,7 +49,7 @@ impl<'p> Interpreter<'_, 'p> {
         for (i, value) in values.iter().enumerate().filter(|_| !by_name) {
             self.influences_all(value, || format!("argument {} of {function}", i + 1));
         }
-        // What it gives; of a check what was computed.
+        // The function's result; for a check, the computed checksum.
         let mut given = None;
         let scalar = |width: u32, n: u64| Some(Value::Bits(Bits::new(width, n)));
         match function {
@@ -108,7 +108,7 @@ impl<'p> Interpreter<'_, 'p> {
                         .assertion_failed(function.name(), self.program, span);
                 }
             }
-            // What is done at the block's end, and a checksum whose condition is false.
+            // Requests that the end of the block carries out, and checksums whose condition is false.
             _ => self.ask(function, &values),
         }
         self.trace_method("", function.name(), args, &values, (&ty, given.as_ref()));
@@ -118,7 +118,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// `log_msg`: its values stand for `{}`, in decimal digits as in BMv2; `\\{` and `\\}` are braces.
+    /// Interprets `log_msg`: its values replace `{}`, in decimal digits as in BMv2; `\\{` and `\\}` are braces.
     fn log(&mut self, args: &'p [Arg], values: Option<&Value>) {
         let (Some(Arg::In(Expr { kind, .. })), data) = (args.first(), args.get(1)) else {
             return;
@@ -140,7 +140,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.watch.log(filled(format, shown), self.program, span);
     }
 
-    /// Copies and new passes, which the block's end makes, and the packet's length there.
+    /// Stores requests for copies and new passes, and the packet's length, for the end of the block.
     fn ask(&mut self, function: &ExternFunction, values: &[Value]) {
         let requests = self.code.bindings.requests;
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
@@ -174,7 +174,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `base + hash mod max`; without an algorithm that computes, a random number instead.
+    /// `base + hash mod max`; for an algorithm without a computation, a random number instead.
     fn hash_or_draw(
         &mut self,
         algorithm: Option<Algorithm>,
@@ -204,7 +204,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.hash(algorithm, data, None, with_payload, width)
     }
 
-    /// The value + 1, so that 0 asks for nothing.
+    /// Stores the value + 1, so that 0 means no request.
     fn request(&mut self, slot: Slot, value: u64) {
         self.frame[slot as usize] = value.wrapping_add(1);
     }
@@ -216,7 +216,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `mark_to_drop()` without an argument reaches the packet's own metadata, whatever its callers call them.
+    /// `mark_to_drop()` without an argument marks the packet's own metadata, whatever name its callers use.
     fn drop_everywhere(&mut self) {
         for env in &mut self.envs {
             for (value, var) in env.vars.iter_mut().zip(env.declared) {
@@ -232,7 +232,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// The format with its values, and those that it has no place for behind it.
+/// Fills the values into the format, and appends those without a placeholder.
 fn filled(format: &str, values: Vec<String>) -> String {
     let (mut out, mut rest) = (String::new(), format);
     let mut values = values.into_iter();

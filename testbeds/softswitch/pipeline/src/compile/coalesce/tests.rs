@@ -1,4 +1,4 @@
-//! Fields that move together move as they did singly.
+//! Joined fields must behave as separate ones.
 
 use super::*;
 use crate::compile::alone;
@@ -7,12 +7,12 @@ use crate::op::HashPlan;
 use crate::state::State;
 use proptest::prelude::*;
 
-/// A header of these widths from slot 1 on, its validity in slot 0, and a slot for a sum behind it.
+/// A header with fields of these widths from slot 1 on, its validity in slot 0, and a slot for a sum after it.
 #[derive(Debug)]
 struct Program {
     widths: Vec<u32>,
     ops: Vec<Op>,
-    /// Fields that are summed, a run of them.
+    /// The range of fields that are summed.
     summed: (usize, usize),
 }
 
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// Frame and bytes after a run, every field in its own slot.
+/// Frame and bytes after a run, with every field in its own slot.
 fn run(mut code: Code, packet: &[u8]) -> (Vec<u64>, Vec<u8>) {
     code.layouts.iter_mut().for_each(Layout::seal);
     for i in 0..code.hashes.len() {
@@ -94,7 +94,7 @@ fn run(mut code: Code, packet: &[u8]) -> (Vec<u64>, Vec<u8>) {
 fn program() -> impl Strategy<Value = Program> {
     let width = prop_oneof![4 => 1u32..=16, 2 => 1u32..=64, 1 => Just(32u32), 1 => 65u32..=130];
     let widths = prop::collection::vec(width, 1..12);
-    // A header takes whole bytes.
+    // A header consists of whole bytes.
     let widths = widths.prop_map(|mut widths| {
         let rest = widths.iter().sum::<u32>() % 8;
         if rest > 0 {
@@ -142,7 +142,7 @@ proptest! {
         let mut code = program.code();
         let (frame, out) = run(code.clone(), &packet);
         coalesce(&mut code, &[]);
-        // Mov writes more bits than a field has: then it is not in a group, and its slot keeps them.
+        // Mov writes more bits than the field has: the field is then in no group, and its slot keeps them.
         prop_assert_eq!(run(code.clone(), &packet), (frame.clone(), out));
         let mut there_and_back = frame.clone();
         code.gather(&mut there_and_back);

@@ -1,4 +1,4 @@
-//! What flow leaves does what there was before, as far as anyone can see.
+//! Optimized code must have the same visible effect as the original.
 
 use super::*;
 use crate::compile::alone;
@@ -7,7 +7,7 @@ use crate::op::T3;
 use crate::state::State;
 use proptest::prelude::*;
 
-/// Slots 0 .. 4 are constants, up to 12 are seen from outside, up to 20 are the block's own.
+/// Slots below 4 are constants, those below 12 are visible from outside, those below 20 are the block's own.
 const FIRST: Slot = 4;
 const OWN: Slot = 12;
 const FRAME: Slot = 20;
@@ -35,7 +35,7 @@ fn code(ops: &[Op]) -> Code {
     }
 }
 
-/// What can be seen of the frame after a run, with at most 64 steps.
+/// The visible part of the frame after a run, with at most 64 steps.
 fn run(code: &Code, seed: u64) -> Vec<u64> {
     let value = |slot: Slot| match slot {
         0..FIRST => slot.into(),
@@ -71,7 +71,7 @@ fn instruction(length: u32) -> impl Strategy<Value = Op> {
 proptest! {
     #[test]
     fn what_can_be_seen_is_the_same(mut ops in prop::collection::vec(instruction(24), 24), seed: u64) {
-        // Jumps back count a step, so that all ends.
+        // Backward jumps count a step, so that every run ends.
         for (at, op) in ops.iter_mut().enumerate() {
             if let Some(to) = op.target_mut() {
                 *to = (*to).max(at as u32 + 1);
@@ -96,7 +96,7 @@ proptest! {
         }
         ops[0] = Op::Step { to: 25, cost: 1 };
         for (at, op) in ops.iter_mut().enumerate().skip(1) {
-            // Back to the step that counts, or forth.
+            // Jumps back to the instruction that counts steps, or forward.
             if let Op::JumpIfNot { to, .. } | Op::JumpEq { to, .. } = op
                 && *to <= at as u32
             {

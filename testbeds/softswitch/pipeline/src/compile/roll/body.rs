@@ -1,27 +1,28 @@
-//! From the first repetition to instructions for all lanes.
+//! Translates the first repetition into instructions for all lanes.
 
 use super::{Member, Shape, Step, What};
 use crate::op::lanes::{Lane, LaneOp};
 use crate::op::{Code, Slot};
 
-/// The body on its way to lanes.
+/// The body that is translated.
 pub(super) struct Body<'b> {
     code: &'b Code,
     members: &'b [Member],
     lanes: u32,
-    /// Slots that every repetition writes, in the order in which they were met.
+    /// Slots that every repetition writes, in order of occurrence.
     temporaries: Vec<Slot>,
-    /// Where their lanes begin.
+    /// First slot of the temporaries' lanes.
     scratch: Slot,
-    /// Nothing reads slots from here on after the body.
+    /// First slot that nothing reads after the body.
     dead_from: Slot,
 }
 
-/// For each temporary, the operand it is known to equal.
+/// For each temporary, the operand that it is known to equal.
 type Copies = Vec<Option<Lane>>;
 
 impl<'b> Body<'b> {
-    /// The instructions, and how many temporaries have `lanes` slots each from `scratch` on. `None`: a lane could tell.
+    /// The instructions, and the number of temporaries with `lanes` slots each from `scratch` on. `None`: the result
+    /// could differ.
     pub(super) fn lanes(
         code: &'b Code,
         members: &'b [Member],
@@ -55,7 +56,7 @@ impl<'b> Body<'b> {
         self.temporaries.iter().position(|t| *t == slot)
     }
 
-    /// Whether no lane reads or writes what another one writes, temporaries apart.
+    /// Whether no lane reads or writes a slot that another one writes, except for temporaries.
     fn separate(&self) -> bool {
         let n = self.lanes;
         let mut written = Vec::new();
@@ -109,7 +110,7 @@ impl<'b> Body<'b> {
         })
     }
 
-    /// Whether each temporary is written before it is read, on all ways through the body. Jumps go forward.
+    /// Whether each temporary is written before it is read, on all paths through the body. Jumps only go forward.
     fn assigned(&self) -> bool {
         let all = vec![true; self.temporaries.len()];
         let mut known: Vec<Option<Vec<bool>>> = vec![None; self.members.len() + 1];
@@ -129,7 +130,7 @@ impl<'b> Body<'b> {
                     return false;
                 }
             }
-            // A guarded write may not happen: what was there before must be there.
+            // A guarded write may not happen, so the previous value must exist.
             let certain = m.shape.what != What::MovIf;
             if let Some(t) = m
                 .shape
@@ -152,7 +153,7 @@ impl<'b> Body<'b> {
         true
     }
 
-    /// Where an operand's lanes are.
+    /// The lanes of an operand.
     fn lane(&self, slot: Slot, step: Step) -> Lane {
         match (step, self.temporary(slot)) {
             (Step::One, _) => Lane::Run(slot),
@@ -165,9 +166,10 @@ impl<'b> Body<'b> {
         Lane::Run(self.scratch + temporary as u32 * self.lanes)
     }
 
-    /// One instruction each, and after a write to a temporary one that leaves its slot as the last lane would.
+    /// Translates each instruction to one, and adds after a write to a temporary one that leaves its slot as the last
+    /// lane would.
     ///
-    /// Operands that are known to equal a temporary are read instead of it.
+    /// An operand that is known to equal a temporary is read instead of it.
     fn translate(&self) -> Option<Vec<LaneOp>> {
         let none: Copies = vec![None; self.temporaries.len()];
         let mut known: Vec<Option<Copies>> = vec![None; self.members.len() + 1];
@@ -186,7 +188,7 @@ impl<'b> Body<'b> {
         let mut starts = Vec::new();
         for (at, m) in self.members.iter().enumerate() {
             starts.push(ops.len() as u32);
-            // What no way leads to is not there.
+            // Unreachable instructions are left out.
             let Some(mut copies) = known[at].clone() else {
                 continue;
             };
@@ -288,7 +290,7 @@ impl<'b> Body<'b> {
         })
     }
 
-    /// Copies into temporaries whose lanes nobody reads are left to `Last`, which then reads what was copied.
+    /// Removes copies into temporaries whose lanes are not read; `Last` then reads the source of the copy.
     fn drop_unread(&self, ops: &mut [LaneOp]) {
         for t in 0..self.temporaries.len() {
             let lanes = self.lanes_of(t);
@@ -300,7 +302,7 @@ impl<'b> Body<'b> {
                 LaneOp::Last { d, s } => s == lanes && d != self.temporaries[t],
                 _ => false,
             };
-            // A guarded write keeps what is there, so that it reads it too.
+            // A guarded write keeps the old value, so it also reads it.
             let keeps =
                 |op: &LaneOp| matches!(op, LaneOp::MovIf { d, .. } if Lane::Run(*d) == lanes);
             if ops.iter().any(|op| reads(op) || keeps(op)) {
@@ -320,7 +322,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// What a copy makes its destination equal to.
+/// The operand that a copy's destination becomes equal to.
 fn operand_of(m: &Member, source: Option<Lane>) -> Option<Lane> {
     (m.shape.what == What::Mov).then_some(source).flatten()
 }

@@ -1,16 +1,18 @@
-//! Finds instructions that are written out again and again for values side by side, and makes one [`Lanes`](crate::op::lanes::Lanes) of them.
+//! Finds instructions that are repeated for consecutive values, and joins them into one
+//! [`Lanes`](crate::op::lanes::Lanes).
 //!
-//! P4 has no arrays: a program that adds 256 values to 256 registers says so 256 times, and inlining writes 256 times a
-//! dozen instructions that differ in nothing but the slots of the values and the numbers of the registers, each by one
-//! more than before. Such a run is rolled up again, if no lane can tell:
+//! P4 has no arrays: a program that adds 256 values to 256 registers contains 256 additions, and inlining generates 256
+//! times a dozen instructions that differ only in the slots of the values and the numbers of the registers, each greater
+//! by one. Such a run is rolled up again, if the result cannot differ:
 //!
-//! - what is compared in jumps, indexed with, or guards a write is the same slot in all repetitions and not written in
+//! - slots that jumps compare, that are indices, or that guard a write are the same in all repetitions and not written in
 //!   them;
 //! - a slot that all repetitions write (a temporary) is written before it is read in each of them; it becomes a run of
 //!   slots of its own;
 //! - runs of slots, and of registers in a bank, are equal or do not overlap, if one of the two is written.
 //!
-//! Then no lane reads what another one wrote, and working op by op through all lanes does what working lane by lane did.
+//! Then no lane reads a value that another one wrote, and executing op by op over all lanes equals executing lane by
+//! lane.
 
 mod body;
 mod tidy;
@@ -19,20 +21,20 @@ use crate::op::lanes::Binary;
 use crate::op::{Code, Op, Slot, T3, Target};
 use body::Body;
 
-/// Fewer repetitions are not worth it.
+/// Minimum number of repetitions that is worth rolling up.
 const LEAST: usize = 4;
-/// Longer bodies are not looked for.
+/// Maximum length of a body, in instructions.
 const LONGEST: usize = 64;
 
-/// Rolls up what can be. Positions stay: what was rolled up stays behind, unreachable. `dead`: positions, in order, from
-/// which on nothing reads what the slots from the given one on held before.
+/// Rolls up all suitable runs. Positions stay: the original instructions remain, unreachable. `dead`: positions in order,
+/// each with a slot; after the position, nothing reads the previous values from that slot on.
 pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
     }
     let sources = Sources::of(code);
     let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::of).collect();
-    // Lanes of temporaries lie behind everything else.
+    // Lanes of temporaries come after all other slots.
     let scratch = code.frame;
     let mut at = 0;
     while at < code.ops.len() {
@@ -61,14 +63,14 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     }
 }
 
-/// The first slot that nothing reads from this position on.
+/// The first slot whose value is not read from this position on.
 fn dead_from(dead: &[(Target, Slot)], at: Target) -> Slot {
     let first = dead.partition_point(|(p, _)| *p < at);
     let here = dead[first..].iter().take_while(|(p, _)| *p == at);
     here.map(|(_, slot)| *slot).min().unwrap_or(Slot::MAX)
 }
 
-/// What an instruction does, apart from where.
+/// The operation of an instruction, without its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Jump,
@@ -83,15 +85,15 @@ pub(super) enum What {
     Write,
 }
 
-/// An instruction that lanes know.
+/// An instruction that lanes support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub what: What,
-    /// Slot written.
+    /// The slot that is written.
     pub d: Option<Slot>,
-    /// Slots read whose values lanes may have each their own.
+    /// The read slots that may differ between lanes.
     pub read: [Option<Slot>; 2],
-    /// Slots read that must be the same for all.
+    /// The read slots that must be the same for all lanes.
     pub shared: [Option<Slot>; 2],
     pub to: Option<Target>,
     pub register: Option<u32>,
@@ -156,24 +158,24 @@ impl Shape {
     }
 }
 
-/// How much more an operand is in each repetition.
+/// By how much an operand increases per repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Zero,
     One,
 }
 
-/// An instruction of the body, as in the first repetition, and how its operands go on.
+/// An instruction of the body in the first repetition, and the increments of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Member {
     pub shape: Shape,
     pub d: Step,
     pub read: [Step; 2],
-    /// Jumps, relative to the body's start.
+    /// Jump target, relative to the body's start.
     pub to: u32,
 }
 
-/// From where each position is jumped to.
+/// The range of positions that jump to each position.
 struct Sources(Vec<Option<(u32, u32)>>);
 
 impl Sources {
@@ -186,7 +188,7 @@ impl Sources {
         }
         for apply in &code.applies {
             for to in apply.targets() {
-                // From anywhere.
+                // Reachable from anywhere.
                 sources.note(to, 0);
                 sources.note(to, u32::MAX);
             }
@@ -204,13 +206,13 @@ impl Sources {
         }
     }
 
-    /// Whether position `to` is jumped to only from `from ..= to`.
+    /// Whether all jumps to position `to` come from `from ..= to`.
     fn only_from(&self, to: usize, from: usize) -> bool {
         self.0[to].is_none_or(|(low, high)| low as usize >= from && high as usize <= to)
     }
 }
 
-/// The longest repetition that begins at or shortly after a register access at `at`: start, body, how often.
+/// The longest repetition that begins at or shortly after a register access at `at`: start, length of the body, count.
 fn repetition(
     code: &Code,
     shapes: &[Option<Shape>],
@@ -226,7 +228,7 @@ fn repetition(
     };
     let period = (2..=LONGEST).find(next)?;
     let same = |q: usize| member(code, shapes, q, period);
-    // As far back and forth as each instruction goes on as its predecessor a period before did.
+    // Extends the range in both directions while each instruction continues the one a period before.
     let mut low = at;
     while low > 0 && at - low < period && same(low - 1).is_some() {
         low -= 1;
@@ -239,7 +241,7 @@ fn repetition(
         }
         high += 1;
     }
-    // Positions low .. high have a like a period later.
+    // The instructions at low .. high have a counterpart a period later.
     (low..=at).find_map(|start| {
         let lanes = (high.checked_sub(start)? + period) / period;
         let body: Vec<Member> = (start..start + period).map_while(same).collect();
@@ -268,7 +270,7 @@ fn repetition(
     })
 }
 
-/// Whether a register of one word lies right behind another.
+/// Whether a register of one word directly follows another.
 fn follows(code: &Code, first: u32, second: u32) -> bool {
     let (a, b) = (
         &code.registers[first as usize],
@@ -277,7 +279,7 @@ fn follows(code: &Code, first: u32, second: u32) -> bool {
     a.bank == b.bank && a.words == 1 && b.words == 1 && b.offset == a.offset + 1
 }
 
-/// The instruction at `at`, if the one a period later is the same for the next lane.
+/// The instruction at `at`, if the one a period later is its counterpart for the next lane.
 fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<Member> {
     let (a, b) = (shapes[at]?, shapes.get(at + period).copied().flatten()?);
     let step = |a: Option<Slot>, b: Option<Slot>| match (a, b) {

@@ -1,4 +1,4 @@
-//! Rolled up or not, code leaves the same frame and the same registers.
+//! Rolled-up and original code must produce the same frame and registers.
 
 use super::roll;
 use crate::compile::alone;
@@ -12,7 +12,7 @@ const FRAME: u32 = 600;
 const REGISTERS: u32 = 120;
 const ROWS: u64 = 4;
 
-/// An operand of the first repetition, and whether it goes on.
+/// An operand in the first repetition, and whether it increases.
 #[derive(Debug, Clone, Copy)]
 struct Operand(Slot, bool);
 
@@ -35,7 +35,8 @@ enum Line {
 }
 
 impl Line {
-    /// In one repetition of a body of `len` lines that begins at `start`; the last line is followed by the next one.
+    /// The instruction in one repetition of a body of `len` lines that begins at `start`; the last line is followed by
+    /// the next repetition.
     fn op(self, lane: u32, start: usize, at: usize, len: usize) -> Op {
         let to = |by: usize| (start + (at + 1 + by).min(len)) as u32;
         let t3 = |d: Operand, a: Operand, b: Operand| T3 {
@@ -74,7 +75,7 @@ impl Line {
 
 fn operand() -> impl Strategy<Value = Operand> {
     prop_oneof![
-        // Shared, temporaries, runs that are the same, apart, or in each other's way.
+        // Shared slots, temporaries, and runs that are equal, disjoint, or overlap.
         2 => (1u32..6).prop_map(|s| Operand(s, false)),
         5 => (10u32..13).prop_map(|s| Operand(s, false)),
         5 => prop::sample::select(vec![100u32, 100, 200, 300]).prop_map(|s| Operand(s, true)),

@@ -1,18 +1,18 @@
-//! Makes a body shorter once it is translated.
+//! Shortens a translated body.
 
 use crate::op::lanes::{Lane, LaneOp, Lanes};
 
-/// Tails are repeated up to this length, so that what belongs together comes together.
+/// Maximum length of tails that are duplicated, so that related instructions become adjacent.
 const TAIL: usize = 2;
 
-/// The same effect in fewer instructions. `temporaries`: from this slot on there is only what the body itself looks at.
+/// The same effect in fewer instructions. `temporaries`: slots from this one on are only used by the body itself.
 pub(super) fn tidy(ops: Vec<LaneOp>, temporaries: u32) -> Vec<LaneOp> {
     let ops = compact(&ops);
     let ops = repeat_tails(&ops);
     fuse(&ops, temporaries)
 }
 
-/// Without what does nothing.
+/// Removes instructions without an effect.
 fn compact(ops: &[LaneOp]) -> Vec<LaneOp> {
     let nothing = |op: &LaneOp| matches!(op, LaneOp::Nothing);
     let position = |to: u32| ops[..to as usize].iter().filter(|op| !nothing(op)).count() as u32;
@@ -25,11 +25,11 @@ fn compact(ops: &[LaneOp]) -> Vec<LaneOp> {
     kept
 }
 
-/// Instead of a jump to the last few instructions, these and a jump to the end.
+/// Replaces a jump to the last few instructions by a copy of them and a jump to the end.
 fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     let end = ops.len() as u32;
     let mut longer = Vec::new();
-    // Where each instruction has come to lie.
+    // New position of each instruction.
     let mut places = Vec::new();
     for op in ops {
         places.push(longer.len() as u32);
@@ -54,7 +54,7 @@ fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     longer
 }
 
-/// One instruction for: read registers, add to a run, write the result back and to the run.
+/// Joins these into one instruction: read registers, add to a run, write the result back and to the run.
 fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     let targets: Vec<u32> = ops.iter().filter_map(LaneOp::target).collect();
     let mut fused = ops.to_vec();
@@ -75,8 +75,8 @@ fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     compact(&fused)
 }
 
-/// The four instructions from `at` on as one, if they are what [`fuse`] looks for. What they leave in temporaries is
-/// lost: the body ends behind them.
+/// Joins the four instructions from `at` on, if they have the pattern of [`fuse`]. Their values in temporaries are lost,
+/// because the body ends after them.
 fn update(ops: &[LaneOp], at: usize, temporaries: u32) -> Option<LaneOp> {
     let [
         LaneOp::Read {

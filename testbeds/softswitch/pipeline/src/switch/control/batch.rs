@@ -1,4 +1,4 @@
-//! Batches that are undone as a whole.
+//! Batches of writes that can be rolled back as a whole.
 
 use super::{Noted, cells};
 use crate::externs::counter::CounterValue;
@@ -9,21 +9,21 @@ use crate::table::profile::{OldGroup, OldMember, OldOneShot};
 use crate::table::{Bound, Key, Note, Removed};
 use p4lang::runtime::{CloneSession, MulticastGroup};
 
-/// The inverse of a write that succeeded cannot fail.
+/// The inverse of a successful write cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
 
-/// How to take one write back.
+/// The inverse of a write.
 #[derive(Debug)]
 pub(crate) enum Undo {
     Inserted(usize, Key),
-    /// An entry was taken out, or changed.
+    /// An entry was removed or changed.
     Deleted(usize, Removed),
     /// A whole entry was inserted: table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
     DefaultDirect(usize, CounterValue, Cell),
-    /// `None`: it was not there.
+    /// `None`: it did not exist.
     OneShot(usize, u32, Option<OldOneShot>),
-    /// The action, and whether it was written before.
+    /// The action, and whether the control plane had written it.
     Default(usize, Bound, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
@@ -37,17 +37,18 @@ pub(crate) enum Undo {
 }
 
 impl Switch {
-    /// From here on writes are recorded, until [`Switch::commit`] or [`Switch::rollback`]. A batch that is open is committed.
+    /// Starts a batch: records writes until [`Switch::commit`] or [`Switch::rollback`]. An open batch is committed.
     pub fn begin(&mut self) {
         self.undo = Some(Vec::new());
     }
 
-    /// Keeps the batch.
+    /// Commits the batch.
     pub fn commit(&mut self) {
         self.undo = None;
     }
 
-    /// Takes the batch back, the last write first. No packet can have seen a part of it unless the caller let one pass.
+    /// Rolls the batch back, the last write first. No packet has seen a part of it unless the caller processed one
+    /// meanwhile.
     pub fn rollback(&mut self) {
         for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
             match undo {
@@ -95,7 +96,7 @@ impl Switch {
         }
     }
 
-    /// Runs `batch`; an error takes back all that it wrote.
+    /// Runs `batch`; an error rolls back all its writes.
     pub fn atomically<T, E>(
         &mut self,
         batch: impl FnOnce(&mut Switch) -> Result<T, E>,
@@ -110,14 +111,14 @@ impl Switch {
         result
     }
 
-    /// Remembers how to take a write back, if a batch is open; `undo` is not asked otherwise.
+    /// Records the inverse of a write, if a batch is open; `undo` is not called otherwise.
     pub(crate) fn record(&mut self, undo: impl FnOnce() -> Undo) {
         if let Some(batch) = &mut self.undo {
             batch.push(undo());
         }
     }
 
-    /// Whether a batch is open, so that what a write replaces has to be kept.
+    /// Whether a batch is open, so that replaced values must be kept.
     pub(crate) fn is_recording(&self) -> bool {
         self.undo.is_some()
     }

@@ -1,5 +1,5 @@
-//! Writes to the cells of registers, indexed counters and meters: one cell, or all of an array at once; in a Tofino in all
-//! pipes, each of which has cells of its own.
+//! Writes to the cells of registers, indexed counters and meters: one cell, or a whole array; on a Tofino in all pipes,
+//! each of which has its own cells.
 
 use super::Undo;
 use crate::error::ExternError;
@@ -11,8 +11,8 @@ use p4lang::runtime::Value;
 use std::iter::once;
 use std::ops::Range;
 
-/// What cells were, to take a write back: one value for each pipe, the state's first. Between a write and its taking back
-/// no packet comes, so the pipes are the same.
+/// The previous values of cells, for rolling back a write: one for each pipe, starting with the state's. No packet comes
+/// between a write and its rollback, so the pipes are the same.
 #[derive(Debug)]
 pub(crate) enum Old {
     /// Bank, first word in a row, row.
@@ -24,7 +24,7 @@ pub(crate) enum Old {
     Meters(usize, Vec<Meter>),
 }
 
-/// Cells of a register that follow each other.
+/// Consecutive cells of a register.
 #[derive(Debug, Clone)]
 pub struct RegisterCells {
     info: Info,
@@ -33,7 +33,7 @@ pub struct RegisterCells {
 }
 
 impl RegisterCells {
-    /// The fields of the cell so far behind the first; `None` behind the last.
+    /// The fields of the cell at this index; `None` beyond the last.
     pub fn fields(&self, cell: usize) -> Option<Vec<Value>> {
         // A cell may have no words: a struct without fields.
         let words = self.info.words() as usize;
@@ -48,18 +48,18 @@ impl Switch {
         Ok(&self.registers[*index.ok_or(ExternError::NotFound)?])
     }
 
-    /// What the program's registers are, in order of declaration.
+    /// The program's registers, in order of declaration.
     pub fn registers(&self) -> &[Info] {
         &self.registers
     }
 
-    /// The fields of a register's cell.
+    /// Reads the fields of a register's cell.
     pub fn register_read(&self, name: &str, index: u64) -> Result<Vec<Value>, ExternError> {
         let info = self.register(name)?;
         info.read(&self.core.state.cells.banks[info.bank as usize], index)
     }
 
-    /// Cells of a register, as one piece of memory.
+    /// Consecutive cells of a register, as one piece of memory.
     pub fn register_cells(&self, name: &str, at: Range<u64>) -> Result<RegisterCells, ExternError> {
         let info = self.register(name)?;
         if at.end > info.size {
@@ -103,7 +103,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Writes the fields of all of a register's cells.
+    /// Writes the same fields to all cells of a register.
     pub fn register_fill(&mut self, name: &str, fields: &[Value]) -> Result<(), ExternError> {
         let info = self.register(name)?;
         let (bank, offset, words) = (info.bank as usize, info.offset, info.cell(fields)?);
@@ -131,19 +131,19 @@ impl Switch {
         }
     }
 
-    /// Cells of an indexed counter.
+    /// Number of cells of an indexed counter.
     pub fn counter_size(&self, name: &str) -> Result<u64, ExternError> {
         let counter = self.counter_index(name)?;
         Ok(self.core.state.cells.counters[counter].cells.len() as u64)
     }
 
-    /// A cell of an indexed counter.
+    /// Reads a cell of an indexed counter.
     pub fn counter_read(&self, name: &str, index: u64) -> Result<CounterValue, ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
         Ok(self.counted(counter, index))
     }
 
-    /// Cells of an indexed counter.
+    /// Reads cells of an indexed counter.
     pub fn counter_cells(
         &self,
         name: &str,
@@ -157,7 +157,7 @@ impl Switch {
         Ok((first..=last).map(|i| self.counted(counter, i)).collect())
     }
 
-    /// A cell in all pipes together.
+    /// The count of a cell, summed over all pipes.
     fn counted(&self, counter: usize, index: usize) -> CounterValue {
         let own = self.core.state.cells.counters[counter].cells[index];
         let others = self.core.tofino.pipes.counted(counter, index);
@@ -175,7 +175,7 @@ impl Switch {
         value: CounterValue,
     ) -> Result<(), ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
-        // What is read is the sum over the pipes.
+        // A read returns the sum over the pipes.
         let mut values = once(value).chain(std::iter::repeat(CounterValue::default()));
         let replace = |counters: &mut Vec<Counter>| {
             let value = values.next().unwrap_or_default();
@@ -203,7 +203,7 @@ impl Switch {
         Ok(())
     }
 
-    /// A meter's cell: its configuration, and what it has marked.
+    /// The cell of a meter: its configuration and its counts.
     pub fn meter_cell(&self, name: &str, index: u64) -> Result<Cell, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         meter.cell(index).copied().ok_or(ExternError::OutOfRange)
@@ -221,17 +221,17 @@ impl Switch {
         index.copied().ok_or(ExternError::NotFound)
     }
 
-    /// Cells of an indexed meter.
+    /// Number of cells of an indexed meter.
     pub fn meter_size(&self, name: &str) -> Result<u64, ExternError> {
         Ok(self.core.state.cells.meters[self.meter_index(name)?].size())
     }
 
-    /// A meter cell's configuration; `None`: all green.
+    /// The configuration of a meter cell; `None`: all packets are green.
     pub fn meter_config(&self, name: &str, index: u64) -> Result<Option<MeterConfig>, ExternError> {
         Ok(self.meter_cell(name, index)?.config())
     }
 
-    /// What a meter cell has marked green, yellow and red.
+    /// Counts of packets that a meter cell has marked green, yellow and red.
     pub fn meter_counts(&self, name: &str, index: u64) -> Result<[CounterValue; 3], ExternError> {
         Ok(self.meter_cell(name, index)?.counts())
     }
@@ -247,12 +247,12 @@ impl Switch {
         self.change_meter(name, index, |cell| cell.configure(config, now_ns))
     }
 
-    /// Lets a meter cell's counts begin anew.
+    /// Resets the counts of a meter cell.
     pub fn meter_clear_counts(&mut self, name: &str, index: u64) -> Result<(), ExternError> {
         self.change_meter(name, index, Cell::clear_counts)
     }
 
-    /// Changes a meter's cell, in a Tofino that of each pipe.
+    /// Changes the cell of a meter, on a Tofino in each pipe.
     fn change_meter(
         &mut self,
         name: &str,
@@ -272,8 +272,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Changes all cells of a meter: configures those that are configured otherwise, their buckets full at `now_ns`, and if
-    /// `clears`, lets all counts begin anew.
+    /// Changes all cells of a meter: configures those with another configuration, with full buckets at `now_ns`, and if
+    /// `clears` is set, resets all counts.
     pub fn meter_fill(
         &mut self,
         name: &str,
@@ -302,7 +302,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a write back.
+    /// Rolls a write back.
     pub(super) fn restore_cells(&mut self, old: Old) {
         match old {
             Old::Register(bank, offset, index, old) => {
@@ -340,7 +340,7 @@ impl Switch {
         }
     }
 
-    /// Records a whole array once in a batch: what is recorded first is taken back last.
+    /// Records a whole array once per batch: the value recorded first is restored last.
     fn remember(&mut self, same: impl Fn(&Old) -> bool, old: impl FnOnce(&mut Switch) -> Old) {
         let known = |undo: &Undo| matches!(undo, Undo::Cells(old) if same(old));
         if self

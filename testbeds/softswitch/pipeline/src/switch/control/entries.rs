@@ -1,4 +1,4 @@
-//! Entries in full and by position, as the P4Runtime server writes and reads them; and those that no packet finds.
+//! Whole entries by position, as the P4Runtime server writes and reads them; and idle entries.
 
 use super::Undo;
 use crate::error::{ProfileError, TableError};
@@ -9,27 +9,27 @@ use crate::table::key::FieldKey;
 use crate::table::profile::Indirect;
 use crate::table::{Bound, DirectChange, EntryAction, EntryState, EntryWrite, Spec, Table};
 
-/// Entries looked at in one call of [`Switch::handle_timeout`]; the rest is due at once.
+/// Maximum number of entries checked in one call of [`Switch::handle_timeout`]; the rest is due at once.
 const LOOKS: u32 = 1024;
-/// Idle entries held for the control plane; more are counted and lost.
+/// Maximum number of idle entries held for the control plane; further ones are counted and lost.
 const IDLE_LIMIT: usize = 4096;
 
-/// Which entry of a table is meant.
+/// A reference to an entry of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryRef {
-    /// What happens where no entry matches.
+    /// The default entry, used if no entry matches.
     Default,
     /// The entry with this priority and key.
     Entry(i32, Vec<FieldKey>),
 }
 
 impl Switch {
-    /// The number of a table.
+    /// The index of a table.
     pub fn table_position(&self, name: &str) -> Option<usize> {
         self.table_index(name).ok()
     }
 
-    /// What a table is.
+    /// The specification of a table.
     pub fn table_spec(&self, table: usize) -> Option<&Spec> {
         Some(&self.core.state.tables.get(table)?.spec)
     }
@@ -53,7 +53,7 @@ impl Switch {
         self.insert_kept(now_ns, table, write)
     }
 
-    /// Adds an entry as another program had it, with whatever has gathered there.
+    /// Adds an entry of another program, with its counters and timers.
     pub(crate) fn insert_kept(
         &mut self,
         now_ns: u64,
@@ -62,7 +62,7 @@ impl Switch {
     ) -> Result<(), ProfileError> {
         self.table_at(table)?;
         let named = self.named_by(table, &mut write.action)?;
-        // The key is needed again only to take the entry back.
+        // The key is needed again only to roll the entry back.
         let undo = self
             .is_recording()
             .then(|| (write.priority, write.key.clone()));
@@ -105,7 +105,7 @@ impl Switch {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn delete_whole(
         &mut self,
         table: usize,
@@ -119,12 +119,12 @@ impl Switch {
         Ok(())
     }
 
-    /// Entries of a table have numbers below this; not every number has an entry.
+    /// Upper bound of the numbers of a table's entries; not every number has an entry.
     pub fn entry_numbers(&self, table: usize) -> u32 {
         self.core.state.tables.get(table).map_or(0, Table::numbers)
     }
 
-    /// An entry by its number.
+    /// The entry with this number.
     pub fn entry_state(&self, now_ns: u64, table: usize, number: u32) -> Option<EntryState> {
         let (mut state, indirect) = self.core.state.tables.get(table)?.state(number, now_ns)?;
         if let Some(Indirect::OneShot(id)) = indirect {
@@ -143,7 +143,7 @@ impl Switch {
         self.core.state.tables.get(table)?.number(priority, key)
     }
 
-    /// The default action as it lies in the frame, and whether the control plane has written it.
+    /// The default action with its parameters as slots, and whether the control plane has written it.
     pub fn default_bound(&self, table: usize) -> Option<(&Bound, bool)> {
         let table = self.core.state.tables.get(table)?;
         Some((table.default_bound(), table.default_written()))
@@ -177,7 +177,7 @@ impl Switch {
         Ok(())
     }
 
-    /// When [`Self::expire`] has something to do.
+    /// Time at which [`Self::expire`] has work to do, in nanoseconds.
     pub(crate) fn next_idle_ns(&self) -> Option<u64> {
         let tables = self.idle_tables.iter();
         tables
@@ -185,14 +185,14 @@ impl Switch {
             .min()
     }
 
-    /// Packets come from now on. What was written earlier is timed as if it were written now.
+    /// Starts the timers when packets begin to come: earlier entries count as written now.
     pub fn start(&mut self, now_ns: u64) {
         for table in &self.idle_tables {
             self.core.state.tables[*table].restart_timers(now_ns);
         }
     }
 
-    /// Finds entries that were idle for their time.
+    /// Finds entries whose idle timeout has passed.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let mut looks = LOOKS;
         for position in 0..self.idle_tables.len() {
@@ -207,12 +207,12 @@ impl Switch {
         }
     }
 
-    /// The next entry that no packet has found for its idle timeout: its table's number, and the entry as it was then.
+    /// The next entry that no packet has matched within its idle timeout: the table's index, and the entry at that time.
     pub fn poll_idle(&mut self) -> Option<(usize, EntryState)> {
         self.idle.pop_front()
     }
 
-    /// Idle entries lost because nobody fetched them.
+    /// Number of idle entries lost because they were not fetched.
     pub fn idle_lost(&self) -> u64 {
         self.idle_lost
     }

@@ -1,4 +1,4 @@
-//! What the control plane may do.
+//! Operations of the control plane.
 //!
 //! ```text
 //! batch        writes that are taken back as a whole
@@ -11,7 +11,7 @@
 //! replication  multicast groups and clone sessions
 //! ```
 //!
-//! What a Tofino has beside these is in [`crate::arch::tna`].
+//! Operations for a Tofino's further objects are in [`crate::arch::tna`].
 
 mod batch;
 mod cells;
@@ -32,7 +32,7 @@ use crate::externs::register::Info;
 use crate::state::State;
 use hashbrown::HashMap;
 
-/// Names to indices.
+/// Indices by name.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: HashMap<String, usize>,

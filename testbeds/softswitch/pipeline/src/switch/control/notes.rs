@@ -1,13 +1,13 @@
-//! What clients attach, for themselves, to things that a packet never sees it on. An entry's note lies with the entry.
+//! Notes: client data attached to objects, which packets never see. The note of an entry is part of the entry.
 
 use super::Undo;
 use crate::switch::Switch;
 use crate::table::Note;
 
-/// What a note hangs on.
+/// The object of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Noted {
-    /// The default entry of the table at this position.
+    /// The default entry of the table at this index.
     Default(usize),
     /// A multicast group.
     Group(u32),
@@ -16,12 +16,12 @@ pub enum Noted {
 }
 
 impl Switch {
-    /// What is attached; the empty note if nothing is.
+    /// The note of an object; empty if it has none.
     pub fn note(&self, on: Noted) -> Note {
         self.notes.get(&on).cloned().unwrap_or_default()
     }
 
-    /// Attaches a note; an empty one takes the old one away. What it hangs on has to be there: it goes with that.
+    /// Attaches a note; an empty one removes the previous note. The object must exist; the note is removed with it.
     pub fn set_note(&mut self, on: Noted, note: Note) {
         let old = if note == Note::default() {
             self.notes.remove(&on)
@@ -31,7 +31,7 @@ impl Switch {
         self.record(|| Undo::Note(on, old));
     }
 
-    /// Takes over the notes of another program, tables by name.
+    /// Takes over the notes of another program; tables are identified by name.
     pub(crate) fn take_notes(&mut self, old: &Switch) {
         for (on, note) in &old.notes {
             let on = match *on {

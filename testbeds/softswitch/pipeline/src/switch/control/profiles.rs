@@ -1,4 +1,4 @@
-//! What the control plane may do with action profiles and selectors, by fully qualified names.
+//! Control plane operations on action profiles and selectors, by fully qualified names.
 
 use super::Undo;
 use crate::error::ProfileError;
@@ -10,7 +10,7 @@ use crate::table::{Bound, EntryAction};
 use p4lang::runtime::{ActionCall, TableEntry};
 
 impl Switch {
-    /// What the program's profiles are, in order of declaration.
+    /// The program's profiles, in order of declaration.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileSpec> {
         self.core.state.profiles.iter().map(|p| &p.spec)
     }
@@ -26,17 +26,17 @@ impl Switch {
         Ok(&self.core.state.profiles[self.profile_index(name)?])
     }
 
-    /// All members of a profile by number.
+    /// All members of a profile, by number.
     pub fn members(&self, profile: &str) -> Result<Vec<(u32, ActionCall)>, ProfileError> {
         Ok(self.profile(profile)?.members())
     }
 
-    /// All groups of a selector by number.
+    /// All groups of a selector, by number.
     pub fn groups(&self, profile: &str) -> Result<Vec<(u32, ProfileGroup)>, ProfileError> {
         Ok(self.profile(profile)?.groups())
     }
 
-    /// A port has gone down or come up: members that watch it are picked no more, or again.
+    /// Handles a port that goes down or comes up: members that watch it are not picked while it is down.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         for profile in self.core.state.profiles.iter_mut() {
             profile.port_is(port, up);
@@ -75,7 +75,7 @@ impl Switch {
         let profile = &mut state.profiles[index];
         let tables = profile.tables.iter().map(|t| &state.tables[*t as usize]);
         let bound: Vec<_> = tables.map(|t| t.bind(action, false)).collect();
-        // Tables that share a profile may differ in their actions; one of them must have this.
+        // Tables that share a profile may offer different actions; at least one must offer this one.
         let fault = bound.iter().find_map(|b| b.as_ref().err()).cloned();
         let bound: Vec<Option<Bound>> = bound.into_iter().map(Result::ok).collect();
         if let (true, Some(fault)) = (bound.iter().all(Option::is_none), fault) {
@@ -86,7 +86,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a member out that neither a group nor an entry names.
+    /// Removes a member that no group or entry refers to.
     pub fn delete_member(&mut self, profile: &str, id: u32) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Member(id))?;
@@ -95,7 +95,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds a group of members and weights.
+    /// Adds a group of members with weights.
     pub fn insert_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
@@ -105,7 +105,7 @@ impl Switch {
         self.put_group(profile, id, group_of(members), false)
     }
 
-    /// Changes a group's members and weights.
+    /// Changes the members and weights of a group.
     pub fn modify_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
@@ -130,7 +130,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a group out that no entry names.
+    /// Removes a group that no entry refers to.
     pub fn delete_group(&mut self, profile: &str, id: u32) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Group(id))?;
@@ -153,7 +153,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds an entry that names a member or group; its own action is not looked at.
+    /// Adds an entry that refers to a member or group; its own action is ignored.
     pub fn insert_indirect(
         &mut self,
         entry: &TableEntry,
@@ -166,7 +166,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Lets an entry name another member or group.
+    /// Lets an entry refer to another member or group.
     pub fn modify_indirect(
         &mut self,
         entry: &TableEntry,
@@ -181,7 +181,7 @@ impl Switch {
         Ok(())
     }
 
-    /// What an entry names, if not an action of its own.
+    /// The member or group that an entry refers to, if it has no action of its own.
     pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, ProfileError> {
         let table = self.table_index(&entry.table)?;
         Ok(self.core.state.tables[table].indirect(entry)?)
@@ -194,14 +194,14 @@ impl Switch {
             .ok_or(ProfileError::NoSuchProfile)
     }
 
-    /// Whether the table's profile has what an entry wants to name.
+    /// Checks that the table's profile contains the member or group for an entry.
     fn check_offered(&self, table: usize, indirect: Indirect) -> Result<(), ProfileError> {
         let profile = &self.core.state.profiles[self.profile_of(table)?];
         let place = profile.tables.iter().position(|t| *t as usize == table);
         profile.offers(place.unwrap_or(0), indirect)
     }
 
-    /// What an entry of this table will name for its action; one-shot actions are added to the profile.
+    /// The reference for an entry of this table; one-shot actions are added to the profile.
     pub(crate) fn named_by(
         &mut self,
         table: usize,
@@ -228,7 +228,7 @@ impl Switch {
         }
     }
 
-    /// Takes the one-shot actions out that an entry had, which is gone or names something else now.
+    /// Removes the one-shot actions of an entry that was removed or changed.
     pub(crate) fn release(&mut self, table: usize, had: Option<Indirect>) {
         let (Some(Indirect::OneShot(id)), Ok(profile)) = (had, self.profile_of(table)) else {
             return;
@@ -238,21 +238,21 @@ impl Switch {
         }
     }
 
-    /// As [`Self::release`], of an entry that a batch has not made after all.
+    /// As [`Self::release`], for an entry that could not be added.
     pub(crate) fn forget(&mut self, table: usize, named: Option<Indirect>) {
         if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
             self.core.state.profiles[profile].delete_one_shot(id);
         }
     }
 
-    /// Lets a batch forget the one-shot actions that it has added.
+    /// Records added one-shot actions, so that a rollback of the batch removes them.
     pub(crate) fn record_one_shot(&mut self, table: usize, named: Option<Indirect>) {
         if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
             self.record(|| Undo::OneShot(profile, id, None));
         }
     }
 
-    /// The actions that an entry of this table has to select from.
+    /// The actions that a one-shot entry of this table selects from.
     pub(crate) fn one_shot_actions(&self, table: usize, id: u32) -> Option<Vec<OneShotAction>> {
         let profile = &self.core.state.profiles[self.profile_of(table).ok()?];
         profile.one_shot(id).map(<[_]>::to_vec)

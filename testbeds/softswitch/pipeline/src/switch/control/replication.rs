@@ -8,7 +8,7 @@ use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 
-/// Bits of the numbers of multicast groups and of clone sessions, as the metadata has them that packets name them in.
+/// Widths of the ids of multicast groups and of clone sessions, according to the metadata in which packets name them.
 fn id_widths(program: &Program) -> (u32, u32) {
     let of = |owner: &str, field: &str| {
         let ty = program.types.iter().find(|ty| ty.name == owner);
@@ -59,7 +59,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a multicast group out.
+    /// Removes a multicast group.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_group(id)?;
         self.set_note(Noted::Group(id), Note::default());
@@ -77,7 +77,7 @@ impl Switch {
         let (_, width) = id_widths(self.program());
         check_id("clone session", session.id, width)?;
         self.check_replicas(&session.replicas)?;
-        // PSA's `ClassOfService_t`; v1model's packets take it, too.
+        // PSA's `ClassOfService_t`, which v1model's packets also use.
         if session.class_of_service > u8::MAX.into() {
             return Err(ReplicationError::Class(session.class_of_service));
         }
@@ -86,7 +86,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a clone session out.
+    /// Removes a clone session.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_session(id)?;
         self.set_note(Noted::Session(id), Note::default());

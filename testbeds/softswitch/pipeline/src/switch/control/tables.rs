@@ -1,4 +1,4 @@
-//! Tables by fully qualified names.
+//! Control plane operations on tables, by fully qualified names.
 
 use super::Undo;
 use crate::error::TableError;
@@ -17,7 +17,7 @@ impl Switch {
             .ok_or(TableError::NoSuchTable)
     }
 
-    /// A table and an entry of it by position and key.
+    /// A table's index, and an entry's key in internal form.
     fn lowered(
         &self,
         table: &str,
@@ -32,7 +32,7 @@ impl Switch {
         Ok(&self.core.state.tables[self.table_index(name)?])
     }
 
-    /// What the program's tables are, in order of declaration.
+    /// The program's tables, in order of declaration.
     pub fn tables(&self) -> impl Iterator<Item = &Spec> {
         self.core.state.tables.iter().map(|t| &t.spec)
     }
@@ -55,7 +55,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes an entry out; only its key and priority are looked at.
+    /// Removes an entry; only its key and priority matter.
     pub fn delete_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
         let removed = self.core.state.tables[table].delete(entry)?;
@@ -75,7 +75,7 @@ impl Switch {
         Ok(self.table(table)?.default_action())
     }
 
-    /// Sets the default action; `None`: the one of the source.
+    /// Sets the default action; `None`: that of the source.
     pub fn set_default_action(
         &mut self,
         table: &str,
@@ -94,7 +94,7 @@ impl Switch {
         Some(&self.core.state.tables[*table].spec.name)
     }
 
-    /// The direct counter of an entry, or with `None` of the default action.
+    /// The direct counter of an entry, or of the default action for `None`.
     pub fn direct_counter_read(
         &mut self,
         table: &str,
@@ -104,7 +104,7 @@ impl Switch {
         Ok(*self.core.state.tables[table].counter(key.as_ref())?)
     }
 
-    /// Sets it.
+    /// Sets the direct counter of an entry, or of the default action.
     pub fn direct_counter_write(
         &mut self,
         table: &str,
@@ -124,7 +124,7 @@ impl Switch {
         Some(&self.core.state.tables[*table].spec.name)
     }
 
-    /// The configuration of an entry's direct meter, or with `None` of the default action's.
+    /// The configuration of an entry's direct meter, or the default action's for `None`.
     pub fn direct_meter_config(
         &mut self,
         table: &str,
@@ -134,7 +134,7 @@ impl Switch {
         Ok(self.core.state.tables[table].meter(key.as_ref())?.config())
     }
 
-    /// Configures it, its buckets full at `now_ns`.
+    /// Configures the direct meter of an entry or of the default action, with full buckets at `now_ns`.
     pub fn direct_meter_configure(
         &mut self,
         table: &str,

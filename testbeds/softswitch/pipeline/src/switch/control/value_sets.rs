@@ -1,4 +1,4 @@
-//! Parsers' value sets, by fully qualified names.
+//! Control plane operations on parsers' value sets, by fully qualified names.
 
 use super::Undo;
 use crate::error::ExternError;
@@ -13,12 +13,12 @@ impl Switch {
         self.change_value_set(name, |set| set.insert(member))
     }
 
-    /// Takes a member out of a parser's value set.
+    /// Removes a member from a parser's value set.
     pub fn value_set_delete(&mut self, name: &str, member: &[Match]) -> Result<(), ExternError> {
         self.change_value_set(name, |set| set.delete(member))
     }
 
-    /// Makes these the members of a parser's value set.
+    /// Replaces the members of a parser's value set.
     pub fn value_set_assign(
         &mut self,
         name: &str,
@@ -27,7 +27,7 @@ impl Switch {
         self.change_value_set(name, |set| set.assign(members))
     }
 
-    /// Makes the members of another program's set the members of that of its name.
+    /// Copies the members from the value set of the same name in another program.
     pub(crate) fn value_set_take(&mut self, old: &ValueSet) -> Result<(), ExternError> {
         self.change_value_set(&old.name, |set| {
             let members = set.translated(old)?;

@@ -1,23 +1,23 @@
 //! Up to some thousand entries with masks, ranges and priorities: bit vectors (Lakshman and Stiliadis 1998).
 //!
-//! An entry is a position, 512 positions a block. For each four bits of the key and each of their 16 values a block has a row
-//! of 512 bits: the positions whose entries accept the value. The rows that a key picks, ANDed, leave the entries that fit;
-//! positions are in the order in which entries win, so that the first one left is the answer, whatever masks there are.
-//! Four bits rather than eight: a block of a 5-tuple is 26 KiB and not 208, and stays in the first cache.
+//! An entry has a position; a block has 512 positions. For each four bits of the key and each of their 16 values, a block
+//! has a row of 512 bits: the positions whose entries accept the value. ANDing the rows that a key selects leaves the
+//! matching entries; positions are in order of precedence, so the first one left is the answer, for any masks. Four bits
+//! rather than eight: a block of a 5-tuple then takes 26 KiB and not 208, and stays in the first-level cache.
 //!
-//! What is inserted goes to the end, out of order, where all that fit are compared. When a quarter is out of order, all are
-//! sorted and laid out anew: that costs O(n) after n / 4 insertions. What is removed loses its bit in `live`.
-//! A range counts as the bits that its bounds have in common; what is left is checked against the bounds.
+//! Inserted entries go to the end, out of order, where all matching ones are compared. When a quarter is out of order,
+//! all are sorted and rebuilt, which costs O(n) after n / 4 insertions. A removed entry loses its bit in `live`. A range
+//! is represented by the common prefix of its bounds; the remaining candidates are checked against the bounds.
 //!
-//! Search is O(n / 512 · key bits / 4) loads of a cache line, in blocks up to the first hit.
+//! Search takes O(n / 512 · key bits / 4) loads of a cache line, in blocks up to the first hit.
 
 use crate::simd::widest;
 use crate::table::rows::{Index, Rows};
 
-/// Words of a row.
+/// Number of words of a row.
 const WORDS: usize = 8;
 const POSITIONS: usize = WORDS * 64;
-/// Rows ANDed before looking whether anything is left.
+/// Number of rows ANDed before checking whether any bit is left.
 const STRIDE: usize = 8;
 
 type Vector = [u64; WORDS];
@@ -26,7 +26,7 @@ type Vector = [u64; WORDS];
 #[derive(Debug, Clone)]
 struct Block {
     live: Vector,
-    /// Sixteen for each nibble of the key.
+    /// Sixteen rows for each nibble of the key.
     rows: Box<[[Vector; 16]]>,
 }
 
@@ -34,9 +34,9 @@ struct Block {
 #[derive(Debug, Clone)]
 pub struct BitVectors {
     blocks: Vec<Block>,
-    /// The row at each position; removed ones too.
+    /// The row at each position, including removed ones.
     order: Vec<Index>,
-    /// Positions before this are in order.
+    /// Number of positions that are in order.
     sorted: usize,
     live: usize,
     /// The position of each row.
@@ -44,7 +44,7 @@ pub struct BitVectors {
 }
 
 impl BitVectors {
-    /// Of all rows.
+    /// Builds the vectors of all rows.
     pub fn of(rows: &Rows) -> BitVectors {
         let mut vectors = BitVectors {
             blocks: Vec::new(),
@@ -68,7 +68,7 @@ impl BitVectors {
         self.sorted = self.order.len();
     }
 
-    /// Takes a row in.
+    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let unsorted = self.order.len() - self.sorted;
         if unsorted >= (self.live / 4).max(64) {
@@ -119,19 +119,19 @@ impl BitVectors {
         self.positions[row as usize] = position as u32;
     }
 
-    /// Forgets a row, which is still among `rows`.
+    /// Removes a row, which is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let position = self.positions[row as usize] as usize;
         self.blocks[position / POSITIONS].live[position % POSITIONS / 64] &=
             !(1 << (position % 64));
         self.live -= 1;
-        // Those removed are looked at no longer than they are as many as the others.
+        // Rebuilt once removed entries outnumber the others.
         if self.order.len() > 2 * self.live + POSITIONS {
             self.rebuild(rows, self.live_rows().collect());
         }
     }
 
-    /// The entry that a packed key hits.
+    /// The entry that matches a packed key.
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         widest(
             #[inline(always)]
@@ -174,7 +174,7 @@ impl BitVectors {
 }
 
 impl Block {
-    /// The positions whose entries accept the key, ranges aside.
+    /// The positions whose entries accept the key, without the check of ranges.
     #[inline(always)]
     fn accepting(&self, key: &[u64]) -> Vector {
         let mut left = self.live;

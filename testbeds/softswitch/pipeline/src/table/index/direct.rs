@@ -1,10 +1,10 @@
-//! Exact keys of a few bits: an array.
+//! An array for exact keys of a few bits.
 //!
-//! Ports, classes, next hops: such a key is its own place. The array grows to the largest key met, 256 KiB at most.
+//! Ports, classes, next hops: such a key is its own index. The array grows to the largest key inserted, at most 256 KiB.
 
 use crate::table::rows::{Index, Rows};
 
-/// Wider keys are hashed.
+/// Maximum width of a key; wider keys are hashed.
 pub const BITS: u32 = 16;
 
 const NONE: Index = Index::MAX;
@@ -13,12 +13,12 @@ const NONE: Index = Index::MAX;
 #[derive(Debug, Clone, Default)]
 pub struct Direct {
     rows: Vec<Index>,
-    /// From the first word of a packed key, where the key lies uppermost.
+    /// Shift from the first word of a packed key, where the key is in the uppermost bits.
     shift: u32,
 }
 
 impl Direct {
-    /// For keys of so many bits.
+    /// Creates the array for keys of this width.
     pub fn new(bits: u32) -> Direct {
         Direct {
             rows: Vec::new(),
@@ -38,7 +38,7 @@ impl Direct {
         (key[0] >> self.shift) as usize
     }
 
-    /// Takes a row in.
+    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let place = self.place(rows.values(row));
         if self.rows.len() <= place {
@@ -47,7 +47,7 @@ impl Direct {
         self.rows[place] = row;
     }
 
-    /// Forgets a row, which is still among `rows`.
+    /// Removes a row, which is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let place = self.place(rows.values(row));
         if let Some(row) = self.rows.get_mut(place) {

@@ -7,8 +7,8 @@
 //! | one lpm field, others exact, at most 128 bits | [`Trie`] |
 //! | ternary, range, optional fields; wider lpm | [`Linear`], [`BitVectors`] or [`TupleSpace`], by the number of entries |
 //!
-//! All change by one entry at a time, at a cost that does not grow with the number of entries, or only amortised. All agree
-//! with [`Linear`] on a table that is not exact: `tests.rs`.
+//! All can change by one entry at a time, at a cost that does not depend on the number of entries, or is amortized. All
+//! agree with [`Linear`] on tables with inexact keys: `tests.rs`.
 
 mod bit_vectors;
 mod direct;
@@ -24,17 +24,17 @@ use linear::Linear;
 use trie::Trie;
 use tuple_space::TupleSpace;
 
-/// Entries up to which a scan is fastest.
+/// Maximum number of entries for which a scan is fastest.
 const LINEAR: usize = 16;
-/// Entries up to which bit vectors are.
+/// Maximum number of entries for which bit vectors are fastest.
 const BIT_VECTORS: usize = 4096;
 
-/// The structure that a table's entries are in now.
+/// The current structure of a table's entries.
 #[derive(Debug, Clone)]
 pub enum Structure {
     /// All fields exact.
     Exact,
-    /// The same, few bits.
+    /// All fields exact, few bits.
     Direct(Direct),
     /// A key of at most 64 bits.
     Narrow(Trie<u64>),
@@ -49,7 +49,7 @@ pub enum Structure {
 }
 
 impl Structure {
-    /// For a table without entries.
+    /// Creates the structure of a table without entries.
     pub fn new(fields: &[FieldSpec]) -> Structure {
         let only = |kinds: &[Kind]| fields.iter().all(|f| kinds.contains(&f.kind));
         let lpm = fields.iter().find(|f| f.kind == Kind::Lpm);
@@ -66,7 +66,7 @@ impl Structure {
         }
     }
 
-    /// The entry that a packed key hits.
+    /// The entry that matches a packed key.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         match self {
@@ -77,7 +77,7 @@ impl Structure {
         }
     }
 
-    /// The same in the larger ones, out of the way of the others.
+    /// Searches the larger structures, in a function of its own to keep `find` small.
     #[inline(never)]
     fn find_more(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         match self {
@@ -85,12 +85,12 @@ impl Structure {
             Structure::Linear(linear) => linear.find(rows, key),
             Structure::BitVectors(vectors) => vectors.find(rows, key),
             Structure::TupleSpace(space) => space.find(rows, key),
-            // Found above.
+            // Handled in `find`.
             Structure::Exact | Structure::Direct(_) | Structure::Narrow(_) => None,
         }
     }
 
-    /// Takes in a row that has been added.
+    /// Adds a row that is already in `rows`.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}
@@ -107,8 +107,8 @@ impl Structure {
         }
     }
 
-    /// Forgets a row that is about to be taken out. The next smaller structure takes over at half its limit only, so that
-    /// entries going to and fro at the limit do not move all others each time.
+    /// Removes a row that is about to be removed from `rows`. A smaller structure takes over only at half its limit, so
+    /// that changes around the limit do not rebuild the table each time.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}

@@ -5,7 +5,7 @@ use crate::table::rows::Head;
 use num_bigint::BigUint;
 use proptest::prelude::*;
 
-/// The definition: of all rows that fit, the first in the rows' order.
+/// The reference: of all matching rows, the first in the rows' order.
 fn scan(rows: &Rows, key: &[u64]) -> Option<Index> {
     let fits = rows.iter().filter(|row| rows.matches(*row, key));
     fits.min_by(|a, b| rows.order(*a, *b))
@@ -20,14 +20,14 @@ fn field(kind: Kind, width: u32) -> FieldSpec {
     }
 }
 
-/// A change, from numbers: of `rank`, of fields, or of a row to take out.
+/// A change, generated from numbers: rank, fields, or a row to remove.
 type Change = (i32, [BigUint; 3], [BigUint; 3], bool);
 
-/// Bits of the numbers that fields are made from.
+/// Width of the numbers from which fields are made.
 const BITS: u32 = 256;
 
-/// Few different values in few different places, so that entries overlap, nest and coincide; at the upper end, the lower
-/// end and across words.
+/// Few distinct values at few positions, so that entries overlap, nest and coincide; at the upper end, at the lower end
+/// and across words.
 fn value() -> impl Strategy<Value = BigUint> {
     prop_oneof![
         (0u8..16, 0u32..BITS - 3).prop_map(|(v, at)| BigUint::from(v) << at),
@@ -98,7 +98,7 @@ impl Both {
         (if priority { rank } else { prefix_len as i32 }, fields)
     }
 
-    /// Calls what takes a structure in the place of the one that may change its kind by itself, for all.
+    /// Applies a change to each structure, including the one that changes its kind by itself.
     fn insert(&mut self, (rank, fields): (i32, Vec<FieldKey>)) {
         let mut words = Vec::new();
         self.rows.packing.pack_entry(&fields, true, &mut words);
@@ -182,7 +182,8 @@ fn shapes() -> impl Strategy<Value = Vec<FieldSpec>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(test_support::cases(512)))]
 
-    /// Whatever is inserted and removed, every structure finds what a scan finds: for random keys, and for keys near entries.
+    /// Whatever is inserted and removed, every structure must agree with a scan: for random keys, and for keys near
+    /// entries.
     #[test]
     fn all_structures_find_what_a_scan_finds(
         fields in shapes(),
@@ -216,7 +217,7 @@ proptest! {
     }
 }
 
-/// From a list to tuple space and back, through all limits.
+/// From a list to tuple space and back, past all limits.
 #[test]
 fn structures_take_over_from_each_other() {
     let mut both = Both::new(vec![field(Kind::Ternary, 32), field(Kind::Range, 16)]);

@@ -1,31 +1,32 @@
-//! Longest prefix match: a trie of four bits a node, paths without a branch left out.
+//! Longest prefix match: a trie with four bits per node, in which paths without a branch are omitted.
 //!
-//! A prefix of L bits lives in the node of depth ⌊(L − 1) / 4⌋ · 4, in all slots that it covers there and that no longer
-//! prefix of the same node has (controlled prefix expansion, Srinivasan and Varghese 1999): at most 8 slots, so that a change
-//! touches one node. Prefixes are not pushed down to other nodes, which would make a change O(n). A subtree of one prefix is
-//! the number of its row; a node has two things in it at least, so that there are fewer nodes than rows.
+//! A prefix of L bits is in the node of depth ⌊(L − 1) / 4⌋ · 4, in all slots that it covers there and that no longer
+//! prefix of the same node occupies (controlled prefix expansion, Srinivasan and Varghese 1999): at most 8 slots, so that
+//! a change affects one node. Prefixes are not pushed down to other nodes, which would make a change O(n). A subtree with
+//! one prefix is represented by the number of its row; a node contains at least two items, so that there are fewer nodes
+//! than rows.
 //!
-//! Search and change visit at most one node for each four bits of the key, about log₁₆ n with scattered prefixes.
+//! Search and change visit at most one node per four bits of the key, about log₁₆ n for scattered prefixes.
 
 use crate::table::rows::{Index, Rows};
 
 const NONE: u32 = u32::MAX;
-/// The link names a row, not a node.
+/// Set if the link names a row, not a node.
 const ROW: u32 = 1 << 31;
 
-/// Bits of a key, the first one uppermost.
+/// The bits of a key, the first one in the uppermost position.
 pub trait Bits: Copy + PartialEq + std::fmt::Debug {
     /// All bits set.
     const ONES: Self;
-    /// From words, the first one uppermost.
+    /// Reads the key from words, the first one uppermost.
     fn of(words: &[u64]) -> Self;
-    /// Four bits at `depth`.
+    /// The four bits at `depth`.
     fn nibble(self, depth: u32) -> usize;
-    /// The first `len` bits, then zeroes.
+    /// The first `len` bits, followed by zeroes.
     fn first(self, len: u32) -> Self;
-    /// How many bits are equal before the first that differs.
+    /// Number of equal leading bits.
     fn common(self, other: Self) -> u32;
-    /// Back to words.
+    /// Writes the key to words.
     fn words(self, to: &mut [u64]);
 }
 
@@ -76,44 +77,44 @@ impl Bits for u128 {
 
 #[derive(Debug, Clone)]
 struct Node<K> {
-    /// What all prefixes below have in common, of `depth` bits.
+    /// The common prefix of all keys below, of `depth` bits.
     prefix: K,
-    /// A multiple of 4.
+    /// Depth in bits, a multiple of 4.
     depth: u32,
-    /// Prefixes that live here.
+    /// Number of prefixes in this node.
     count: u32,
-    /// By the four bits at `depth`: longer prefixes.
+    /// Links to longer prefixes, indexed by the four bits at `depth`.
     children: [u32; 16],
-    /// By the four bits at `depth`: the longest prefix of depth + 1 to depth + 4 bits.
+    /// The longest prefix of depth + 1 to depth + 4 bits, indexed by the four bits at `depth`.
     leaves: [u32; 16],
 }
 
 /// The trie of a table with keys of type `K`.
 #[derive(Debug, Clone)]
 pub struct Trie<K> {
-    /// Bits of the exact fields, which precede the prefix.
+    /// Number of bits of the exact fields, which precede the prefix.
     exact_bits: u32,
     nodes: Vec<Node<K>>,
     free: Vec<u32>,
     root: u32,
-    /// The prefix of no bits.
+    /// The row with the empty prefix.
     everything: u32,
 }
 
-/// Where a link stands: at the root or in a node's slot.
+/// The position of a link: the root, or a slot of a node.
 #[derive(Clone, Copy)]
 enum At {
     Root,
     Slot(u32, usize),
 }
 
-/// The depth of the node that a prefix of `len` > 0 bits lives in.
+/// The depth of the node that contains a prefix of `len` > 0 bits.
 fn home(len: u32) -> u32 {
     (len - 1) & !3
 }
 
 impl<K: Bits> Trie<K> {
-    /// Without prefixes.
+    /// Creates an empty trie.
     pub fn new(exact_bits: u32) -> Trie<K> {
         Trie {
             exact_bits,
@@ -124,12 +125,12 @@ impl<K: Bits> Trie<K> {
         }
     }
 
-    /// The longest prefix of a key.
+    /// The row with the longest prefix of a key.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         let bits = K::of(key);
         let (mut best, mut link) = (self.everything, self.root);
-        // NONE has the bit of a row too.
+        // NONE also has the bit of a row set.
         while link & ROW == 0 {
             let node = &self.nodes[link as usize];
             if bits.common(node.prefix) < node.depth {
@@ -160,7 +161,7 @@ impl<K: Bits> Trie<K> {
         }
     }
 
-    /// Takes a row in.
+    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let (bits, len) = self.prefix(rows, row);
         if len == 0 {
@@ -174,7 +175,7 @@ impl<K: Bits> Trie<K> {
                 *self.link(at) = ROW | row;
                 return;
             }
-            // What stands here, and the depth up to which it goes without a branch.
+            // The current prefix at this link, and the depth up to which it has no branch.
             let (other, depth) = if link & ROW != 0 {
                 let (other, other_len) = self.prefix(rows, link & !ROW);
                 (other, home(other_len))
@@ -234,14 +235,14 @@ impl<K: Bits> Trie<K> {
         }
     }
 
-    /// Forgets a row, which is still among `rows`.
+    /// Removes a row, which is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let (bits, len) = self.prefix(rows, row);
         if len == 0 {
             self.everything = NONE;
             return;
         }
-        // The link to the node, and the node that `at` is in.
+        // The link to the node, and the node that contains `at`.
         let (mut at, mut parent) = (At::Root, None);
         loop {
             let link = *self.link(at);
@@ -274,7 +275,7 @@ impl<K: Bits> Trie<K> {
         }
     }
 
-    /// The next shorter prefix of the same node, which covers the same slots.
+    /// The next shorter prefix of the same node that covers the same slots.
     fn next_shorter(&self, rows: &Rows, bits: K, len: u32, depth: u32) -> u32 {
         let words = rows.packing.words;
         let mut key = [0; 4];
@@ -291,7 +292,7 @@ impl<K: Bits> Trie<K> {
         NONE
     }
 
-    /// A node with one thing left gives its place to that.
+    /// Replaces a node with a single item by that item.
     fn shrink(&mut self, node: u32, at: At) {
         let this = &self.nodes[node as usize];
         let mut children = this.children.iter().copied().filter(|c| *c != NONE);

@@ -1,18 +1,19 @@
 //! Any number of entries with masks, ranges and priorities: tuple space search (Srinivasan, Suri and Varghese 1999).
 //!
-//! Entries are grouped by mask, each group a hash table; groups are searched from the best rank that is in them, until no
-//! later one can win. A group without a match costs the hash of the masked key and one cache line: hashbrown compares seven
-//! bits of the hash for 16 places at once, and only then looks at a row. A range is, for the group, the bits that its bounds
-//! have in common (see [`Packing::cover`](crate::table::packing::Packing::cover)); what is found is checked against the bounds.
+//! Entries are grouped by mask, each group being a hash table; groups are searched in order of their best rank, until no
+//! later one can win. A group without a match costs the hash of the masked key and one cache line: hashbrown compares
+//! seven bits of the hash for 16 slots at once, and only then reads a row. In a group, a range is represented by the
+//! common prefix of its bounds (see [`Packing::cover`](crate::table::packing::Packing::cover)); candidates are checked
+//! against the bounds.
 //!
-//! Search is O(groups), insertion and removal O(log n) but for entries that differ in nothing but rank and range: those are
+//! Search is O(groups), insertion and removal O(log n), except for entries that differ only in rank and range: those form
 //! a sorted list.
 
 use crate::table::rows::{Index, Rows, masked_hash};
 use hashbrown::{HashMap, HashTable};
 use std::collections::BTreeMap;
 
-/// Rows that have cover and covered values in common, in the order in which they win.
+/// Rows with the same cover and covered values, in order of precedence.
 #[derive(Debug, Clone)]
 enum Slot {
     One(Index),
@@ -29,16 +30,16 @@ impl Slot {
     }
 }
 
-/// Rows that have a cover in common.
+/// Rows with the same cover.
 #[derive(Debug, Clone)]
 struct Group {
     cover: Box<[u64]>,
     by_value: HashTable<Slot>,
-    /// How many rows have each rank.
+    /// Number of rows of each rank.
     ranks: BTreeMap<i32, u32>,
 }
 
-/// A group's place in the search.
+/// The position of a group in the search order.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     best: i32,
@@ -51,12 +52,12 @@ pub struct TupleSpace {
     groups: Vec<Group>,
     free: Vec<u32>,
     by_cover: HashMap<Box<[u64]>, u32>,
-    /// By best rank, the largest first; then by cover, so that a group's place can be searched for.
+    /// Ordered by best rank, the largest first; then by cover, so that a group can be found by binary search.
     turns: Vec<Turn>,
 }
 
 impl TupleSpace {
-    /// Of all rows.
+    /// Builds the tuple space of all rows.
     pub fn of(rows: &Rows) -> TupleSpace {
         let mut space = TupleSpace::default();
         for row in rows.iter() {
@@ -65,7 +66,7 @@ impl TupleSpace {
         space
     }
 
-    /// The entry that a packed key hits.
+    /// The entry that matches a packed key.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         let ranges = rows.packing.has_ranges();
@@ -105,7 +106,7 @@ impl TupleSpace {
         })
     }
 
-    /// A group's best rank may have changed from `before`; `None`: it had none.
+    /// Updates the search order when a group's best rank may have changed from `before`; `None`: the group was empty.
     fn take_turn(&mut self, group: u32, before: Option<i32>) {
         let best = self.groups[group as usize].best();
         if best == before {
@@ -123,7 +124,7 @@ impl TupleSpace {
         }
     }
 
-    /// Takes a row in.
+    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let cover = rows.cover(row);
         let cover = &cover[..rows.packing.words];
@@ -157,7 +158,7 @@ impl TupleSpace {
         at
     }
 
-    /// Forgets a row, which is still among `rows`.
+    /// Removes a row, which is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let cover = rows.cover(row);
         let cover = &cover[..rows.packing.words];
@@ -186,7 +187,7 @@ impl Group {
         hash(&self.cover, key)
     }
 
-    /// Whether a key, of which only the covered bits count, belongs to the slot.
+    /// Whether a key belongs to the slot, comparing only the covered bits.
     #[inline(always)]
     fn is_in(&self, rows: &Rows, slot: &Slot, key: &[u64]) -> bool {
         let values = rows.values(slot.rows()[0]);

@@ -1,31 +1,31 @@
-//! Profiles, groups and members as a control plane writes and reads them.
+//! Profiles, groups and members in the control plane's form.
 
 use p4lang::runtime::ActionCall;
 
-/// What an entry names instead of an action.
+/// The object that an entry refers to instead of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Indirect {
     /// A member of its table's profile.
     Member(u32),
-    /// A group, of which the selector picks a member.
+    /// A group, from which the selector picks a member.
     Group(u32),
-    /// Actions of the entry's own, of which the selector picks one; the number is the switch's.
+    /// One-shot actions of the entry, from which the selector picks one; the switch assigns the number.
     OneShot(u32),
 }
 
 /// A member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMember {
-    /// Its number.
+    /// Number of the member.
     pub member: u32,
-    /// How often it is picked, at least 1.
+    /// Weight of the member in picks, at least 1.
     pub weight: u32,
-    /// It is not picked while this port is down.
+    /// The member is not picked while this port is down.
     pub watch_port: Option<u32>,
 }
 
 impl From<(u32, u32)> for GroupMember {
-    /// From number and weight.
+    /// Converts number and weight.
     fn from((member, weight): (u32, u32)) -> Self {
         GroupMember {
             member,
@@ -38,30 +38,30 @@ impl From<(u32, u32)> for GroupMember {
 /// A group as it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProfileGroup {
-    /// In order.
+    /// Members, in order.
     pub members: Vec<GroupMember>,
-    /// Weights together, at most; 0: as the profile allows.
+    /// Maximum sum of weights; 0: limited by the profile only.
     pub max_size: u32,
 }
 
-/// An action of an entry that has several to select from.
+/// An action of a one-shot entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneShotAction {
-    /// What it does.
+    /// The action with its parameters.
     pub call: ActionCall,
-    /// How often it is picked, at least 1.
+    /// Weight of the action in picks, at least 1.
     pub weight: u32,
-    /// It is not picked while this port is down.
+    /// The action is not picked while this port is down.
     pub watch_port: Option<u32>,
 }
 
-/// What a profile is, apart from its members.
+/// The specification of a profile.
 #[derive(Debug, Clone)]
 pub struct ProfileSpec {
     /// Fully qualified name.
     pub name: String,
-    /// Members at most; with a selector also the weights of all groups together.
+    /// Maximum number of members; with a selector also the maximum sum of all groups' weights.
     pub size: u64,
-    /// It is a selector: it has groups.
+    /// Whether the profile is a selector, which has groups.
     pub selector: bool,
 }

@@ -23,12 +23,12 @@ pub fn program(filters: &[&str]) -> Arc<p4lang::ir::Program> {
     program_for(Arch::Psa, filters)
 }
 
-/// The same for an architecture.
+/// The program for an architecture.
 pub fn program_for(arch: Arch, filters: &[&str]) -> Arc<p4lang::ir::Program> {
     program_of(arch, FrameValues::default(), filters)
 }
 
-/// The same with frames of so many values.
+/// The program for frames of this size.
 pub fn program_of(arch: Arch, values: FrameValues, filters: &[&str]) -> Arc<p4lang::ir::Program> {
     let library = parser_gen::Library::builtin();
     let flows: Vec<_> = filters
@@ -56,17 +56,17 @@ pub fn program_of(arch: Arch, values: FrameValues, filters: &[&str]) -> Arc<p4la
     }
 }
 
-/// Loaded, the job's workers at ports 0 … 7, the server behind its own.
+/// The loaded program, with the job's workers at ports 0 … 7, and the server behind its own port.
 pub fn switch(config: Config) -> Switch {
     switch_for(Arch::Psa, config)
 }
 
-/// The same for an architecture.
+/// The loaded program for an architecture.
 pub fn switch_for(arch: Arch, config: Config) -> Switch {
     switch_of(arch, FrameValues::default(), config)
 }
 
-/// The same with frames of so many values.
+/// The loaded program for frames of this size.
 pub fn switch_of(arch: Arch, values: FrameValues, config: Config) -> Switch {
     let program = program_of(arch, values, &[]);
     let mut switch = Switch::new(program, config).unwrap_or_else(|e| panic!("{e}"));
@@ -185,12 +185,12 @@ pub fn update(worker: u32, chunk: u32, values: &[u32]) -> Vec<u8> {
     f
 }
 
-/// What worker `w` sends in a chunk.
+/// The values that worker `w` sends in a chunk.
 pub fn values(w: u32, chunk: u32) -> Vec<u32> {
     values_of(VALUES, w, chunk)
 }
 
-/// The same with so many values.
+/// The values that worker `w` sends in a chunk of `count` values.
 pub fn values_of(count: usize, w: u32, chunk: u32) -> Vec<u32> {
     (0..count as u32)
         .map(|i| {

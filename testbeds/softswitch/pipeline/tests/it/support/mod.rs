@@ -1,4 +1,4 @@
-//! Small programs: a test writes only what it is about. PSA's here, v1model's in a file of their own.
+//! Small programs, so that a test only contains its subject. Those for PSA are here, those for v1model in their own file.
 
 pub mod aggregate;
 pub mod program;
@@ -9,7 +9,7 @@ pub use p4lang::runtime::{call, entry};
 use pipeline::{Config, Executor, LoadError, Switch};
 use std::sync::Arc;
 
-/// The pieces of a PSA program. What is left out forwards every packet to port 1 unchanged.
+/// The parts of a PSA program. The default forwards every packet to port 1 unchanged.
 pub struct Psa<'a> {
     pub decls: &'a str,
     pub headers: &'a str,
@@ -136,14 +136,14 @@ pub fn compile(text: &str) -> Arc<p4lang::ir::Program> {
     }
 }
 
-/// A program whose every block is run by both executors.
+/// Loads a program whose blocks run in both executors.
 pub fn load(text: &str, config: Config) -> Switch {
     let executor = Executor::Both;
     let config = Config { executor, ..config };
     Switch::new(compile(text), config).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Everything that waits to be sent. The executors have given the same so far.
+/// All packets that wait to be sent. Checks that the executors agree so far.
 pub fn sent(switch: &mut Switch) -> Vec<(u32, Vec<u8>)> {
     let differences = switch.take_differences();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -152,13 +152,13 @@ pub fn sent(switch: &mut Switch) -> Vec<(u32, Vec<u8>)> {
         .collect()
 }
 
-/// What a packet at port 0 becomes.
+/// The packets that leave for a packet at port 0.
 pub fn through(switch: &mut Switch, packet: &[u8]) -> Vec<(u32, Vec<u8>)> {
     switch.handle_packet(0, 0, packet);
     sent(switch)
 }
 
-/// The one packet that leaves.
+/// The only packet that leaves.
 pub fn one(switch: &mut Switch, packet: &[u8]) -> Vec<u8> {
     let mut packets = through(switch, packet);
     assert_eq!(packets.len(), 1, "{packets:?}");

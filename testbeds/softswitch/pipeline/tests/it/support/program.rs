@@ -79,7 +79,7 @@ const HEADERS: [&str; 7] = [
 /// Writes one program.
 pub struct Writer {
     dice: Dice,
-    /// Places whose names are not known here are left out: parts of actions, functions.
+    /// Whether names outside the current function are unknown, as in functions and parts of actions.
     inside_function: bool,
     tofino: bool,
 }
@@ -133,7 +133,7 @@ impl Writer {
         *self.dice.one(&WIDTHS)
     }
 
-    /// An expression of that type.
+    /// An expression of this type.
     fn expr(&mut self, ty: Ty, depth: u32) -> String {
         if depth == 0 || self.dice.below(5) == 0 {
             return match self.place(ty) {
@@ -300,7 +300,7 @@ impl Writer {
         }
     }
 
-    /// A call of an object or function of TNA's.
+    /// A call of an object or function specific to TNA.
     fn tofino_call(&mut self) -> String {
         (*self.dice.one(&[
             "hdr.x.d = count.execute(hdr.x.a);",
@@ -379,7 +379,7 @@ impl Writer {
              }}
              control inner_c(inout headers_t hdr, inout meta_t meta) {{ apply {{ {inner} hdr.st[0] = hdr.st[1]; }} }}",
         );
-        // The types stand before what uses them.
+        // Types must precede their uses.
         let (types, rest) = decls.split_at(decls.find("bit<16> twice").unwrap_or(0));
         let optional = if self.tofino { "ternary" } else { "optional" };
         let locals = format!(
@@ -404,7 +404,7 @@ impl Writer {
         }
     }
 
-    /// A PSA program's text.
+    /// The text of a PSA program.
     pub fn program(mut self) -> String {
         let parts = self.parts();
         let parser = states("start", "verify(hdr.st.last.a != 9, error.NoMatch);");
@@ -428,7 +428,7 @@ impl Writer {
         parts.with_functions(&text)
     }
 
-    /// A TNA program's text.
+    /// The text of a TNA program.
     pub fn tofino_program(mut self) -> String {
         self.tofino = true;
         let parts = self.parts();
@@ -487,7 +487,7 @@ impl Writer {
     }
 }
 
-/// What programs of all architectures have.
+/// Parts that programs of all architectures contain.
 struct Parts {
     types: String,
     rest: String,
@@ -496,7 +496,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// What uses the headers' struct comes behind it.
+    /// Inserts the declarations that use the headers' struct after it.
     fn with_functions(&self, text: &str) -> String {
         text.replacen("parser IP(", &format!("{}\nparser IP(", self.rest), 1)
     }
@@ -532,7 +532,7 @@ const RANDOM_OBJECTS: &str = "
              Lpf<bit<32>, bit<8>>(8) low;
              Wred<bit<32>, bit<8>>(8, 9, 4) red;";
 
-/// A parser's states from `first` on; `checked` is done for each pair.
+/// A parser's states from `first` on; `checked` is inserted for each pair.
 fn states(first: &str, checked: &str) -> String {
     let text = "state FIRST {
                     pkt.extract(hdr.x);

@@ -1,4 +1,4 @@
-//! The pieces of a TNA program. What is left out sends every packet to port 1 unchanged.
+//! The parts of a TNA program. The default sends every packet to port 1 unchanged.
 
 use super::{Config, LoadError, Switch, compile};
 
@@ -8,9 +8,9 @@ pub struct Tna<'a> {
     pub headers: &'a str,
     pub meta: &'a str,
     pub parser_locals: &'a str,
-    /// From behind the port's metadata on.
+    /// The parser after the port's metadata.
     pub parser: &'a str,
-    /// What stands for `pkt.advance(PORT_METADATA_SIZE)`.
+    /// Replaces `pkt.advance(PORT_METADATA_SIZE)`.
     pub port_metadata: &'a str,
     pub locals: &'a str,
     pub ingress: &'a str,
@@ -23,7 +23,7 @@ pub struct Tna<'a> {
     pub egress_deparser: &'a str,
 }
 
-/// What is left out.
+/// The default parts.
 pub const TNA: Tna<'static> = Tna {
     include: "tna.p4",
     decls: "",
@@ -123,7 +123,7 @@ Switch(pipe) main;
         super::load(&self.text(), config)
     }
 
-    /// With these objects; what comes leaves by port 1.
+    /// A program with these objects, whose packets leave by port 1.
     pub fn running(&self, locals: &str, ingress: &str) -> Switch {
         let ingress = format!("{ingress} tm.ucast_egress_port = 1;");
         let ingress = &ingress;
@@ -147,7 +147,7 @@ pub fn words(packet: &[u8]) -> (u32, u32) {
     (word(0), word(4))
 }
 
-/// Everything that is sent until nothing waits any more.
+/// All packets that are sent until none waits any more.
 pub fn settled(switch: &mut Switch) -> Vec<(u32, Vec<u8>)> {
     let mut all = super::sent(switch);
     for _ in 0..100 {

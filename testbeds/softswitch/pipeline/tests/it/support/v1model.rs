@@ -1,8 +1,8 @@
-//! Small v1model programs: a test writes only what it is about.
+//! Small v1model programs, so that a test only contains its subject.
 
 use pipeline::{Config, Switch};
 
-/// The pieces of a v1model program. A header of two bytes, `hdr.x.a` and `hdr.x.b`, is parsed and emitted.
+/// The parts of a v1model program, which parses and emits a header of two bytes, `hdr.x.a` and `hdr.x.b`.
 pub struct V1<'a> {
     pub before: &'a str,
     pub decls: &'a str,

@@ -1,4 +1,4 @@
-//! The cell that a register action works on: where it is, how it is read and written back.
+//! The cell that a register action works on: its position, and how it is read and written back.
 
 use super::rows::{ROW, row_of};
 use crate::compile::{Compiler, Result};
@@ -6,21 +6,21 @@ use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{ExternId, Type};
 
-/// Where an action's cell is.
+/// Position of an action's cell.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     /// Register and index.
     Indexed(u32, Slot),
     /// Table, first word, words.
     Direct(u32, u32, u32),
-    /// Profile, and place among its groups' members.
+    /// Profile, and index among the members of its groups.
     Member(u32, Slot),
-    /// Register, index of the first of the cells that fill a row, and their width.
+    /// Register, index of the first of the cells that form a row, and their width.
     Row(u32, Slot, u32),
 }
 
 impl Compiler<'_> {
-    /// The cell of `target` that an action executes with this index.
+    /// The cell of `target` that an action executes on for this index.
     pub(super) fn cell_of(&self, action: ExternId, target: ExternId, index: Slot) -> Result<Cell> {
         match self.bindings.objects.get(target.index()) {
             Some(Object::Register(r)) => Ok(Cell::Indexed(*r, index)),
@@ -44,7 +44,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The row instead of the cell, if the action's value is a row of the register.
+    /// The whole row instead of the cell, if the action's value is a row of the register.
     pub(super) fn whole_row(&mut self, cell: Cell, target: ExternId, value: &Type) -> Result<Cell> {
         let (Cell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value)) else {
             return Ok(cell);

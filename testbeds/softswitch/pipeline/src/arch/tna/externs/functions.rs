@@ -71,7 +71,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The port's metadata, left-aligned; what follows them is skipped, too.
+    /// Reads the port's metadata, left-aligned, and skips the bytes after it.
     fn port_metadata(&mut self, result: Option<&LValue>) -> Result<()> {
         let to = self.scope.reject;
         let bits = u64::from(crate::arch::tna::port_metadata_bytes(self.program)) * 8;
@@ -100,7 +100,7 @@ impl Compiler<'_> {
         let n = self.size(&place.ty)?;
         self.in_place(&place, |c, d| {
             c.op(Op::Zero { d, n })?;
-            // Its validity follows it.
+            // The field's validity follows it.
             match place.validates {
                 Some(_) => c.op(Op::Zero { d: d + n, n: 1 }),
                 None => Ok(()),
@@ -108,7 +108,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A field's own validity, or its header's; other metadata are always valid.
+    /// A field's own validity, or its header's; other metadata is always valid.
     fn validity(&mut self, field: &Expr) -> Result<Slot> {
         let ExprKind::Read(lvalue) = &field.kind else {
             return self.constant(1);

@@ -12,7 +12,7 @@ use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExternKind, LValue, Method};
 
-/// Bytes that a mirrored packet's header may have.
+/// Maximum length of a mirrored packet's header, in bytes.
 const MIRROR_LIMIT: u32 = 32;
 
 impl Compiler<'_> {
@@ -65,7 +65,7 @@ impl Compiler<'_> {
                 let gate = self.tofino.gates.digest;
                 self.gated(gate, |c| c.digest(instance, data))
             }
-            // Which of two ports' packets is parsed first: here none waits for another.
+            // Sets which of two ports has parser priority: no effect here, where no packet waits for another.
             (Object::Passive, Method::Set, [Arg::In(_)])
                 if instance.kind == ExternKind::ParserPriority =>
             {
@@ -139,7 +139,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Runs `asked` unless the gate says that nothing is asked.
+    /// Runs `asked` unless the gate is closed.
     fn gated(
         &mut self,
         gate: Option<Slot>,
@@ -176,7 +176,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// `adjust_byte_count`: bytes that are not counted.
+    /// Handles `adjust_byte_count`: the number of bytes that are not counted.
     fn adjust(&mut self, args: &[Arg]) -> Result<()> {
         match args {
             [] | [Arg::Ignore] => Ok(()),
@@ -188,7 +188,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The arguments of a meter after its index: the colour so far, bytes that do not count, or both.
+    /// The arguments of a meter after its index: the previous color, the bytes that do not count, or both.
     fn colour_and_adjust(&mut self, args: &[Arg]) -> Result<Slot> {
         let green = self.constant(COLOURS[0])?;
         match args {
@@ -205,7 +205,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A meter's colour as its constructor names it.
+    /// A meter's color under the name given in its constructor.
     fn coloured(
         &mut self,
         instance: &p4lang::ir::ExternInstance,
@@ -244,11 +244,11 @@ impl Compiler<'_> {
             (Method::Add | Method::Subtract, [Arg::In(data)]) => {
                 self.checksum_data(unit, data, method == &Method::Subtract)
             }
-            // What is left after subtractions: not complemented, to be added to in `update`.
+            // The sum after subtractions: not complemented, to be added in `update`.
             (Method::Get, []) => {
                 self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
             }
-            // True where the checksum is wrong, as a Tofino reports it.
+            // True if the checksum is wrong, as a Tofino reports it.
             (Method::Verify, []) => {
                 let (sum, zero) = (self.alloc(1)?, self.constant(0)?);
                 self.op(Op::ChecksumGet { unit, d: sum })?;
@@ -282,7 +282,7 @@ impl Compiler<'_> {
             }
             (Method::SubtractAllAndDeposit, [Arg::Out(to)]) => {
                 let to = self.locate(to)?;
-                // Kept until the parser ends.
+                // Kept until the end of the parser.
                 let (met, start) = self.tofino_kept()?;
                 let one = self.constant(1)?;
                 self.op(Op::Mov { d: met, s: one })?;
@@ -312,7 +312,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Two of the slots that the arch clears before each parser.
+    /// Allocates two of the slots that the architecture clears before each parser.
     fn tofino_kept(&mut self) -> Result<(Slot, Slot)> {
         match (self.tofino.kept.pop(), self.tofino.kept.pop()) {
             (Some(met), Some(start)) => Ok((met, start)),
@@ -320,7 +320,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// At a parser's end: what the residual checksums have become.
+    /// Computes the residual checksums at the end of a parser.
     pub(crate) fn residuals(&mut self) -> Result<()> {
         for Residual {
             unit,
@@ -338,7 +338,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// An 8-bit signed counter in a slot.
+    /// Compiles a method of a parser counter, an 8-bit signed value in a slot.
     fn parser_counter(&mut self, slot: Slot, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             method,
@@ -412,7 +412,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// ((field's byte >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field is beyond `max`.
+    /// Computes ((field's byte >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field
+    /// exceeds `max`.
     fn load_counter(
         &mut self,
         slot: Slot,
@@ -424,13 +425,13 @@ impl Compiler<'_> {
         else {
             return self.unsupported("a parser counter with anything but constants");
         };
-        // Tofino 1 gives the mask as its number of ones less one.
+        // Tofino 1 encodes the mask as its number of ones less one.
         let mask = if self.program.arch == p4lang::ir::Arch::Tna {
             crate::bits::mask(mask as u32 + 1)
         } else {
             mask
         };
-        // The field lies in 8 bits, which are rotated.
+        // The field is in 8 bits, which are rotated.
         let mut value = self.index(field)?;
         let behind = bits_behind(self.program, self.scope.vars, field);
         if behind > 0 {

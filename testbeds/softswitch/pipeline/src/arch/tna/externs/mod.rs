@@ -18,7 +18,7 @@ use crate::compile::{Compiler, Result};
 use crate::op::bindings::Object;
 use p4lang::ir::{Access, Expr, ExprKind, ExternId, Program, Type, Var};
 
-/// See the module.
+/// TNA's language extensions.
 #[derive(Debug)]
 pub(crate) struct Tofino;
 
@@ -62,7 +62,8 @@ impl Dialect for Tofino {
     }
 }
 
-/// Bits of its byte that follow a header's field, if that has one byte: a parser counter is loaded with the byte.
+/// Number of bits that follow a header's field in its byte, if the field is within one byte: a parser counter loads the
+/// whole byte.
 pub fn bits_behind(program: &Program, vars: &[Var], field: &Expr) -> u32 {
     let ExprKind::Read(lvalue) = &field.kind else {
         return 0;

@@ -15,7 +15,7 @@ use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind, Type};
 /// `MeterColor_t`: green, yellow, red.
 pub const COLOURS: [u64; 3] = [0, 1, 3];
 
-/// What a meter's constructor calls them; `None`: as above.
+/// The values of these colors given in a meter's constructor; `None`: the default.
 pub fn own_colours(meter: &ExternInstance) -> [Option<u64>; 3] {
     ["green", "yellow", "red"].map(|name| {
         let found = meter.args.iter().find(|(n, _)| n == name);
@@ -121,7 +121,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`; the data begin with the last.
+    /// Reads `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`; `data` starts with the last element.
     fn math_unit(&self, instance: &ExternInstance) -> Result<MathUnit> {
         let values: Vec<&Const> = instance.args.iter().map(|(_, v)| v).collect();
         let unit = match values.as_slice() {
@@ -167,7 +167,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A selector and its profile are one: groups of the profile's members.
+    /// Compiles a selector together with its profile: groups of the profile's members.
     fn tofino_selector(&mut self, id: ExternId, instance: &ExternInstance) -> Result<()> {
         let mut objects = instance.args.iter().filter_map(|(_, v)| match v {
             Const::Extern(object) => Some(*object),
@@ -227,7 +227,7 @@ impl Compiler<'_> {
             _ => None,
         });
         match algorithm {
-            // Only where it is wanted: the tables of the usual widths are faster.
+            // A wider table only if needed: tables of the usual widths are faster.
             Some(algorithm) => Ok(
                 match (algorithm.table_width(), instance.type_args.first()) {
                     (Some(width), Some(Type::Bit(wanted))) if *wanted > width => {
@@ -260,7 +260,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Gives a direct register or filter its words in the table's entries.
+    /// Allocates the words of a direct register or filter in the table's entries.
     pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
         if let Object::Tofino(TofinoObject::DirectFilter(filter)) =
             self.bindings.objects[id.index()]

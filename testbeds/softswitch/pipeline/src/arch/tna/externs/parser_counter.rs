@@ -1,21 +1,21 @@
 //! The stack of a Tofino 2's parser counter.
 //!
-//! A value that is pushed stands before the counter's; what changes the counter meanwhile changes the one below as well, if
-//! `push` asks for it. So a level keeps what has to be added when it comes back: its value less the pushed one, and which
-//! bits of the counter then count (all or none).
+//! A pushed value becomes the counter's value; changes of the counter also apply to the value below if `push` asks for
+//! it. So a level stores the amount to add when it is popped, its value less the pushed one, and a mask of the counter's
+//! bits to include (all or none).
 
 use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Const, ExprKind, Type};
 
-/// Levels below the counter's value. A further one is lost.
+/// Number of levels below the counter's value. A further one is lost.
 pub const LEVELS: u32 = 3;
 
 /// Slots of a counter: its value, then two for each level.
 pub const SLOTS: u32 = 1 + 2 * LEVELS;
 
-/// What follows the value in a call of `push`: the numbers that place a field's bits, if it is one, and whether the value
-/// below is updated.
+/// The arguments after the value in a call of `push`: the numbers that locate a field's bits, if it is a field, and
+/// whether the value below is updated.
 pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
     match rest.split_last() {
         Some((Arg::In(e), numbers)) if e.ty == Type::Bool => {
@@ -28,7 +28,7 @@ pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
 }
 
 impl Compiler<'_> {
-    /// `load` brings the new value into the counter's slot.
+    /// Pushes a value; `load` loads it into the counter's slot.
     pub(crate) fn push_counter(
         &mut self,
         slot: Slot,

@@ -1,4 +1,4 @@
-//! What a stateful ALU's comparators say.
+//! The results of a stateful ALU's comparators.
 
 use crate::compile::layout::width;
 use crate::compile::{Compiler, Result, Unit};
@@ -7,9 +7,9 @@ use p4lang::ir::{
     self, Action, Arg, BinOp, Block, Expr, ExprKind, LValue, Method, Stmt, StmtKind, VarId,
 };
 
-/// Comparators of a stateful ALU.
+/// Number of comparators of a stateful ALU.
 const COMPARATORS: usize = 4;
-/// The comparisons of a method's conditions in order, each once: those of the ALU's comparators.
+/// The distinct comparisons in a method's conditions, in order: one per comparator of the ALU.
 pub fn comparisons(action: &Action) -> Vec<&Expr> {
     let mut found = Vec::new();
     in_conditions(&action.body, &mut found);
@@ -58,7 +58,7 @@ pub fn mentions(e: &Expr, var: VarId) -> bool {
     }
 }
 
-/// Whether a body asks for a predicate, whose comparisons see the cell as it was.
+/// Whether a body uses a predicate, whose comparisons see the cell's original value.
 fn asks_predicate(block: &Block) -> bool {
     block.iter().any(|stmt: &Stmt| match &stmt.kind {
         StmtKind::CallMethod { method, .. } => *method == Method::Predicate,
@@ -75,7 +75,7 @@ fn asks_predicate(block: &Block) -> bool {
 }
 
 impl Compiler<'_> {
-    /// Keeps a cell as it was read, for a body that asks for a predicate.
+    /// Saves a cell's original value, for a body that uses a predicate.
     pub(crate) fn original(
         &mut self,
         action: &Action,
@@ -90,8 +90,8 @@ impl Compiler<'_> {
         Ok(Some(d))
     }
 
-    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place: those written, or all
-    /// of the method's.
+    /// Sets bit n of the result, where n is the number that the comparison results form, the first one in the lowest bit:
+    /// the comparisons in the arguments, or all of the method's.
     pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());

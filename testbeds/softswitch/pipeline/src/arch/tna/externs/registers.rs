@@ -1,4 +1,4 @@
-//! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
+//! Stateful ALUs: the bodies of register actions, run between the reading of a cell and its writing back.
 
 use crate::call::MethodCall;
 use crate::compile::methods::written;
@@ -12,7 +12,7 @@ use p4lang::ir::{
 };
 
 impl<'p> Compiler<'p> {
-    /// `execute` and its kin.
+    /// Compiles `execute` and related methods.
     pub(crate) fn register_action(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             object,
@@ -27,7 +27,7 @@ impl<'p> Compiler<'p> {
                 self.extreme(method == &Method::Min16, 16, args, result)
             }
             Method::Execute => {
-                // The index may be left out: a direct register has none, and one of Tofino 2 may be a single cell.
+                // The index may be missing: a direct register has none, and a register of Tofino 2 may be a single cell.
                 let (index, outs) = match args {
                     [Arg::In(index), outs @ ..] => (self.index(index)?, outs),
                     [Arg::Ignore, outs @ ..] if self.is_indexed(object) => {
@@ -56,7 +56,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// The profile of a selector that an action changes.
+    /// The profile of a selector that an action modifies.
     pub(super) fn selector_of(&self, object: ExternId) -> Option<u32> {
         self.bindings.profiles.get(&self.target(object)?).copied()
     }
@@ -65,7 +65,7 @@ impl<'p> Compiler<'p> {
         self.register_of(object).is_some()
     }
 
-    /// Executes the body of `apply` on a cell, once per packet and register.
+    /// Executes the body of `apply` on a cell, which a packet may do once per register.
     fn execute(
         &mut self,
         object: ExternId,
@@ -125,7 +125,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// Counts at run time, where a path executes the register twice.
+    /// Counts conflicts at run time, if a path executes the register twice.
     pub(crate) fn once(&mut self, register: ExternId) -> Result<()> {
         match self.bindings.executed_twice.get(&register).copied() {
             Some(unit) => self.op(Op::RegisterOnce { unit }),
@@ -154,7 +154,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// An implemented method's body on the given places.
+    /// Compiles an implemented method's body with its parameters in these slots.
     pub(crate) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
         let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
@@ -174,12 +174,12 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// `Register.clear`: all cells, at once.
+    /// `Register.clear`: clears all cells at once.
     fn clear(&mut self, register: ExternId, r: u32, value: &Expr) -> Result<()> {
         self.once(register)?;
         let s = self.expr(value)?;
         let size = self.registers[r as usize].size;
-        // A loop of ours, which takes no steps.
+        // An internal loop, which does not count as steps.
         self.moves(size.saturating_mul(self.code.registers[r as usize].words.into()));
         let (index, size, one) = (self.alloc(1)?, self.constant(size)?, self.constant(1)?);
         let (head, end) = (self.label(), self.label());
@@ -202,7 +202,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// `Register.read`, `Register.write` outside of an action; a write gives what was written.
+    /// `Register.read` and `Register.write` outside of an action; a write returns the written value.
     pub(crate) fn register_method(&mut self, r: u32, call: MethodCall<'_>) -> Result<()> {
         let (object, result) = (call.object, call.result);
         match (call.method, call.args) {
@@ -222,7 +222,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// The same of a direct register.
+    /// `read` and `write` of a direct register.
     pub(crate) fn direct_register_method(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             object,
@@ -244,7 +244,7 @@ impl<'p> Compiler<'p> {
                     d,
                 })
             }),
-            // `clear` takes another argument for Tofino 2's busy bit.
+            // `clear` takes a further argument for Tofino 2's busy bit.
             (Method::Write, [Arg::In(value)]) | (Method::Clear, [Arg::In(value), ..]) => {
                 let s = self.expr(value)?;
                 self.op(Op::DirectWrite {
@@ -280,7 +280,7 @@ pub fn executes(action: &ExternInstance) -> Option<ExternId> {
     }
 }
 
-/// Whether a body may write the variable; what is not known does.
+/// Whether a body may write the variable; unknown statements do.
 fn changes(block: &Block, var: VarId) -> bool {
     let place = |lvalue: &LValue| lvalue.var == var;
     let arg = |arg: &Arg| matches!(arg, Arg::Out(to) | Arg::InOut(to) if place(to));

@@ -1,4 +1,4 @@
-//! The whole row of a stateful ALU's memory as one value: the least or the greatest of its parts, and what that one becomes.
+//! A whole row of a stateful ALU's memory as one value: its minimum or maximum, and the update of that element.
 
 use super::predicate::mentions;
 use crate::compile::layout::width;
@@ -7,10 +7,10 @@ use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, ExprKind, ExternId, LValue, Program, Type, VarId};
 
-/// Bits of a row.
+/// Width of a row, in bits.
 pub const ROW: u32 = 128;
 
-/// The width of a register's cells, if the value of an action on it is a row of several.
+/// The width of a register's cells, if the value of an action on it is a row of several cells.
 pub fn row_of(program: &Program, register: ExternId, value: &Type) -> Option<u32> {
     match (program.externs[register.index()].type_args.first(), value) {
         (Some(Type::Bit(w)), Type::Bit(ROW)) => (8..ROW)
@@ -27,7 +27,7 @@ pub(crate) fn is_modified(args: &[Arg], var: VarId) -> bool {
 }
 
 impl Compiler<'_> {
-    /// The cells of a row side by side, the first in the lowest bits.
+    /// Reads the cells of a row side by side, the first in the lowest bits.
     pub(crate) fn read_row(&mut self, d: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         self.op(Op::Zero { d, n: ROW / 64 })?;
         for i in 0..ROW / w {
@@ -46,7 +46,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The same the other way round.
+    /// Writes the cells of a row, the first from the lowest bits.
     pub(crate) fn write_row(&mut self, s: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         for i in 0..ROW / w {
             let (index, d) = (self.nth(first, i)?, self.alloc(1)?);
@@ -72,7 +72,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
+    /// The minimum or maximum of a wide value's elements under the mask, and its index: of equal ones, the rightmost.
     pub(crate) fn extreme(
         &mut self,
         least: bool,

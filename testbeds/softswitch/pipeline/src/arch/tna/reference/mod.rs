@@ -20,7 +20,7 @@ use p4lang::ir::{
     Arch, Arg, BinOp, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Type,
 };
 
-/// See the module.
+/// TNA's language extensions, interpreted.
 #[derive(Debug)]
 pub(crate) struct Tofino;
 
@@ -34,7 +34,7 @@ impl Interpreted for Tofino {
         Ok(true)
     }
 
-    /// A parser counter is loaded with the byte that a field lies in.
+    /// Passes the byte that contains a field to a parser counter.
     fn arguments(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>, values: &mut [Value]) {
         let object = i.code.bindings.objects[call.object.index()];
         let (
@@ -99,7 +99,7 @@ impl Interpreted for Tofino {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// A method of an object that is TNA's own.
+    /// Interprets a method of an object that is specific to TNA.
     pub(crate) fn tofino_method(
         &mut self,
         object: TofinoObject,
@@ -137,7 +137,7 @@ impl<'p> Interpreter<'_, 'p> {
                     Method::Increment => counter.wrapping_add(number(0)),
                     Method::Decrement => counter.wrapping_sub(number(0)),
                     Method::IsZero => return Ok(scalar(u64::from(counter == 0))),
-                    // 8 bits, signed.
+                    // The result has 8 bits, signed.
                     _ => return Ok(scalar(counter >> 7)),
                 };
                 self.frame[slot as usize] = next & 0xff;
@@ -156,7 +156,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(None)
     }
 
-    /// Whether the packet has asked the deparser for what this method makes; of other methods true.
+    /// Whether the packet has requested this method's result from the deparser; true for other methods.
     pub(crate) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
@@ -178,7 +178,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.captures[usize::from(kind)] = Some((session, data));
     }
 
-    /// A meter's arguments behind its index: the colour so far has 8 bits, a number of bytes 32.
+    /// The arguments of a meter after its index: the previous color has 8 bits, a number of bytes 32.
     pub(crate) fn colour_so_far(&mut self, arguments: &[Value]) -> u64 {
         let mut colour = COLOURS[0];
         for bits in arguments.iter().map(Value::bits) {
@@ -196,9 +196,9 @@ impl<'p> Interpreter<'_, 'p> {
         match method {
             Method::Add => unit.add(&data()?),
             Method::Subtract => unit.subtract(&data()?),
-            // What is left after subtractions: not complemented, to be added to in `update`.
+            // The sum after subtractions: not complemented, to be added in `update`.
             Method::Get => return Some(unit.sum.into()),
-            // True where the checksum is wrong, as a Tofino reports it.
+            // True if the checksum is wrong, as a Tofino reports it.
             Method::Verify => return Some(u64::from(unit.result() != 0)),
             Method::Update => {
                 unit.clear();
@@ -214,10 +214,10 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// Rotated to the right, masked, added to; if the field is beyond `max` the parser fails with `CounterRange`.
-    /// Each level below holds what is added when it comes back, and which bits of the counter count then.
+    /// Pushes a value: rotated to the right, masked, added to; the parser fails with `CounterRange` if the field exceeds
+    /// `max`. Each level stores the amount to add when it is popped, and a mask of the counter's bits to include.
     fn push_counter(&mut self, slot: usize, values: &[Value]) -> Result<u64> {
-        // A field's place has four numbers.
+        // A field's position consists of four numbers.
         let (set, update) = match values {
             [set @ .., update] if matches!(set.len(), 1 | 5) => (set, update.bits().is_true()),
             set => (set, false),
@@ -248,7 +248,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
         let (field, max, add) = (number(0) as u8, number(1), number(4));
         let rotated = field.rotate_right((number(2) % 8) as u32);
-        // Tofino 1 gives the mask as its number of ones less one.
+        // Tofino 1 encodes the mask as its number of ones less one.
         let kept = match self.program.arch {
             Arch::Tna => mask(number(3) as u32 + 1),
             _ => number(3),
@@ -260,7 +260,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok((u64::from(rotated) & kept) + add)
     }
 
-    /// TNA's functions.
+    /// Interprets TNA's functions.
     pub(crate) fn call_tofino(&mut self, call: FunctionCall<'p>) -> Result<()> {
         let FunctionCall {
             function,
@@ -351,7 +351,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// A field's own validity, or its header's, or a header's; other metadata are always valid.
+    /// Whether a field is valid: by its own validity, its header's, or that of a header; other metadata is always valid.
     fn validated(&mut self, field: &'p Expr) -> Result<bool> {
         let ExprKind::Read(lvalue) = &field.kind else {
             return Ok(true);
@@ -382,7 +382,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    /// The port's metadata, left-aligned; what follows them is skipped, too.
+    /// Reads the port's metadata, left-aligned, and skips the bytes after it.
     fn port_metadata(&mut self, result: Option<&'p LValue>) -> Result<()> {
         let bits = u64::from(super::port_metadata_bytes(self.program)) * 8;
         if let Some(lvalue) = result {
@@ -392,7 +392,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// `invalidate`: a field without a validity of its own becomes 0.
+/// Interprets `invalidate`: a field without its own validity becomes 0.
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Own(valid, bits) => (*valid, *bits) = (false, fill.bits(bits.width)),

@@ -1,4 +1,4 @@
-//! What a stateful ALU's comparators say: see [`crate::arch::tna::externs::predicate`].
+//! The results of a stateful ALU's comparators: see [`crate::arch::tna::externs::predicate`].
 
 use crate::arch::tna::externs::predicate::comparisons;
 use crate::reference::value::{Bits, Value, width};
@@ -6,8 +6,8 @@ use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, Expr, LValue};
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place: those written, or all
-    /// of the method's. They see the cell as it was read.
+    /// Sets bit n of the result, where n is the number that the comparison results form, the first one in the lowest bit:
+    /// the comparisons in the arguments, or all of the method's. They use the cell's original value.
     pub(crate) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
         let Some(method) = self.method.clone() else {
             return Ok(());

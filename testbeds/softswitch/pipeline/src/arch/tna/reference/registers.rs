@@ -1,4 +1,4 @@
-//! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
+//! Stateful ALUs (TNA 7.13): reads a cell, runs the body of `apply` on it, writes the cell, and returns the outputs.
 
 use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
@@ -9,21 +9,21 @@ use crate::reference::value::{Bits, Value, width};
 use crate::reference::{InMethod, Interpreter, Result, Scope, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
-/// Where an action's cell is.
+/// Position of an action's cell.
 #[derive(Clone, Copy)]
 pub(crate) enum Cell {
     /// Register and index.
     Indexed(u32, u64),
     /// Table, first word, words.
     Direct(u32, u32, u32),
-    /// Profile, and place among its groups' members.
+    /// Profile, and index among the members of its groups.
     Member(u32, u64),
-    /// Register, index of a row, and the width of the cells that fill it.
+    /// Register, index of a row, and the width of the cells that form it.
     Row(u32, u64, u32),
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// `RegisterAction` and its kin.
+    /// Interprets `RegisterAction` and related actions.
     pub(crate) fn register_action(&mut self, call: MethodCall<'p>) -> Result<()> {
         let MethodCall {
             object: id,
@@ -41,7 +41,7 @@ impl<'p> Interpreter<'_, 'p> {
                 self.execute(id, index, (outs, result))
             }
             Method::Predicate | Method::Min8 | Method::Max8 | Method::Min16 | Method::Max16 => {
-                // Before the call changes them.
+                // Evaluated before the call changes them.
                 let values = match self.watch.steps {
                     true => self.extern_args(args)?.0,
                     false => Vec::new(),
@@ -61,7 +61,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `read`, `write` and `clear` of `Register` and `DirectRegister`; a write gives what was written.
+    /// Interprets `read`, `write` and `clear` of `Register` and `DirectRegister`; a write returns the written value.
     pub(crate) fn plain_register(
         &mut self,
         id: ExternId,
@@ -85,7 +85,7 @@ impl<'p> Interpreter<'_, 'p> {
             return Some(self.load(cell, cell_type));
         }
         if *method == Method::Clear {
-            // Its value is the first argument.
+            // The value is the first argument.
             let value = values.first()?;
             match cell {
                 Cell::Direct(table, offset, _) => {
@@ -106,7 +106,7 @@ impl<'p> Interpreter<'_, 'p> {
         (!matches!(ty, Type::Void)).then(|| written.clone())
     }
 
-    /// The index of an execution; undefined bits of it choose a cell.
+    /// The index of an execution; its undefined bits also select a cell.
     pub(crate) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
         let bits = self.expr(index)?.bits();
         let name = &self.program.externs[id.index()].name;
@@ -130,13 +130,13 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Cells of a register.
+    /// Number of cells of a register.
     pub(crate) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
         self.state.cells.banks[plan.bank as usize].rows()
     }
 
-    /// Executes the body of `apply` on a cell, once per packet and register.
+    /// Executes the body of `apply` on a cell, which a packet may do once per register.
     fn execute(
         &mut self,
         id: ExternId,
@@ -195,7 +195,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Runs a method's body, its `in` parameters given, keeps what the cell becomes, and tells of it.
+    /// Runs a method's body with the values of its `in` parameters, stores the cell's new value, and traces the call.
     fn run_method(
         &mut self,
         id: ExternId,
@@ -260,7 +260,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// A cell of a register.
+    /// The value of a register's cell.
     pub(crate) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
@@ -294,7 +294,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Counts where a packet executes a register twice.
+    /// Counts a conflict if a packet executes a register twice.
     pub(crate) fn executed(&mut self, register: ExternId) {
         if let Some(unit) = self.code.bindings.executed_twice.get(&register) {
             self.state.executed(*unit);
@@ -314,7 +314,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
+    /// The minimum or maximum of a wide value's elements under the mask, and its index: of equal ones, the rightmost.
     fn extreme(&mut self, call: MethodCall<'p>) -> Result<()> {
         let [Arg::In(of), Arg::In(mask), rest @ ..] = call.args else {
             return Ok(());
@@ -331,7 +331,7 @@ impl<'p> Interpreter<'_, 'p> {
         let best = if least {
             parts.min_by_key(|(x, _)| *x)
         } else {
-            // Of equal ones `max_by_key` takes the last.
+            // `max_by_key` returns the last of equal elements.
             parts.rev().max_by_key(|(x, _)| *x)
         };
         let any = best.is_some();
@@ -341,7 +341,7 @@ impl<'p> Interpreter<'_, 'p> {
             let at = Bits::new(width(&place.ty), found);
             self.write(&place, Value::Bits(at));
         }
-        // What the part found becomes.
+        // The new value of the element found.
         if let (Some(Arg::In(change)), ExprKind::Read(lvalue), true) = (rest.get(1), &of.kind, any)
         {
             let by = self.expr(change)?.bits().int(true);
