@@ -80,6 +80,12 @@ impl Changed {
         self.0.contains_key(&identity)
     }
 
+    /// Whether a switch announced an outcome of a frame with this identity that came before a time.
+    pub fn knows_before(&self, identity: Identity, before_ns: u64) -> bool {
+        let mut outcomes = self.0.get(&identity).into_iter().flatten();
+        outcomes.any(|at| at.outcomes.iter().any(|(came_ns, _)| *came_ns < before_ns))
+    }
+
     /// Forgets what came before a time.
     pub fn forget(&mut self, before_ns: u64) {
         self.0.retain(|_, switches| {
@@ -176,6 +182,11 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Whether it has to come out.
+    pub fn comes_out(&self) -> bool {
+        self.rank != Rank::Dropped
+    }
+
     /// The only frame of its kind, which comes out as it was sent.
     pub fn itself(identity: Identity, sent_ns: u64) -> Expected {
         Expected {

@@ -1,6 +1,6 @@
 //! Frames of a switch that are replayed: what is decided of them, and which wait for that.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use scenario::replay::Passage;
 
@@ -26,6 +26,9 @@ struct Tie {
 
 /// When copies of frames left, for each frame and exit.
 type Dealt = Vec<Vec<Vec<u64>>>;
+
+/// Claims of frames to departures, by exit and identity of the departing frame.
+type Shares = HashMap<(u32, Identity), Vec<Share>>;
 
 /// A frame that a fault changed, or that has its like.
 pub struct Change {
@@ -331,30 +334,53 @@ impl Docket {
         }
     }
 
-    /// Decides odd frames that came by a time: what may be like them, and what passed meanwhile, is replayed.
+    /// Decides the odd frames that came until `until_ns`. Every frame that came before `replayed_ns`, a horizon later, is replayed.
     pub fn decide<'w>(
         &mut self,
         ground: &Ground<'_>,
         passed: &mut Passed,
         waiting: impl Iterator<Item = &'w Arrival> + Clone,
-        until_ns: u64,
+        (until_ns, replayed_ns): (u64, u64),
     ) {
         let open = std::mem::take(&mut self.open);
+        let others = self.alike(open.values());
         let arrivals = open.values().map(|odd| &odd.frame.arrival);
         #[expect(
             clippy::map_identity,
             reason = "the references of `waiting` live longer than those of `open`"
         )]
         let waiting = waiting.map(|arrival| arrival).chain(arrivals);
-        self.decide_among(ground, passed, waiting, until_ns);
+        let claims = (&others, replayed_ns);
+        self.decide_among(ground, passed, (waiting, claims), until_ns);
         self.open = open;
+    }
+
+    /// Claims of frames that may still leave to departures that equal one of an odd frame.
+    fn alike<'o>(&self, open: impl Iterator<Item = &'o Odd>) -> Shares {
+        let odd = self.odd.iter().flat_map(|odd| &odd.frame.judged);
+        let wanted: HashSet<Identity> = odd.map(|judged| judged.leaves_as).collect();
+        let mut shares = Shares::new();
+        for odd in open.filter(|odd| wanted.contains(&odd.judged(0).leaves_as)) {
+            let judged = odd.judged(0);
+            let passage = &judged.passage;
+            for (exit, (port, _)) in passage.exits.iter().enumerate() {
+                let share = Share {
+                    came_ns: odd.frame.arrival.at_ns,
+                    copies: passage.leaving(exit),
+                    fate: passage.ingress.fate,
+                };
+                let key = (*port, judged.leaves_as);
+                shares.entry(key).or_default().push(share);
+            }
+        }
+        shares
     }
 
     fn decide_among<'w>(
         &mut self,
         ground: &Ground<'_>,
         passed: &mut Passed,
-        waiting: impl Iterator<Item = &'w Arrival> + Clone,
+        (waiting, claims): (impl Iterator<Item = &'w Arrival> + Clone, (&Shares, u64)),
         until_ns: u64,
     ) {
         let mut open: BTreeSet<usize> = BTreeSet::new();
@@ -395,8 +421,8 @@ impl Docket {
         // What other readings say of a stretch.
         for tie in ties {
             for reading in 1..self.ties[tie].candidates.len() {
-                let dealt =
-                    self.dealt(passed, |odd| if odd.tie == Some(tie) { reading } else { 0 });
+                let of_tie = |odd: &Odd| if odd.tie == Some(tie) { reading } else { 0 };
+                let dealt = self.dealt(passed, claims, of_tie);
                 let mut tally = std::mem::take(&mut self.ties[tie].tallies[reading]);
                 let made = || self.order(passed, &dealt, waiting.clone());
                 let order = Lazy::of(&made);
@@ -408,7 +434,7 @@ impl Docket {
                 self.ties[tie].tallies[reading] = tally;
             }
         }
-        let dealt = self.dealt(passed, |_| 0);
+        let dealt = self.dealt(passed, claims, |_| 0);
         let mut tally = std::mem::take(&mut self.tally);
         let mut of_ties: Vec<Tally> = (self.ties.iter_mut())
             .map(|tie| std::mem::take(&mut tie.tallies[0]))
@@ -444,7 +470,12 @@ impl Docket {
     }
 
     /// For each odd frame and each of its exits, when its copies left, if a reading of each is right.
-    fn dealt(&self, passed: &Passed, reading: impl Fn(&Odd) -> usize) -> Dealt {
+    fn dealt(
+        &self,
+        passed: &Passed,
+        (others, replayed_ns): (&Shares, u64),
+        reading: impl Fn(&Odd) -> usize,
+    ) -> Dealt {
         let mut alike: BTreeMap<(u32, Identity), Vec<(usize, usize)>> = BTreeMap::new();
         let mut dealt: Dealt = Vec::new();
         for (index, odd) in self.odd.iter().enumerate() {
@@ -456,7 +487,7 @@ impl Docket {
             dealt.push(vec![Vec::new(); judged.passage.exits.len()]);
         }
         for ((port, identity), frames) in alike {
-            let shares: Vec<Share> = frames
+            let mut shares: Vec<Share> = frames
                 .iter()
                 .map(|(index, exit)| {
                     let odd = &self.odd[*index];
@@ -468,7 +499,12 @@ impl Docket {
                     }
                 })
                 .collect();
-            let times = judge::deal(&shares, passed.left(port, identity));
+            let others = others.get(&(port, identity));
+            shares.extend(others.into_iter().flatten());
+            // A later departure may belong to a frame that was not replayed yet.
+            let left = passed.left(port, identity);
+            let left = &left[..left.partition_point(|at_ns| *at_ns < replayed_ns)];
+            let times = judge::deal(&shares, left);
             for ((index, exit), times) in frames.into_iter().zip(times) {
                 dealt[index][exit] = times;
             }

@@ -147,7 +147,8 @@ impl Group {
     /// Finds the frames that may have met either epoch of writes that have become known since. All that came until they were
     /// confirmed is there.
     pub fn bound(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) {
-        for write in &writes[self.over + self.boundaries.len()..] {
+        let known = self.over + self.boundaries.len();
+        for write in writes.get(known..).unwrap_or_default() {
             let until_ns = write.confirmed_ns.saturating_add(STAMP_NS);
             let first = self.queue.first();
             let after = (self.queue.iter()).rposition(|arrival| arrival.at_ns <= until_ns);

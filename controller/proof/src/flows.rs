@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use parser_gen::{FieldId, Headers};
 use scenario::model::{Flow, Path, Scenario};
 use scenario::routing::hash;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::STAMP_NS;
 use super::became::{self, Changed, Expected, FlowCount};
@@ -365,8 +365,33 @@ impl<'a> Flows<'a> {
         }
     }
 
+    /// Removes the first of several equal frames if it was sent until a time, arrived at its destination before the next was sent, and
+    /// no switch changed it.
+    fn first_alone(&mut self, identity: Identity, until_ns: u64) -> Option<Flight> {
+        let flight = self.flights.get_mut(&identity)?;
+        let [first, next, ..] = &flight.sent[..] else {
+            return None;
+        };
+        let next_ns = next.at_ns;
+        flight.left.sort_by_key(|(_, at_ns)| *at_ns);
+        let own = flight.left.partition_point(|(_, at_ns)| *at_ns < next_ns);
+        let is_alone = first.at_ns <= until_ns
+            && first.belongs.unaddressed.is_empty()
+            && own == 1
+            && first.to == Some(flight.left[0].0)
+            && !self.changed.knows_before(identity, next_ns);
+        is_alone.then(|| Flight {
+            sent: smallvec![flight.sent.remove(0)],
+            left: smallvec![flight.left.remove(0)],
+        })
+    }
+
     /// Counts the frames of an identity that were sent by a time.
     fn settle(&mut self, identity: Identity, until_ns: u64) {
+        if let Some(alone) = self.first_alone(identity, until_ns) {
+            self.count_one(identity, alone);
+            return;
+        }
         let Some(flight) = self.flights.get_mut(&identity) else {
             return;
         };
@@ -394,11 +419,12 @@ impl<'a> Flows<'a> {
         }
         let by_key = by_key.into_iter().map(|(key, copies)| {
             let mut left = Vec::new();
+            let owed = copies.iter().filter(|copy| copy.comes_out()).count();
             if let Some(flight) = self.flights.get_mut(&key) {
                 // What left behind the next of its like is taken for that one's, but for what is held.
                 flight.left.sort_by_key(|(_, at_ns)| *at_ns);
                 flight.left.retain(|&mut (end, at_ns)| {
-                    let is_own = at_ns < next_ns || left.len() < copies.len();
+                    let is_own = at_ns < next_ns || left.len() < owed;
                     if is_own {
                         left.push((end, at_ns));
                     }

@@ -31,6 +31,8 @@ mod order;
 mod port;
 mod recovery;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod throughput;
 mod trace;
 mod witness;
@@ -389,6 +391,9 @@ impl<'a> Judge<'a> {
             }
             connections.advance(now_ns);
         }
+        // Frames that came at these times are not replayed yet, those before them are.
+        let replayed_ns = replayed_ns.saturating_sub(1);
+        let until_ns = until_ns.saturating_sub(1);
         let sent_ns = replayed_ns.saturating_sub(hold_ns);
         self.flows.advance_lately(sent_ns, replayed_ns);
         self.flows.advance(until_ns.saturating_sub(self.way_ns));

@@ -149,6 +149,9 @@ impl<'a> Witness<'a> {
 
     /// Every frame that arrived before this time has been replayed, and changes to its bytes have been announced.
     pub fn replayed_ns(&self) -> u64 {
+        if self.is_over {
+            return u64::MAX;
+        }
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let lately_ns = self.now_ns.saturating_sub(self.certain_ns());
         waiting.fold(lately_ns, u64::min)
@@ -184,8 +187,7 @@ impl<'a> Witness<'a> {
     /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns `false`, and goes on,
     /// if later ones may be decided already.
     pub fn give_up(&mut self, since_ns: u64) -> bool {
-        let decided_ns = self.now_ns.saturating_sub(self.certain_ns());
-        let is_in_time = self.is_over || decided_ns <= since_ns;
+        let is_in_time = self.is_over || self.now_ns <= since_ns;
         if is_in_time && !self.is_over {
             self.ends_ns = Some(self.ends_ns.unwrap_or(u64::MAX).min(since_ns));
         }
@@ -273,7 +275,10 @@ impl<'a> Witness<'a> {
         let has_triggers = self.ground.engine.has_triggers();
         let is_over = |write: &&EpochWrite| write.confirmed_ns.saturating_add(STAMP_NS) <= now_ns;
         let over = self.ground.writes.iter().take_while(is_over).count();
-        let next_ns = self.ground.writes.get(over).map_or(u64::MAX, |write| {
+        // A live run learns of a write before this time; a judge that reads a folder does not.
+        let next = self.ground.writes.get(over);
+        let next = next.filter(|write| write.sent_ns < now_ns);
+        let next_ns = next.map_or(u64::MAX, |write| {
             write.sent_ns.saturating_sub(BACKLOG_NS).saturating_sub(1)
         });
         // The next frames may show which trigger state a frame met.
@@ -323,7 +328,7 @@ impl<'a> Witness<'a> {
         let decided_ns = replayed_ns
             .min(self.until_ns())
             .saturating_sub(self.horizon_ns);
-        self.decide(decided_ns);
+        self.decide(decided_ns, replayed_ns);
         if now_ns / self.horizon_ns != before_ns / self.horizon_ns {
             self.sweep(decided_ns);
         }
@@ -346,7 +351,7 @@ impl<'a> Witness<'a> {
             }
         }
         self.docket.settle(&self.ground, &mut self.passed, u64::MAX);
-        self.decide(u64::MAX);
+        self.decide(u64::MAX, u64::MAX);
         self.sweep(u64::MAX);
     }
 
@@ -355,11 +360,14 @@ impl<'a> Witness<'a> {
         self.takes
     }
 
-    /// Decides odd frames that came by a time.
-    fn decide(&mut self, until_ns: u64) {
+    /// Decides the odd frames that came until `until_ns`. Frames that came before `replayed_ns` are replayed, but for those in queues.
+    fn decide(&mut self, until_ns: u64, replayed_ns: u64) {
+        let oldest_ns = self.groups.iter().filter_map(Group::oldest_ns);
+        let replayed_ns = oldest_ns.fold(replayed_ns, u64::min);
         let waiting = self.groups.iter().flat_map(|group| group.queue.iter());
         let (ground, passed) = (&self.ground, &mut self.passed);
-        self.docket.decide(ground, passed, waiting, until_ns);
+        let bounds = (until_ns, replayed_ns);
+        self.docket.decide(ground, passed, waiting, bounds);
     }
 
     /// Forgets what left and that nothing accounts for: changed, made up, or sent to where it does not belong.

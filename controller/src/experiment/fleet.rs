@@ -386,6 +386,9 @@ impl Fleet {
     fn end_leases(&mut self) -> Result<(), FleetError> {
         let mut ended = Ok(());
         for device in &mut self.devices {
+            if let Some((_, error)) = device.lapsed.take().filter(|_| !device.is_down) {
+                ended = ended.and(Err(error));
+            }
             if let Some(lease) = device.lease.take() {
                 ended = ended.and(lease.end());
             }
@@ -405,6 +408,7 @@ impl Fleet {
         if let Some(device) = self.device(switch) {
             device.is_down = true;
             device.lease = None;
+            device.lapsed = None;
         }
     }
 

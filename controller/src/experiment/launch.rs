@@ -173,8 +173,17 @@ pub fn switches(
     Ok((fleet, processes))
 }
 
+/// The processes of all switches. When they are dropped, the running embedded switches exit together.
+pub struct SwitchProcesses(pub Vec<SwitchProcess>);
+
+impl Drop for SwitchProcesses {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
 /// Asks all running embedded switches to exit and waits for them together.
-pub fn end(switches: &mut [SwitchProcess]) {
+fn end(switches: &mut [SwitchProcess]) {
     // The kernel closes the ports of a killed process one by one; a switch that exits closes them in parallel. BMv2 is killed.
     let mut asked = Vec::new();
     for switch in switches
@@ -182,6 +191,8 @@ pub fn end(switches: &mut [SwitchProcess]) {
         .filter(|switch| switch.bmv2_files.is_none())
     {
         switch.process.terminate();
+        // A suspended process would not see the signal.
+        switch.process.resume();
         asked.push(&mut switch.process);
     }
     let deadline = Instant::now() + ENDS_WITHIN;

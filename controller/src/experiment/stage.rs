@@ -55,8 +55,8 @@ pub struct Stage<'a> {
     pub planned: &'a Planned,
     /// Sessions with the switches.
     pub fleet: Fleet,
-    /// Their processes.
-    switches: Vec<SwitchProcess>,
+    /// Their processes. Dropped after the sessions, which a switch that exits would wait for.
+    switches: launch::SwitchProcesses,
     /// Whether their programs have the stamps of frames that captures have.
     shares_stamps: bool,
     /// Who judges what passes them, until the end.
@@ -65,12 +65,6 @@ pub struct Stage<'a> {
     pub verdict_after: Duration,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
-}
-
-impl Drop for Stage<'_> {
-    fn drop(&mut self) {
-        launch::end(&mut self.switches);
-    }
 }
 
 impl<'a> Stage<'a> {
@@ -117,7 +111,7 @@ impl<'a> Stage<'a> {
             verdict_after: Duration::ZERO,
             planned,
             fleet,
-            switches,
+            switches: launch::SwitchProcesses(switches),
             shares_stamps,
             bed,
         })
@@ -160,7 +154,7 @@ impl<'a> Stage<'a> {
 
     /// Its parts, borrowed at once.
     pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
-        (&mut self.fleet, &mut self.switches, &self.bed)
+        (&mut self.fleet, &mut self.switches.0, &self.bed)
     }
 
     /// How long a frame is under way on all links, if it crosses them all.

@@ -1,6 +1,7 @@
 //! Parallel calls that wait for an RCU grace period of the kernel, 9 to 24 ms each: creating the ring of a packet socket, and closing
 //! it. Calls that wait at the same time share the grace period.
 
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Maximum number of threads.
@@ -17,14 +18,24 @@ pub fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Syn
     while items.len() > 0 {
         shares.push(items.by_ref().take(share).collect::<Vec<T>>());
     }
-    let work = &work;
+    let shares: Vec<Mutex<Vec<T>>> = shares.into_iter().map(Mutex::new).collect();
+    let carry_out = |share: &Mutex<Vec<T>>| {
+        let share = std::mem::take(&mut *share.lock().unwrap_or_else(PoisonError::into_inner));
+        share.into_iter().map(&work).collect::<Vec<R>>()
+    };
     thread::scope(|scope| {
-        let start = |share: Vec<T>| scope.spawn(|| share.into_iter().map(work).collect::<Vec<R>>());
-        let threads: Vec<_> = shares.into_iter().map(start).collect();
-        let results = threads.into_iter().map(|thread| match thread.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let start = |share| thread::Builder::new().spawn_scoped(scope, move || carry_out(share));
+        let threads: Vec<_> = shares.iter().map(start).collect();
+        let results = threads
+            .into_iter()
+            .zip(&shares)
+            .map(|(thread, share)| match thread {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // The system allows no more threads: this one does the work.
+                Err(_) => carry_out(share),
+            });
         results.flatten().collect()
     })
 }
