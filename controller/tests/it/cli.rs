@@ -266,7 +266,8 @@ fn a_plan_is_the_same_each_time() {
     assert_eq!(plan["scenario"], "redis-get-loss");
     assert_eq!(plan["switches"][0]["name"], "sw");
     assert_eq!(plan["injections"].as_array().unwrap().len(), 2);
-    assert_eq!(plan["captures"]["ring_bytes"], 192 << 20);
+    // Blocks of 128 KiB, of which a third of 80 MiB holds 213.
+    assert_eq!(plan["captures"]["ring_bytes"], 3 * 213 * (128 << 10));
     let port = &plan["captures"]["ports"][0];
     assert_eq!((&port["switch"], &port["port"]), (&"sw".into(), &1.into()));
     assert_eq!(port["faults"][1], "delay-carts");
