@@ -58,7 +58,7 @@ pub fn jenkins(text: &str) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// The objects of a program before [`Names::number`] gives them ids.
+/// The objects of a program before `number` gives them ids.
 #[derive(Debug, Default)]
 pub struct Names {
     names: BTreeMap<(Prefix, String), Option<u32>>,

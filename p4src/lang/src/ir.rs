@@ -231,7 +231,7 @@ pub enum Const {
     Bool(bool),
     /// Enum member: the enum and the member's index.
     Enum(EnumId, u32),
-    /// Error member: its index into [`Program::errors`].
+    /// Error member: its index into `Program::errors`.
     Error(u32),
     /// String.
     Str(String),

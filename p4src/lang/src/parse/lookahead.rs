@@ -106,7 +106,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a statement or member that starts with a name or a type's keyword is a declaration: `T x`, `T<A> x`, `T[4] x`, `T(e) x`.
+    /// Whether a statement or member that starts with a name or type keyword declares something, as in `T x`, `T[4] x`, `T(e) x`.
     pub(super) fn at_declaration(&self) -> bool {
         let Some(mut at) = self.skip_type_shape() else {
             return false;

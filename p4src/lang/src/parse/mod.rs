@@ -1,8 +1,8 @@
 //! Builds the syntax tree from tokens, by recursive descent. Grammar: P4_16 1.2.5, appendix H.
 //!
-//! Three constructs of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. For the last, the parser
-//! looks at the tokens that follow. For the first two, it looks the name up in the declared names (`scope`), and for an undeclared
-//! name at the tokens that follow, so that a misspelled type is reported as an unknown name and not as a syntax error.
+//! Three constructs of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. For the last, the
+//! parser looks at the tokens that follow. For the others, it looks up the name among the declared names (`scope`); for an
+//! undeclared name, it also looks at the following tokens, so that it reports a misspelled type as an unknown name.
 //!
 //! The parser pushes an error to the sink where it finds it, and resumes after the next `;` or `}` of the same list. Nesting is
 //! bounded (`Limits::nesting`), so no input overflows the stack, neither in the parser nor in a traversal of the tree.
