@@ -30,7 +30,7 @@ pub struct Program {
 pub struct Annotation {
     /// Name.
     pub name: Ident,
-    /// The body behind the name.
+    /// The body after the name.
     pub body: AnnotationBody,
     /// From `@` to the closing bracket.
     pub span: Span,

@@ -276,7 +276,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether the token before `a` is an operand; if it is not, a minus at `a` is a sign.
+    /// Whether an operand precedes `a`; if not, a minus at `a` is a sign.
     fn before(&self, a: Token) -> bool {
         let head = self.text[..a.span.start as usize].trim_end();
         head.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')' | ']' | '}'))
@@ -350,7 +350,7 @@ impl Writer<'_> {
     }
 }
 
-/// The space between two tokens on one line; `operand`: a token that can be a minuend stands before `a`.
+/// The space between two tokens on one line; `operand`: an operand precedes `a`, so a minus at `a` is a binary operator.
 fn between(
     (a, a_role): (Token, Role),
     (b, b_role): (Token, Role),
@@ -427,7 +427,7 @@ fn between(
         (Semi | Comma, _) | (LBrace, _) | (_, LBrace | RBrace) => one,
         (If | For | Switch, LParen) => one,
         (Ident, LParen | LBracket) => none,
-        // `>>=` is two tokens that must touch.
+        // `>>=` is two tokens that must be adjacent.
         (Gt, Ge) if written.is_empty() => none,
         (x, y) if binary(x) || binary(y) => one,
         (Plus | Minus, _) if operand => one,

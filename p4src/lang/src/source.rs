@@ -16,12 +16,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// From `start` to before `end`.
+    /// Creates the span from `start` up to `end` (exclusive).
     pub fn new(start: u32, end: u32) -> Span {
         Span { start, end }
     }
 
-    /// From the start of `self` to the end of `other`.
+    /// The smallest span that covers `self` and `other`.
     pub fn to(self, other: Span) -> Span {
         Span {
             start: self.start.min(other.start),
@@ -181,7 +181,7 @@ impl SourceMap {
         visible(name).into_owned()
     }
 
-    /// An empty span behind the last non-blank line of the compiled file, for errors about something that the file lacks.
+    /// An empty span at the end of the compiled file's last non-blank line, for errors about something that the file lacks.
     pub(crate) fn end_of_main(&self) -> Span {
         let own = |index: &usize| self.lines.get(*index).is_some_and(|line| line.1 == 0);
         let lines = || (0..self.lines.len()).rev().filter(own);

@@ -56,7 +56,7 @@ pub struct Block {
     pub annotations: Vec<Annotation>,
     /// Statements in order.
     pub stmts: Vec<Stmt>,
-    /// With the braces.
+    /// Span, including the braces.
     pub span: Span,
 }
 

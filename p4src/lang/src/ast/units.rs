@@ -120,7 +120,7 @@ pub struct TableDecl {
 pub struct TableProperty {
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Whether `const` stands before it.
+    /// Whether it is marked `const`.
     pub is_const: bool,
     /// Kind of property.
     pub kind: TablePropertyKind,
@@ -149,7 +149,7 @@ pub struct KeyElement {
     pub expr: Expr,
     /// Match kind.
     pub kind: Ident,
-    /// Annotations behind it.
+    /// Annotations after the match kind.
     pub annotations: Vec<Annotation>,
 }
 
@@ -167,7 +167,7 @@ pub struct TableAction {
 pub struct Entry {
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Whether `const` stands before it.
+    /// Whether it is marked `const`.
     pub is_const: bool,
     /// `priority = e :`
     pub priority: Option<Expr>,

@@ -151,7 +151,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Placement, name.span, message);
     }
 
-    /// Checks that parsers and controls have in common.
+    /// Runs the checks that the declarations of parsers and controls share.
     fn applied_type(
         &mut self,
         ctor_params: &'a [ast::Param],

@@ -49,7 +49,7 @@ impl<'a> Checker<'a, '_> {
         self.declare(name, val);
     }
 
-    /// Creates an instance of the type, of whatever kind it is.
+    /// Creates an instance of the type: of an extern, a parser, a control or a package.
     pub(crate) fn instance(
         &mut self,
         ty: &'a ast::Type,
@@ -362,7 +362,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Whether the type is one that only the architecture instantiates and passes to its blocks.
+/// Whether `name` is an extern that only the architecture instantiates and passes to its blocks.
 pub(super) fn is_packet(name: &str) -> bool {
     matches!(name, "packet_in" | "packet_out")
 }

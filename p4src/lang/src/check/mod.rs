@@ -3,7 +3,7 @@
 //! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next one begins;
 //!    a package instance immediately elaborates the parsers and controls in its arguments (`package`, `instantiate`).
 //! 2. Inside a unit, `stmt`, `expr`, `call` type and lower together. An expression yields a `value::Val`, which
-//!    keeps untyped things (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
+//!    keeps untyped values (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
 //!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
 //! 3. Declarations without an instance are elaborated once for their diagnostics; the result is dropped.
 //!
@@ -109,7 +109,7 @@ pub(crate) struct Checker<'a, 's> {
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
     pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
-    /// Every top-level name and its first declaration, for messages about names used before their declaration.
+    /// Every top-level name and its first declaration, for messages about names used before they are declared.
     pub(crate) top_names: HashMap<&'a str, (Span, Span)>,
     pub(crate) structs: Vec<decls::StructDecl<'a>>,
     pub(crate) struct_cache: HashMap<(u32, Vec<Ty>), u32>,
@@ -222,7 +222,7 @@ impl<'a, 's> Checker<'a, 's> {
 
     /// Assembles the program from its parts.
     fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
-        // An included file lacks nothing, so point at the compiled file.
+        // The error about a missing `main` points at the compiled file, not at an include.
         let mut spans = program.decls.iter().rev().map(|d| d.span);
         let end = spans
             .find(|span| source.in_main(*span))

@@ -57,7 +57,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Applies an operator to two values; `spans` are those of the left operand, the right operand, and both.
+    /// Applies an operator to two values; `at` holds the spans of the left operand, the right operand, and both.
     pub(crate) fn binary_values(
         &mut self,
         op: BinOp,

@@ -35,7 +35,7 @@ impl Writes {
     fn reach_place(&self, lv: &ir::LValue) -> bool {
         let moves = |a: &Access| matches!(a, Access::Index(e) if self.reach(e));
         let read = fields(lv);
-        // Different fields do not overlap; parts behind an index may.
+        // Different fields do not overlap; the elements that an index selects may.
         let touches = |(var, written): &(ir::VarId, Vec<u32>)| {
             *var == lv.var && written.iter().zip(&read).all(|(a, b)| a == b)
         };

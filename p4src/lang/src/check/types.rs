@@ -108,7 +108,7 @@ pub(crate) struct Types {
     pub(crate) newtypes: Vec<(String, Ty)>,
     /// Names of type variables.
     pub(crate) vars: Vec<String>,
-    /// Names of extern, parser, control, package declarations.
+    /// Names of extern, parser, control and package declarations.
     pub(crate) extern_names: Vec<String>,
     pub(crate) parser_names: Vec<String>,
     pub(crate) control_names: Vec<String>,

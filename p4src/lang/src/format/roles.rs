@@ -9,7 +9,7 @@ pub(super) enum Role {
     Plain,
     /// `<` before a width.
     OpensWidth,
-    /// `>` behind a width.
+    /// `>` after a width.
     ClosesWidth,
     /// The first `>` of `>>` between two operands.
     ShiftStart,

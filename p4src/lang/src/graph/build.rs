@@ -6,7 +6,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The clusters of the parsers and controls that `main` uses.
+/// The clusters of all parsers and controls of the program.
 pub(super) fn clusters(program: &Program) -> Vec<Cluster> {
     let parsers = program.parsers.iter().enumerate();
     let parsers = parsers.map(|(n, parser)| of_parser(program, parser, n));

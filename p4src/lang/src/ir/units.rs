@@ -238,7 +238,7 @@ pub struct Entry {
 /// A function.
 #[derive(Debug, Clone)]
 pub struct Function {
-    /// Name, specialised.
+    /// Name, for a generic function with its type arguments.
     pub name: String,
     /// Parameters; a return value is an extra last `out` parameter.
     pub params: Vec<Param>,

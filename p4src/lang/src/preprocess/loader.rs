@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Loads source files. Paths are `/`-separated and normalized.
 pub trait Loader {
-    /// The file's text; `None` if there is no file of this name.
+    /// The file's text; `None` if there is no file of this name, or it cannot be read.
     fn load(&self, path: &str) -> Option<String>;
 
     /// The reason why a file that [`Self::load`] did not return exists but cannot be read: `it is a folder`. `None` if it does

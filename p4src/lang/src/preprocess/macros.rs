@@ -361,7 +361,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     Err("expected parameter names with commas between, and `)`".to_owned())
 }
 
-/// The arguments of a macro call, and the hide set of its `)`.
+/// The arguments of a call, taken from the end of `pending`, and the hide set of its `)`. `None`: no parenthesis follows.
 type Arguments = (Vec<Vec<Token>>, HideSet);
 
 fn take_arguments(pending: &mut Vec<Token>, name: &str) -> Result<Option<Arguments>, String> {

@@ -174,7 +174,7 @@ impl<'t> Cursor<'t> {
         self.spliced.line(self.at, self.joints_here())
     }
 
-    /// Column of `at`, which must not be before a position already asked for in the same line.
+    /// Column of the cursor, which must not be before its position at an earlier call in the same line.
     fn column(&mut self) -> u32 {
         let (from, column) = self.counted;
         let last_joint = self.joints_here().checked_sub(1);

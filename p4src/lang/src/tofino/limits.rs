@@ -56,7 +56,7 @@ pub struct Limits {
     pub inputs: usize,
 }
 
-/// Rows of an SRAM block, and bits per row.
+/// Rows of an SRAM or TCAM block, and bits per row.
 pub(super) const SRAM_ROWS: u64 = 1024;
 pub(super) const SRAM_BITS: u64 = 128;
 pub(super) const TCAM_ROWS: u64 = 512;

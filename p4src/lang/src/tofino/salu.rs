@@ -12,7 +12,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The register of a RegisterAction, from its constructor arguments; `None` for other objects.
+/// The register of a RegisterAction, from its constructor arguments; `None` if no argument is an extern object.
 pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternId> {
     let instance = program.externs.get(object.index())?;
     instance.args.iter().find_map(|(_, arg)| match arg {

@@ -28,7 +28,7 @@ impl Walk<'_> {
         a
     }
 
-    /// Adds paths to those that enter a loop; returns whether any is new. After some rounds facts are no longer related.
+    /// Adds paths to those that enter a loop; returns whether any is new. After some rounds it drops the relations between facts.
     pub(super) fn enters(&mut self, head: &mut State, more: State, rounds: u32) -> bool {
         let before = (head.paths, head.set.len());
         *head = self.join(std::mem::take(head), more);

@@ -135,7 +135,7 @@ fn doubling_functions_and_actions() {
         );
     });
     accepted(program(&decls, "", "meta.a = f50(meta.a);"));
-    // A generic function that makes two calls with new types: this is exponential.
+    // A generic function that calls the previous one with two new types: this is exponential.
     let mut decls =
         "struct w0<T> { T a; } struct w1<T> { T a; }\nbit<8> g0<T>(in T x) { return 1; }\n"
             .to_owned();
