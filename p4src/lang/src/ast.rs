@@ -1,4 +1,4 @@
-//! The syntax tree, as written: nothing resolved, nothing folded. Grammar: P4_16 1.2.5, appendix H.
+//! The syntax tree as written: no name is resolved and no constant folded. Grammar: P4_16 1.2.5, appendix H.
 
 mod code;
 mod units;
@@ -9,12 +9,12 @@ pub use units::*;
 use crate::source::Span;
 use num_bigint::BigInt;
 
-/// A name with its place.
+/// A name with its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ident {
     /// Text.
     pub name: String,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
@@ -30,7 +30,7 @@ pub struct Program {
 pub struct Annotation {
     /// Name.
     pub name: Ident,
-    /// What stands behind it.
+    /// The body after the name.
     pub body: AnnotationBody,
     /// From `@` to the closing bracket.
     pub span: Span,
@@ -39,14 +39,14 @@ pub struct Annotation {
 /// An annotation's body.
 #[derive(Debug, Clone)]
 pub enum AnnotationBody {
-    /// Nothing.
+    /// No body.
     None,
-    /// `( … )`: unstructured; the source text between the parentheses, and its value if it is one string literal,
-    /// integer literal or comma list of those.
+    /// `( … )`: unstructured; the source text between the parentheses, and its literals if the body is one string literal,
+    /// one integer literal or a comma-separated list of them.
     Unstructured {
         /// Text between the parentheses, white space folded.
         text: String,
-        /// The literals, if the body is nothing but literals and commas.
+        /// The literals, if the body consists only of literals and commas.
         literals: Vec<Literal>,
     },
     /// `[ e, e ]`.
@@ -66,19 +66,19 @@ pub enum Literal {
     Bool(bool),
 }
 
-/// A declaration, at top level, in a parser or control, or a statement's local.
+/// A declaration: at top level, in a parser or control, or local to a statement block.
 #[derive(Debug, Clone)]
 pub struct Decl {
     /// Annotations before it.
     pub annotations: Vec<Annotation>,
-    /// What it declares.
+    /// The declared item.
     pub kind: DeclKind,
     /// The whole declaration.
     pub span: Span,
 }
 
 impl Decl {
-    /// The name a declaration declares, if it declares one.
+    /// The name that this declaration introduces; `None` for `error` and `match_kind`.
     pub(crate) fn name(&self) -> Option<&Ident> {
         match &self.kind {
             DeclKind::Const { name, .. }
@@ -101,7 +101,7 @@ impl Decl {
     }
 }
 
-/// The declared thing.
+/// The declared item.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum DeclKind {
@@ -173,7 +173,7 @@ pub enum DeclKind {
     ValueSet { ty: Type, size: Expr, name: Ident },
 }
 
-/// `typedef` takes a type, or a derived type declared in place.
+/// The type in a `typedef`: a type, or a derived type declared in place.
 #[derive(Debug, Clone)]
 pub enum TypeOrDecl {
     /// A type.
@@ -182,7 +182,7 @@ pub enum TypeOrDecl {
     Decl(Box<Decl>),
 }
 
-/// Which derived type.
+/// The kind of a derived type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructKind {
     /// `struct`
@@ -235,14 +235,14 @@ pub struct Method {
     pub is_abstract: bool,
     /// Prototype; a constructor has no return type and the extern's name.
     pub proto: FunctionProto,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
 /// Direction of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Direction {
-    /// None written.
+    /// No direction written.
     #[default]
     None,
     /// `in`
@@ -266,6 +266,6 @@ pub struct Param {
     pub name: Ident,
     /// Default value.
     pub default: Option<Expr>,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }

@@ -1,4 +1,4 @@
-//! Errors and warnings with places: collected in a [`Sink`], handed out as [`Diagnostics`].
+//! Errors and warnings with source positions: collected in a [`Sink`], returned as [`Diagnostics`].
 
 use crate::limits::LIMITS;
 use crate::source::{SourceMap, Span, visible};
@@ -6,16 +6,16 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::sync::Arc;
 
-/// How bad.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// No program results.
+    /// The compilation fails.
     Error,
-    /// The program is accepted.
+    /// The program is still accepted.
     Warning,
 }
 
-/// What kind of fault; match on this, never on the text.
+/// Kind of fault. Callers match on this code, never on the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Code {
@@ -27,31 +27,31 @@ pub enum Code {
     Directive,
     /// A malformed macro or macro call.
     Macro,
-    /// A limit: size, nesting, expansion.
+    /// A limit is exceeded: size, nesting, expansion.
     Limit,
     /// A malformed token.
     Token,
-    /// Not in the grammar.
+    /// Input that does not match the grammar.
     Syntax,
     /// A name that is not declared.
     UnknownName,
     /// A name declared twice.
     Duplicate,
-    /// Types do not fit.
+    /// Types that do not match.
     Type,
-    /// Not a compile-time constant where one is needed, or a constant out of range.
+    /// An expression that must be a compile-time constant and is not, or a constant out of range.
     Constant,
-    /// A thing in a place where P4 does not allow it.
+    /// A construct at a position where P4 does not allow it.
     Placement,
     /// A recursion or cycle.
     Cycle,
     /// A rule of the architecture is broken.
     Architecture,
-    /// Legal P4 that this compiler does not do.
+    /// Legal P4 that this compiler does not support.
     Unsupported,
     /// Declared but not used, or without effect.
     Unused,
-    /// Suspicious.
+    /// Suspicious code.
     Lint,
 }
 
@@ -77,7 +77,7 @@ impl Code {
         Code::Lint,
     ];
 
-    /// As printed: `error[syntax]: …`.
+    /// The code as printed: `error[syntax]: …`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Include => "include",
@@ -101,34 +101,34 @@ impl Code {
     }
 }
 
-/// A second place that explains the first.
+/// A second position that explains the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// Source span.
     pub span: Span,
-    /// What.
+    /// Explanation shown at the span.
     pub text: String,
 }
 
 /// One error or warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
+    /// Severity.
     pub severity: Severity,
-    /// Which kind.
+    /// Kind of fault.
     pub code: Code,
     /// One sentence, lower case, no full stop.
     pub message: String,
-    /// Where.
+    /// Position of the fault.
     pub span: Span,
-    /// Other places.
+    /// Further positions with explanations.
     pub labels: Vec<Label>,
-    /// What to do.
+    /// Advice on how to fix the fault.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error.
+    /// Creates an error.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -140,7 +140,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Warning,
@@ -148,7 +148,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a place.
+    /// Adds a label at a further position.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
@@ -175,12 +175,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Empty.
+    /// Creates an empty sink.
     pub fn new() -> Sink {
         Sink::default()
     }
 
-    /// Keeps one. A second error of the same kind at the same place is noise and is dropped.
+    /// Keeps a diagnostic. Drops it if the previous one has the same severity, code and span.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let kept = match diagnostic.severity {
             Severity::Error => &mut self.errors,
@@ -199,17 +199,17 @@ impl Sink {
         }
     }
 
-    /// Keeps an error.
+    /// Adds an error.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::error(code, span, message));
     }
 
-    /// Keeps a warning.
+    /// Adds a warning.
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Keeps all that another sink has kept.
+    /// Adds all diagnostics of another sink.
     pub fn append(&mut self, other: Sink) {
         for diagnostic in other.errors.into_iter().chain(other.warnings) {
             self.push(diagnostic);
@@ -227,12 +227,12 @@ impl Sink {
         self.errors.len()
     }
 
-    /// Whether no further error would be kept: time to stop.
+    /// Whether the sink drops further errors: the caller should stop.
     pub fn is_full(&self) -> bool {
         self.errors.len() >= LIMITS.diagnostics
     }
 
-    /// In source order, errors and warnings together.
+    /// Returns errors and warnings together, in source order.
     pub fn finish(self, source: Arc<SourceMap>) -> Diagnostics {
         let mut list = self.errors;
         list.extend(self.warnings);
@@ -245,34 +245,34 @@ impl Sink {
     }
 }
 
-/// What a compilation had to say, in source order, with the source to show it in.
+/// The diagnostics of a compilation, in source order, with the source that they refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
-    /// In source order.
+    /// The diagnostics in source order.
     pub list: Vec<Diagnostic>,
-    /// How many more there were.
+    /// Number of diagnostics beyond the limit, which were dropped.
     pub suppressed: usize,
     /// The source.
     pub source: Arc<SourceMap>,
 }
 
 impl Diagnostics {
-    /// Nothing was said.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether an error is among them.
+    /// Whether there is an error.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// The errors.
+    /// Iterates over the errors.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter().filter(|d| d.severity == Severity::Error)
     }
 
-    /// One line each: `file:line:column: error[code]: message`.
+    /// Formats one line per diagnostic: `file:line:column: error[code]: message`.
     pub fn short(&self) -> String {
         let mut out = String::new();
         for d in &self.list {
@@ -290,7 +290,7 @@ impl Diagnostics {
         out
     }
 
-    /// With source excerpts, for a person.
+    /// Formats the diagnostics with source excerpts, for a person.
     pub fn render(&self, coloured: bool) -> String {
         let renderer = if coloured {
             Renderer::styled()
@@ -363,10 +363,10 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The line of a span as it was written, cut to a bearable length.
+/// The line of a span as the user wrote it, cut to `MAX_EXCERPT` bytes.
 struct Excerpt<'s> {
     source: &'s SourceMap,
-    /// Of `SourceMap::lines`.
+    /// Index into `SourceMap::lines`.
     index: usize,
     text: &'s str,
     /// Byte of the written line at which `text` begins.
@@ -424,7 +424,7 @@ impl<'s> Excerpt<'s> {
 /// Longest expansion that a message shows, in characters.
 const MAX_EXPANSION: usize = 80;
 
-/// What the macro that a span stands in was replaced with.
+/// A note with the text that replaced the macro call in which the span starts.
 fn expansion(source: &SourceMap, span: Span) -> Option<String> {
     let text = source.expansion_of(span)?;
     let text = visible(text);

@@ -1,8 +1,8 @@
-//! Lays a source file out: indentation, spaces, empty lines. Line breaks, comments and directives stay where they are.
+//! Formats a source file: indentation, spaces, empty lines. Line breaks, comments and directives stay where they are.
 //!
-//! It works on the tokens of one file as written, before any preprocessing, so it lays out parts of programs too. A line that
-//! begins a statement is indented by four for each open brace; one that goes on keeps its distance from where the
-//! statement began. Nothing else moves, so laying out twice changes nothing.
+//! The formatter works on the tokens of one file as written, before preprocessing, so it also formats parts of programs. It
+//! indents a line that begins a statement by four columns for each open brace; a continuation line keeps its distance from the
+//! start of its statement. Nothing else moves, so formatting twice changes nothing.
 
 mod roles;
 
@@ -15,13 +15,13 @@ use roles::{Role, roles};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Columns for each open brace.
+/// Columns of indentation for each open brace.
 const INDENT: usize = 4;
 
-/// Columns between the stops of a tab, as terminals have it.
+/// Columns between tab stops, as in terminals.
 const TAB: usize = 8;
 
-/// The same program, laid out. Fails where the text has no tokens.
+/// Formats a program. Fails if the text cannot be split into tokens.
 pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     let text = unix(text);
     let directives = directives(&text);
@@ -56,7 +56,7 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     Ok(out)
 }
 
-/// The text with the ends of lines as Unix has them.
+/// The text with Unix line ends.
 fn unix(text: &str) -> String {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let whole = lines.len() - 1;
@@ -66,7 +66,7 @@ fn unix(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The lines of directives, with those that a backslash or a comment makes part of them.
+/// The byte ranges of directives, including lines that a backslash or an open comment joins to them.
 fn directives(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ fn directives(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The text with directives blanked, so that offsets stay.
+/// The text with directives blanked; all offsets stay the same.
 fn without(directives: &[Range<usize>], text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for directive in directives {
@@ -103,7 +103,7 @@ fn column(line: &str) -> usize {
     })
 }
 
-/// A comment that goes on on the next line.
+/// A comment that continues on the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comment {
     /// `/* …`
@@ -112,7 +112,7 @@ enum Comment {
     Line,
 }
 
-/// The comment that is open at the line's end; `open` was at its start.
+/// The comment that is open at the end of the line; `open` is the one that was open at its start.
 fn left_open(line: &str, mut open: Option<Comment>) -> Option<Comment> {
     let goes_on = || is_continued(line).then_some(Comment::Line);
     let mut rest = line;
@@ -154,12 +154,12 @@ enum Directive {
 #[derive(Default)]
 struct Writer<'t> {
     text: &'t str,
-    /// Where there are directives, in order.
+    /// Ranges of the directives, in order.
     directives: &'t [Range<usize>],
     out: String,
     /// Open brackets.
     open: Vec<Tok>,
-    /// Column of the line that the statement began on: as it was, as it is now.
+    /// Column of the line on which the statement began: before and after formatting.
     anchor: (usize, usize),
 }
 
@@ -176,7 +176,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands between two tokens: spaces, line ends, comments, directives.
+    /// Writes the gap between two tokens: spaces, line ends, comments, directives.
     fn gap(
         &mut self,
         from: usize,
@@ -186,7 +186,7 @@ impl Writer<'_> {
     ) {
         let text = self.text;
         let gap = &text[from..to];
-        // The two may be one token, which a backslash continues on the next line.
+        // Both may be parts of one token, which a backslash continues on the next line.
         if before.is_some() && next.is_some() && continuation(gap) == Some(gap.len()) {
             return self.out.push_str(gap);
         }
@@ -208,10 +208,10 @@ impl Writer<'_> {
         let (before, next) = (before.map(|b| b.0), next.map(|n| n.0));
         let mut lines = gap.split('\n').peekable();
         let mut comment = None;
-        // Where the next line begins.
+        // Offset at which the next line begins.
         let mut at = from;
         if before.is_some() {
-            // What is left of the line behind the token.
+            // The rest of the line after the token.
             let trailing = lines.next().unwrap_or_default();
             at += trailing.len() + 1;
             let behind = trailing.trim();
@@ -230,7 +230,7 @@ impl Writer<'_> {
             let directive = self.directive(at);
             at += line.len() + 1;
             if last && next.is_some() {
-                // The spaces in front of the next token, perhaps behind a comment.
+                // The spaces before the next token, possibly after a comment.
                 self.newline(blank, before, next, started(&self.out));
                 if comment.is_some() {
                     self.out.push_str(line.trim_end());
@@ -266,7 +266,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the line that begins here is a directive's.
+    /// Whether the line that begins at `line` belongs to a directive.
     fn directive(&self, line: usize) -> Option<Directive> {
         let n = self.directives.partition_point(|d| d.end <= line);
         let found = self.directives.get(n).filter(|d| d.start <= line)?;
@@ -276,14 +276,14 @@ impl Writer<'_> {
         })
     }
 
-    /// The token before `a`, if it matters: whether a minus is a sign.
+    /// Whether an operand precedes `a`; if not, a minus at `a` is a sign.
     fn before(&self, a: Token) -> bool {
         let head = self.text[..a.span.start as usize].trim_end();
         head.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')' | ']' | '}'))
             && !["return", "in"].iter().any(|word| head.ends_with(word))
     }
 
-    /// Whether two tokens are others when nothing stands between them.
+    /// Whether two tokens would lex differently without a space between them.
     fn would_merge(&self, a: Token, b: Token) -> bool {
         let text = |t: Token| &self.text[t.span.start as usize..t.span.end as usize];
         let joined = format!("{}{}", text(a), text(b));
@@ -294,7 +294,7 @@ impl Writer<'_> {
         kinds != [a.kind, b.kind, Tok::Eof]
     }
 
-    /// Ends the line; at most one empty line, none behind an opening brace or before a closing one.
+    /// Ends the line. Keeps at most one empty line, and none after an opening or before a closing brace.
     fn newline(&mut self, blank: usize, before: Option<Token>, next: Option<Token>, started: bool) {
         if !started {
             return;
@@ -312,7 +312,7 @@ impl Writer<'_> {
         self.open.iter().filter(|t| **t == Tok::LBrace).count()
     }
 
-    /// Whether a line behind `before` begins something.
+    /// Whether a line after `before` begins a statement or another item.
     fn fresh(&self, before: Option<Token>) -> bool {
         let inside = self.open.last().copied();
         match before.map(|t| t.kind) {
@@ -350,7 +350,7 @@ impl Writer<'_> {
     }
 }
 
-/// The space between two tokens on one line; `operand`: something that can be subtracted from stands before `a`.
+/// The space between two tokens on one line; `operand`: an operand precedes `a`, so a minus at `a` is a binary operator.
 fn between(
     (a, a_role): (Token, Role),
     (b, b_role): (Token, Role),
@@ -427,7 +427,7 @@ fn between(
         (Semi | Comma, _) | (LBrace, _) | (_, LBrace | RBrace) => one,
         (If | For | Switch, LParen) => one,
         (Ident, LParen | LBracket) => none,
-        // `>>=` is two tokens that must touch.
+        // `>>=` is two tokens that must be adjacent.
         (Gt, Ge) if written.is_empty() => none,
         (x, y) if binary(x) || binary(y) => one,
         (Plus | Minus, _) if operand => one,

@@ -1,7 +1,7 @@
-//! P4Info ids and aliases, as p4c gives them, so that a control plane written against p4c's P4Info works with ours.
+//! P4Info ids and aliases, computed as p4c computes them: a control plane written against p4c's P4Info works with ours.
 //!
-//! An id is a prefix (8 bits, the kind of object) and a hash of the fully qualified name (24 bits). Where hashes collide the next
-//! free number is taken; names are numbered in sorted order, so the outcome does not depend on anything else.
+//! An id is a prefix (8 bits, the kind of object) and a hash of the fully qualified name (24 bits). If two hashes collide, the
+//! second name gets the next free number. Names are numbered in sorted order, so nothing else affects the ids.
 
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,13 +34,13 @@ pub enum Prefix {
     Digest = 0x17,
 }
 
-/// Why an `@id` was not taken.
+/// Why an `@id` was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Its upper 8 bits say another kind.
+    /// The upper 8 bits are the prefix of another kind of object.
     #[error("the upper 8 bits of this @id belong to another kind of object")]
     Prefix,
-    /// Another object has it.
+    /// Another object already has this id.
     #[error("this @id is given to more than one object")]
     Taken,
 }
@@ -58,7 +58,7 @@ pub fn jenkins(text: &str) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// Names on their way to ids.
+/// The objects of a program before `number` gives them ids.
 #[derive(Debug, Default)]
 pub struct Names {
     names: BTreeMap<(Prefix, String), Option<u32>>,
@@ -66,7 +66,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// One object; a second one of the same kind and name is the same. `id` is the program's `@id`, with or without prefix.
+    /// Adds an object; adding the same kind and name twice has no effect. `id` is the program's `@id`, with or without prefix.
     pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) -> Result<(), IdError> {
         let key = (prefix, name.to_owned());
         if self.names.contains_key(&key) {
@@ -90,7 +90,7 @@ impl Names {
         result
     }
 
-    /// Gives ids to all that have none, and aliases to all.
+    /// Gives an id to each object that has none, and an alias to each object.
     pub fn number(self) -> Ids {
         let Names { names, mut taken } = self;
         let mut ids: HashMap<(Prefix, String), u32> = HashMap::new();
@@ -155,7 +155,7 @@ fn aliases(names: &BTreeSet<String>) -> HashMap<String, String> {
         .collect()
 }
 
-/// `a.b.c` → `c`, `b.c`, `a.b.c`
+/// The dotted suffixes of a name, shortest first: `a.b.c` → `c`, `b.c`, `a.b.c`
 fn suffixes_of(name: &str) -> impl Iterator<Item = &str> {
     name.rmatch_indices('.')
         .map(move |(at, _)| &name[at + 1..])
@@ -172,7 +172,7 @@ mod tests {
         names.number().id(prefix, name)
     }
 
-    /// Ids in P4Info files that p4c wrote.
+    /// The expected ids come from P4Info files that p4c wrote.
     #[test]
     fn ids_are_those_of_p4c() {
         assert_eq!(id(Prefix::Action, "NoAction"), 21257015);

@@ -1,9 +1,9 @@
-//! The checked program: names resolved, types known, constants folded, generics and instances expanded.
+//! The checked program: names are resolved, types known, constants folded, generics and instances expanded.
 //!
-//! Every instantiation of a parser or control is a [`Parser`] or [`Control`] of its own, with the fully qualified names of its tables,
-//! actions and externs. Expressions have no side effects: the lowering hoists calls into temporaries, in
-//! P4's order of evaluation (P4_16 1.2.5, section 8.1), and turns `&&`, `||` and `?:` whose right sides call something into `if`.
-//! A target needs nothing but this module to run a program.
+//! Every instantiation of a parser or control is a separate [`Parser`] or [`Control`] with the fully qualified names of its
+//! tables, actions and externs. Expressions have no side effects: the lowering hoists calls into temporaries, in P4's order of
+//! evaluation (P4_16 1.2.5, section 8.1), and turns `&&`, `||` and `?:` whose right operands contain a call into `if`.
+//! A target needs only this module to run a program.
 
 mod code;
 mod declared;
@@ -26,7 +26,7 @@ macro_rules! ids {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub u32);
         impl $name {
-            /// As an index.
+            /// The index as `usize`.
             pub fn index(self) -> usize { self.0 as usize }
         }
     )*};
@@ -60,13 +60,13 @@ ids! {
 /// A whole program.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Known by the package type of `main`.
+    /// The architecture, recognized by the package type of `main`.
     pub arch: Arch,
     /// Headers, structs, unions.
     pub types: Vec<StructType>,
-    /// Enums without a representation (those with one are their `bit<W>` here), in declaration order.
+    /// Enums without a representation, in declaration order (an enum with a representation is its `bit<W>` in the IR).
     pub enums: Vec<EnumType>,
-    /// `type T x;`, in declaration order.
+    /// The `type T x;` declarations, in declaration order.
     pub new_types: Vec<NewType>,
     /// Enums with a representation, in declaration order.
     pub ser_enums: Vec<SerEnum>,
@@ -80,13 +80,13 @@ pub struct Program {
     pub controls: Vec<Control>,
     /// Functions in use.
     pub functions: Vec<Function>,
-    /// `main`.
+    /// The package instance `main`.
     pub main: Package,
-    /// Leads spans back to files.
+    /// Maps spans to file, line and column.
     pub source: Arc<SourceMap>,
 }
 
-/// Which architecture a program is written for.
+/// The architecture for which a program is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arch {
     /// `PSA_Switch`
@@ -95,20 +95,20 @@ pub enum Arch {
     V1model,
     /// `Switch`, `Pipeline` of TNA
     Tna,
-    /// As TNA, for Tofino 2
+    /// The same package types as TNA, for Tofino 2
     T2na,
-    /// Another package type: checked, not run.
+    /// Another package type: the program is checked, but cannot run.
     Other(String),
 }
 
 /// A run-time type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// Nothing.
+    /// `void`
     Void,
     /// `bool`
     Bool,
-    /// `bit<W>`, also enums with a representation, newtypes, aliases.
+    /// `bit<W>`; also enums with a representation, new types and type aliases.
     Bit(u32),
     /// `int<W>`, two's complement.
     Int(u32),
@@ -116,26 +116,26 @@ pub enum Type {
     Varbit(u32),
     /// `error`
     Error,
-    /// Enum without a representation: the member's index.
+    /// Enum without a representation; a value is the member's index.
     Enum(EnumId),
     /// Struct, header or union.
     Struct(TypeId),
     /// Header stack (or stack of unions).
     Stack(TypeId, u32),
-    /// `tuple<…>`, and lists handed to externs.
+    /// `tuple<…>`, and lists passed to externs.
     Tuple(Vec<Type>),
-    /// `string`, compile time.
+    /// `string`, known at compile time.
     String,
-    /// An extern object handed as a parameter: `packet_in`, `packet_out`.
+    /// An extern object passed as a parameter: `packet_in`, `packet_out`.
     Extern(String),
 }
 
 /// Header, struct, union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructType {
-    /// Name; a generic's has its arguments in it.
+    /// Name; for a specialization of a generic type, with its type arguments.
     pub name: String,
-    /// Which.
+    /// Header, struct or union.
     pub kind: crate::ast::StructKind,
     /// Fields in order.
     pub fields: Vec<FieldType>,
@@ -165,12 +165,12 @@ pub struct EnumType {
     pub members: Vec<String>,
 }
 
-/// An annotation: its name and its body's text (`""` without a body), and its string or integer value where it is one.
+/// An annotation: its name, its body's text (`""` without a body), and the literals in its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    /// Without `@`.
+    /// Name without `@`.
     pub name: String,
-    /// As written between the brackets, white space folded.
+    /// The text between the brackets as written, white space folded.
     pub text: String,
     /// Literals of the body.
     pub literals: Vec<crate::ast::Literal>,
@@ -178,47 +178,47 @@ pub struct Annotation {
     pub structured: Option<Structured>,
 }
 
-/// An extern object made by an instantiation.
+/// An extern object created by an instantiation.
 #[derive(Debug, Clone)]
 pub struct ExternInstance {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
-    /// What it is.
+    /// Kind of extern object.
     pub kind: ExternKind,
-    /// Its type as the program names it: `Register`, `RegisterAction2`, `counter`, …
+    /// Its type's name in the program: `Register`, `RegisterAction2`, `counter`, …
     pub type_name: String,
     /// Type arguments, given or inferred.
     pub type_args: Vec<Type>,
-    /// The same as declared.
+    /// The type arguments as declared.
     pub declared_args: Vec<Declared>,
     /// Constructor arguments with their parameter names.
     pub args: Vec<(String, Const)>,
-    /// Implementations of abstract methods: in its owner, or in each control that calls an object of the top level.
+    /// Implementations of abstract methods: in its owner, or in each control that calls a top-level object.
     pub methods: Vec<MethodBody>,
-    /// The control that holds it, if one does.
+    /// The control that contains the instance; `None` outside a control.
     pub owner: Option<ControlId>,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Place of the instantiation.
+    /// Span of the instantiation.
     pub span: Span,
 }
 
 /// The implementation of an abstract method.
 #[derive(Debug, Clone)]
 pub struct MethodBody {
-    /// Which.
+    /// The implemented method.
     pub method: Method,
-    /// Where the body is: the control whose calls lead to it.
+    /// The control that holds the body: the one whose calls reach it.
     pub control: ControlId,
-    /// The action of `control` that holds the body (parameters as the method's, all directional; a return value is an
-    /// extra last `out` parameter).
+    /// The action of `control` that holds the body. It has the method's parameters, all directional; a return value is an
+    /// extra last `out` parameter.
     pub action: ActionId,
 }
 
 /// A compile-time value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Const {
-    /// Of `bit<W>`/`int<W>`: two's complement, cut to the width. Of `int` without width: see `IntegerConst`.
+    /// A `bit<W>` or `int<W>` value: two's complement, cut to the width. For `int` without a width see `Integer`.
     Bits {
         /// Bit pattern.
         value: BigUint,
@@ -229,9 +229,9 @@ pub enum Const {
     Integer(num_bigint::BigInt),
     /// `true`, `false`
     Bool(bool),
-    /// Enum member.
+    /// Enum member: the enum and the member's index.
     Enum(EnumId, u32),
-    /// Error member.
+    /// Error member: its index into `Program::errors`.
     Error(u32),
     /// String.
     Str(String),
@@ -241,14 +241,14 @@ pub enum Const {
     Tuple(Vec<Const>),
 }
 
-/// `main` and the packages inside.
+/// `main`, or a package passed to it as an argument.
 #[derive(Debug, Clone)]
 pub struct Package {
     /// `PSA_Switch`, `V1Switch`, `Pipeline`…
     pub type_name: String,
     /// Instance name (`main`, `ip`).
     pub name: String,
-    /// Parameter name and what was given.
+    /// Arguments with their parameter names.
     pub args: Vec<(String, PackageArg)>,
     /// Annotations of the instance.
     pub annotations: Vec<Annotation>,

@@ -1,4 +1,4 @@
-//! Text → tokens. `>>` is two `>` that touch, so that `list<bit<8>>` needs no care (P4_16 1.2.5, appendix H).
+//! Splits text into tokens. `>>` is two adjacent `>`, so `list<bit<8>>` needs no special case (P4_16 1.2.5, appendix H).
 
 use crate::diagnostics::{Code, Sink};
 use crate::limits::LIMITS;
@@ -6,18 +6,18 @@ use crate::source::Span;
 use crate::spelling::{continuation, line_comment};
 use num_bigint::BigInt;
 
-/// A token and where it stands.
+/// A token and its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    /// Which.
+    /// Kind of token.
     pub kind: Tok,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
 macro_rules! tokens {
     (keywords { $($kw:ident $kw_text:literal,)* } symbols { $($sym:ident $sym_text:literal,)* }) => {
-        /// Kinds of tokens. Words that are reserved only in some places (`apply`, `key`, `actions`, `state`, `entries`, `type`,
+        /// Kinds of tokens. Words that are reserved only in some contexts (`apply`, `key`, `actions`, `state`, `entries`, `type`,
         /// `priority`, `list`) are identifiers here.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
@@ -28,16 +28,16 @@ macro_rules! tokens {
             Int,
             /// A string literal.
             Str,
-            /// A character that is no token of P4, but may stand in an annotation.
+            /// A character that is no P4 token, but may occur in an annotation.
             Unknown,
-            /// Behind the last token.
+            /// End of input, after the last token.
             Eof,
             $($kw,)*
             $($sym,)*
         }
 
         impl Tok {
-            /// As an error message names it.
+            /// The name of this kind in error messages.
             pub fn describe(self) -> &'static str {
                 match self {
                     Tok::Ident => "a name",
@@ -50,13 +50,13 @@ macro_rules! tokens {
                 }
             }
 
-            /// Whether it is a reserved word.
+            /// Whether this kind is a reserved word.
             pub fn is_keyword(self) -> bool {
                 matches!(self, $(Tok::$kw)|*)
             }
         }
 
-        /// Whether a word cannot be a name.
+        /// Whether a word is reserved and cannot be a name.
         pub fn is_reserved(word: &str) -> bool {
             keyword(word).is_keyword()
         }
@@ -68,7 +68,7 @@ macro_rules! tokens {
             }
         }
 
-        /// Longest first among those that share a prefix.
+        /// Symbols; of two with a common prefix, the longer comes first.
         const SYMBOLS: &[(&str, Tok)] = &[$(($sym_text, Tok::$sym),)*];
     };
 }
@@ -171,18 +171,18 @@ tokens! {
     }
 }
 
-/// A number as written.
+/// A parsed integer literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntLiteral {
-    /// Value, not cut to the width.
+    /// Value as written, not truncated to the width.
     pub value: BigInt,
-    /// `8w`, `8s`.
+    /// Width in bits, from a prefix such as `8w` or `8s`; `None` without a prefix.
     pub width: Option<u32>,
-    /// `8s`.
+    /// Whether the prefix is signed, as in `8s`.
     pub signed: bool,
 }
 
-/// All tokens of a text; the last is `Eof`. Comments and white space are skipped, faults go to the sink.
+/// Returns all tokens of a text; the last is `Eof`. Skips comments and white space; errors go to the sink.
 pub fn lex(text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut lexer = Lexer {
         text,
@@ -252,7 +252,7 @@ impl Lexer<'_, '_> {
         self.sink.error(Code::Token, span, message);
     }
 
-    /// A backslash that ends its line (a macro's remains).
+    /// Whether a backslash ends the line here (it remains from a macro).
     fn line_continues(&self) -> bool {
         continuation(self.rest()).is_some()
     }
@@ -282,7 +282,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    /// A string runs to the next quote that no backslash escapes, over line ends too (P4_16 6.4.3.3).
+    /// Lexes a string, which runs to the next unescaped quote, also across line ends (P4_16 6.4.3.3).
     fn string(&mut self) {
         let start = self.at;
         self.at += 1;
@@ -297,7 +297,7 @@ impl Lexer<'_, '_> {
                 None => break,
             }
         }
-        // Go on behind the line, where most programs meant to close it.
+        // Resume after the end of the line, where the author most likely meant to close the string.
         let line = self.text[start..].find('\n');
         self.at = line.map_or(self.text.len(), |n| start + n);
         self.emit(Tok::Str, start);
@@ -307,7 +307,7 @@ impl Lexer<'_, '_> {
     fn symbol(&mut self) {
         let start = self.at;
         let rest = self.rest().as_bytes();
-        // The first byte sorts nearly all of them out.
+        // Comparing the first byte rejects nearly all symbols.
         let fits = |s: &str| s.as_bytes().first() == rest.first() && rest.starts_with(s.as_bytes());
         if let Some(&(text, kind)) = SYMBOLS.iter().find(|(s, _)| fits(s)) {
             self.at += text.len();
@@ -354,13 +354,13 @@ pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
     })
 }
 
-/// Whether a literal is written in base 16.
+/// Whether a literal is hexadecimal.
 pub(crate) fn is_hexadecimal(literal: &str) -> bool {
     let (_, digits) = split_width(literal);
     split_radix(digits).0 == 16
 }
 
-/// `0xff` → 16, `ff`.
+/// Splits off the radix prefix: `0xff` → 16, `ff`.
 fn split_radix(digits: &str) -> (u32, &str) {
     match digits.get(..2) {
         Some("0x" | "0X") => (16, &digits[2..]),
@@ -371,7 +371,7 @@ fn split_radix(digits: &str) -> (u32, &str) {
     }
 }
 
-/// `8w5` → (`8`, unsigned), `5`.
+/// Splits off the width prefix: `8w5` → (`8`, unsigned), `5`.
 fn split_width(text: &str) -> (Option<(&str, bool)>, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '_')

@@ -28,9 +28,9 @@ pub use preprocess::{Files, Loader, Options, source_text};
 /// A program that was parsed, but not checked.
 #[derive(Debug, Clone)]
 pub struct Parsed {
-    /// The tree.
+    /// The syntax tree.
     pub program: ast::Program,
-    /// Leads its spans back to files.
+    /// Maps the tree's spans to file, line and column.
     pub source: Arc<SourceMap>,
     /// Warnings.
     pub warnings: Diagnostics,
@@ -39,11 +39,11 @@ pub struct Parsed {
 /// A program that was compiled.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// What a target runs.
+    /// The checked and lowered program, as a target runs it.
     pub program: ir::Program,
-    /// What its control plane may address.
+    /// The objects that the control plane may address.
     pub p4info: p4info::P4Info,
-    /// The source as one file that stands alone, places kept by `#line` markers.
+    /// The source as one self-contained file; `#line` markers keep the original positions.
     pub preprocessed: String,
     /// Warnings.
     pub warnings: Diagnostics,
@@ -62,7 +62,7 @@ pub fn parse(loader: &dyn Loader, path: &str, options: &Options) -> Result<Parse
     }
 }
 
-/// Preprocesses, parses, checks and lowers the file `path` of `loader`, and describes it to its control plane.
+/// Preprocesses, parses, checks and lowers the file `path` of `loader`, and builds its P4Info.
 pub fn compile(
     loader: &dyn Loader,
     path: &str,
@@ -86,7 +86,7 @@ pub fn compile(
     }
 }
 
-/// The file `path` of `loader` with all that it includes as one text that stands alone, places kept by `#line` markers.
+/// Returns the file `path` of `loader` with all its includes as one self-contained text; `#line` markers keep the positions.
 pub fn preprocessed(
     loader: &dyn Loader,
     path: &str,
@@ -100,7 +100,7 @@ pub fn preprocessed(
     Ok(source.with_line_markers())
 }
 
-/// The tree, unless `sink` has errors, and the source that all spans are of.
+/// Returns the tree (`None` if `sink` has errors) and the source to which all spans refer.
 fn parse_into(
     loader: &dyn Loader,
     path: &str,

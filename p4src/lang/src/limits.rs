@@ -1,63 +1,63 @@
-//! How much a program may be. Whatever somebody sends as a program, compiling it ends within a second or so and in some hundred
-//! MiB: each thing that can grow faster than its source has a limit here, and an error that names it.
+//! Limits on the size of a program. Compiling any input, even a hostile one, ends within about a second and takes some hundred
+//! MiB: each quantity that can grow faster than its source has a limit here and an error that names the limit.
 //!
-//! The limits are far above what honest programs need: the largest of p4c's samples and of p4src stay below a tenth of each.
+//! The limits are far above the needs of real programs: the largest of p4c's samples and of p4src stay below a tenth of each.
 
-/// See the module. There is one set for all: a program that compiles somewhere compiles everywhere.
+/// The limits on a program. There is one set for all users: a program that compiles somewhere compiles everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Files inside files: each is a level of recursion.
+    /// Nesting of `#include`: each level is a level of recursion.
     pub include_depth: usize,
-    /// Files read in all: `n` files that include each other twice are 2ⁿ.
+    /// Files read in total: `n` files that include each other twice make 2ⁿ.
     pub includes: u32,
-    /// Bytes read, and bytes written by the preprocessor: spans are of 32 bits, and everything after takes a multiple.
+    /// Bytes read, and bytes written by the preprocessor: spans have 32 bits, and later phases take a multiple of this size.
     pub source_bytes: usize,
-    /// Bytes that macros put in their places in all: `n` macros that name the one before twice make 2ⁿ.
+    /// Bytes that macro expansion writes in total: `n` macros that each name the previous one twice make 2ⁿ.
     pub expansion_bytes: usize,
-    /// Bytes that macros hand on to each other until then: they may make much and leave nothing.
+    /// Bytes that macro expansion produces in between: macros may produce much text and leave none of it.
     pub expansion_work: usize,
-    /// Calls inside arguments of calls of macros: each is a level of recursion.
+    /// Nesting of macro calls in arguments of macro calls: each is a level of recursion.
     pub macro_depth: u32,
-    /// Nesting of an expression behind `#if`.
+    /// Nesting of an expression in `#if`.
     pub condition_depth: u32,
-    /// Lines of the preprocessed text: each has a place that leads back to its file.
+    /// Lines of the preprocessed text: each has an entry that maps it to its file.
     pub lines: usize,
     /// Tokens of the preprocessed text: each becomes a node of some hundred bytes.
     pub tokens: usize,
-    /// Digits of an integer: converting decimals takes their square.
+    /// Digits of an integer literal: converting a decimal takes time quadratic in its digits.
     pub digits: usize,
-    /// Nesting of the tree, brackets, operators and blocks: everything that walks it recurses. A chain of `else if`s, or of
-    /// operators between which no parenthesis stands, is flat.
+    /// Nesting of brackets, operators and blocks in the syntax tree: every traversal recurses. A chain of `else if`s, or of
+    /// operators without parentheses between them, counts as flat.
     pub nesting: u32,
-    /// Nesting of expressions, types and instances while they are checked, through declarations: a struct of a struct of a
+    /// Nesting of expressions, types and instances during checking, followed through declarations: a struct of a struct of a
     /// struct.
     pub expanded_nesting: u32,
-    /// Parsers, controls and extern objects, each: `n` controls with two instances of the one before are 2ⁿ.
+    /// Parsers, controls and extern objects, each: `n` controls with two instances of the previous one make 2ⁿ.
     pub instances: usize,
-    /// Statements and expressions over all instances, each of which is elaborated by itself.
+    /// Statements and expressions over all instances; each instance is elaborated separately.
     pub work: u64,
-    /// Structs, headers and unions, each generic one for every list of types: `g1<T>` of a `g0<g0<T>>` doubles.
+    /// Structs, headers and unions; a generic one counts once per list of type arguments: `g1<T>` of a `g0<g0<T>>` doubles.
     pub structs: usize,
-    /// Names in a type as it is written out: `typedef`s of tuples of tuples double.
+    /// Names in a fully expanded type: `typedef`s of tuples of tuples double.
     pub type_nodes: usize,
-    /// Scalars in a value of a type: structs of structs double.
+    /// Scalars in a value of one type: structs of structs double.
     pub type_leaves: u64,
-    /// Structs, stacks, tuples and new types inside each other: whatever follows a value to its scalars recurses.
+    /// Nesting of structs, stacks, tuples and new types: every walk from a value to its scalars recurses.
     pub type_nesting: u32,
-    /// Of `bit<W>`, `int<W>`: p4c's own default.
+    /// Width W of `bit<W>` and `int<W>`, in bits: p4c's own default.
     pub width: u32,
-    /// Of `varbit<W>`: the longest that IP and UDP can carry.
+    /// Width W of `varbit<W>`, in bits: the longest payload that IP and UDP can carry.
     pub varbit_width: u32,
     /// Elements of a header stack or array.
     pub stack: u32,
-    /// Bits of an `int` that constants make: products of products double.
+    /// Bits of an `int` that constant folding produces: products of products double.
     pub integer_bits: u64,
-    /// Scalars that one `==` compares: it becomes a comparison for each.
+    /// Scalars that one `==` compares: the lowering emits one comparison for each.
     pub compared_fields: usize,
-    /// Parts that `==`, default values and names of constants of composite types are written out to, over all: each may be
-    /// as long as its type is large. A place counts with each step of its path.
+    /// Parts in total that the lowering emits for `==`, default values and constants of composite types: each can be as large
+    /// as its type. A path to a part counts each of its steps.
     pub parts: usize,
-    /// Diagnostics shown of each severity; the others are counted.
+    /// Diagnostics shown per severity; further ones are only counted.
     pub diagnostics: usize,
 }
 

@@ -1,6 +1,6 @@
-//! P4Info as plain data: what a control plane may address in a program, with the ids that p4c gives.
+//! P4Info as plain data: the objects of a program that a control plane may address, with the same ids as p4c's.
 //!
-//! `p4rt` turns it into the P4Runtime message; nothing here depends on protobuf.
+//! `p4rt` converts it into the P4Runtime message; this module does not depend on protobuf.
 //! Source: P4Runtime specification 1.4, section 6; ids: see [`crate::ids`].
 
 mod annotations;
@@ -25,9 +25,9 @@ pub(crate) use walk::applied_tables;
 pub struct P4Info {
     /// Architecture name as p4c prints it: `psa`, `v1model`, `tna`.
     pub arch: String,
-    /// Name of the package instance (`main`), if annotated otherwise.
+    /// Name of the package instance: `main`, unless an annotation changes it.
     pub name: String,
-    /// Tables, in id order of declaration as the sections below.
+    /// Tables; like the sections below, in order of declaration.
     pub tables: Vec<Table>,
     /// Actions.
     pub actions: Vec<Action>,
@@ -49,9 +49,9 @@ pub struct P4Info {
     pub registers: Vec<Register>,
     /// Digests.
     pub digests: Vec<Digest>,
-    /// What the program says of itself.
+    /// The program's own description.
     pub package: Package,
-    /// Types that the sections above name.
+    /// Definitions of the types that the sections above name.
     pub types: TypeInfo,
 }
 
@@ -74,11 +74,11 @@ pub struct Package {
     pub description: String,
     /// The other annotations, as text.
     pub annotations: Vec<String>,
-    /// What the target must hold.
+    /// Capacities that the target needs.
     pub platform: Option<Platform>,
 }
 
-/// `@platform_property(…)`; 0 is unsaid.
+/// `@platform_property(…)`; 0 means not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
     /// Multicast groups.
@@ -92,13 +92,13 @@ pub struct Platform {
 /// `@name[…]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructuredAnnotation {
-    /// Without `@`.
+    /// Name without `@`.
     pub name: String,
-    /// Between the brackets.
+    /// Content of the brackets.
     pub body: Structured,
 }
 
-/// Id, name, alias and annotations that every object has.
+/// Id, name, alias and annotations, which every object has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preamble {
     /// `prefix << 24 | suffix`.
@@ -107,7 +107,7 @@ pub struct Preamble {
     pub name: String,
     /// Shortest suffix of the name that is unique in the program.
     pub alias: String,
-    /// Annotations as written, `@name(...)` and `@id(...)` left out.
+    /// Annotations as written, without `@name(...)` and `@id(...)`.
     pub annotations: Vec<String>,
     /// `@brief`
     pub brief: String,
@@ -117,25 +117,25 @@ pub struct Preamble {
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// How a key field is matched.
+/// The match kind of a key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchType {
-    /// One that P4Runtime names.
+    /// A match kind that P4Runtime defines.
     Standard(MatchKind),
-    /// A match kind of the architecture that P4Runtime does not name.
+    /// A match kind of the architecture that P4Runtime does not define.
     Other(String),
 }
 
 /// A key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchField {
-    /// 1-based.
+    /// Id, unique among the fields, from 1.
     pub id: u32,
-    /// The expression's text, or `@name`.
+    /// The text of `@name`, else of the expression.
     pub name: String,
     /// Width in bits.
     pub bitwidth: u32,
-    /// How it matches.
+    /// Match kind.
     pub match_type: MatchType,
     /// Annotations.
     pub annotations: Vec<String>,
@@ -145,23 +145,23 @@ pub struct MatchField {
     pub type_name: Option<String>,
 }
 
-/// Where an action may stand.
+/// The positions in which a table may use an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionScope {
-    /// Entries and default.
+    /// In entries and as the default action.
     TableAndDefault,
-    /// `@tableonly`.
+    /// `@tableonly`: only in entries.
     TableOnly,
-    /// `@defaultonly`.
+    /// `@defaultonly`: only as the default action.
     DefaultOnly,
 }
 
 /// An action that a table offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRef {
-    /// Its id.
+    /// Id of the action.
     pub id: u32,
-    /// Where it may stand.
+    /// Positions in which the table may use it.
     pub scope: ActionScope,
     /// Annotations.
     pub annotations: Vec<String>,
@@ -176,32 +176,32 @@ pub struct Table {
     pub preamble: Preamble,
     /// Key, in order.
     pub match_fields: Vec<MatchField>,
-    /// Actions offered.
+    /// Actions that the table offers.
     pub action_refs: Vec<ActionRef>,
     /// Id of the default action if it is const, else 0.
     pub const_default_action_id: u32,
-    /// Id of the initial default action (0 = NoAction implied).
+    /// Id of the initial default action (0 = an implied `NoAction`).
     pub initial_default_action_id: u32,
-    /// Its arguments: parameter id, and the value in as many bytes as its width takes.
+    /// Arguments of that action: parameter id, and the value in as many bytes as its width needs.
     pub initial_default_args: Vec<(u32, Vec<u8>)>,
-    /// Action profile or selector, else 0.
+    /// Id of the action profile or selector, else 0.
     pub implementation_id: u32,
-    /// Direct counters and meters.
+    /// Ids of direct counters and meters.
     pub direct_resource_ids: Vec<u32>,
     /// Number of entries.
     pub size: i64,
-    /// Has const entries: not writable.
+    /// Whether the entries are `const`: the control plane cannot write to the table.
     pub is_const_table: bool,
-    /// Has `entries` that are written in the program.
+    /// Whether the program contains `entries` for the table.
     pub has_initial_entries: bool,
-    /// The control plane is told of entries that time out.
+    /// Whether the control plane is notified of entries that time out.
     pub idle_timeout: bool,
 }
 
 /// A run-time parameter of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// 1-based.
+    /// Id, unique among the parameters, from 1.
     pub id: u32,
     /// Name.
     pub name: String,
@@ -229,31 +229,31 @@ pub struct Action {
 pub struct ActionProfile {
     /// Id and names.
     pub preamble: Preamble,
-    /// Tables that use it.
+    /// Ids of the tables that use it.
     pub table_ids: Vec<u32>,
-    /// Has groups.
+    /// Whether it has groups (is a selector).
     pub with_selector: bool,
     /// Number of members.
     pub size: i64,
-    /// `@max_group_size`; 0 if unsaid.
+    /// `@max_group_size`; 0 if not given.
     pub max_group_size: i32,
     /// `@selector_size_semantics`
     pub selector_size: Option<SelectorSize>,
 }
 
-/// What a selector's size and its groups' sizes count.
+/// The quantity that a selector's size and its groups' sizes limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorSize {
-    /// The weights of all members.
+    /// The sum of all members' weights.
     SumOfWeights,
-    /// The members, each of at most this weight.
+    /// The number of members, each with a weight up to `max_member_weight`.
     SumOfMembers {
-        /// 0: no limit.
+        /// Maximum weight of a member; 0: no limit.
         max_member_weight: i32,
     },
 }
 
-/// What a counter or meter counts.
+/// The unit of a counter or meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -284,7 +284,7 @@ pub struct DirectCounter {
     pub preamble: Preamble,
     /// Unit.
     pub unit: Unit,
-    /// Its table.
+    /// Id of its table.
     pub table_id: u32,
 }
 
@@ -308,14 +308,14 @@ pub struct DirectMeter {
     pub preamble: Preamble,
     /// Unit.
     pub unit: Unit,
-    /// Its table.
+    /// Id of its table.
     pub table_id: u32,
 }
 
 /// A field of a controller header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketMetadata {
-    /// 1-based.
+    /// Id, unique among the fields, from 1.
     pub id: u32,
     /// Name.
     pub name: String,
@@ -352,13 +352,13 @@ pub struct ValueSet {
 pub struct Register {
     /// Id and names.
     pub preamble: Preamble,
-    /// Element: one unnamed scalar, or a struct's fields.
+    /// Fields of the element: one unnamed scalar, or a struct's fields.
     pub element: Vec<ElementField>,
     /// Name of the element's struct type, if it is one.
     pub struct_name: Option<String>,
     /// Number of cells.
     pub size: i64,
-    /// The element's type; says more than `element`, which is for targets.
+    /// The element's type; more detailed than `element`, which is for targets.
     pub data_type: Option<DataType>,
     /// Name of the index's type in [`P4Info::types`], if it is a newtype.
     pub index_type: Option<String>,
@@ -371,9 +371,9 @@ pub struct ElementField {
     pub name: String,
     /// Width in bits (bool = 1).
     pub bitwidth: u32,
-    /// `int<W>` rather than `bit<W>`.
+    /// Whether it is `int<W>` and not `bit<W>`.
     pub signed: bool,
-    /// `bool`.
+    /// Whether it is `bool`.
     pub boolean: bool,
 }
 
@@ -386,6 +386,6 @@ pub struct Digest {
     pub element: Vec<ElementField>,
     /// Name of the message's struct type.
     pub struct_name: Option<String>,
-    /// The message's type; says more than `element`, which is for targets.
+    /// The message's type; more detailed than `element`, which is for targets.
     pub data_type: Option<DataType>,
 }

@@ -1,8 +1,8 @@
-//! The control plane's vocabulary, by name: what may be written into a loaded program.
+//! The objects that a control plane writes into a loaded program, addressed by name.
 //!
-//! One set of types for everybody who speaks of entries: `parser-gen` and `scenario` make them, `p4rt` translates them
-//! to numeric ids at the edge, `pipeline` executes them. Names are fully qualified P4 names
-//! (`Ingress.forward`), field names are P4Info's.
+//! All components share these types for table entries: `parser-gen` and `scenario` create them, `p4rt` translates them to
+//! numeric ids for the protocol, `pipeline` executes them. Names are fully qualified P4 names (`Ingress.forward`); field names
+//! are those of P4Info.
 
 mod match_kind;
 mod value;
@@ -10,10 +10,10 @@ mod value;
 pub use match_kind::MatchKind;
 pub use value::Value;
 
-/// How one key field matches. A field that an entry leaves out is a don't-care.
+/// The match of one key field. A field that an entry omits is a don't-care.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Match {
-    /// Equal to the value.
+    /// The field equals the value.
     Exact(Value),
     /// The first `prefix_len` bits are equal.
     Lpm {
@@ -29,19 +29,19 @@ pub enum Match {
         /// Mask.
         mask: Value,
     },
-    /// `low ..= high`.
+    /// The field is in `low ..= high`.
     Range {
-        /// Inclusive.
+        /// Lower bound, inclusive.
         low: Value,
-        /// Inclusive.
+        /// Upper bound, inclusive.
         high: Value,
     },
-    /// Equal to the value (`optional` fields).
+    /// The field equals the value (`optional` fields).
     Optional(Value),
 }
 
 impl Match {
-    /// The kind of key field that it is for.
+    /// The match kind of the key field that accepts this match.
     #[must_use]
     pub fn kind(&self) -> MatchKind {
         match self {
@@ -53,13 +53,13 @@ impl Match {
         }
     }
 
-    /// Equal to the value.
+    /// Matches a field that equals the value.
     #[must_use]
     pub fn exact(value: impl Into<Value>) -> Match {
         Match::Exact(value.into())
     }
 
-    /// The first `prefix_len` bits are equal; the others of `value` are 0.
+    /// Matches if the first `prefix_len` bits are equal; sets the other bits of `value` to 0.
     #[must_use]
     pub fn lpm(value: impl Into<Value>, prefix_len: u32) -> Match {
         Match::Lpm {
@@ -68,7 +68,7 @@ impl Match {
         }
     }
 
-    /// Bits set in `mask` are equal; the others of `value` are 0.
+    /// Matches if the bits set in `mask` are equal; sets the other bits of `value` to 0.
     #[must_use]
     pub fn ternary(value: impl Into<Value>, mask: impl Into<Value>) -> Match {
         Match::Ternary {
@@ -77,7 +77,7 @@ impl Match {
         }
     }
 
-    /// `low ..= high`.
+    /// Matches a field in `low ..= high`.
     #[must_use]
     pub fn range(low: impl Into<Value>, high: impl Into<Value>) -> Match {
         Match::Range {
@@ -86,19 +86,19 @@ impl Match {
         }
     }
 
-    /// Equal to the value (`optional` fields).
+    /// Matches a field that equals the value (`optional` fields).
     #[must_use]
     pub fn optional(value: impl Into<Value>) -> Match {
         Match::Optional(value.into())
     }
 }
 
-/// A key field and how it matches.
+/// A key field and its match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldMatch {
     /// The field's name in P4Info.
     pub field: String,
-    /// How it matches.
+    /// Match of the field.
     pub value: Match,
 }
 
@@ -116,11 +116,11 @@ pub struct ActionCall {
 pub struct TableEntry {
     /// Fully qualified name of the table.
     pub table: String,
-    /// Key; fields left out are don't-cares.
+    /// Matches of the key fields; omitted fields are don't-cares.
     pub key: Vec<FieldMatch>,
     /// For tables with a ternary, range or optional field: > 0, the largest wins (P4Runtime). Else 0.
     pub priority: i32,
-    /// What it does.
+    /// Action that runs on a match.
     pub action: ActionCall,
 }
 
@@ -129,14 +129,14 @@ pub struct TableEntry {
 pub struct Replica {
     /// Egress port.
     pub port: u32,
-    /// Seen by the egress pipeline as `instance`.
+    /// Value of `instance` in the egress pipeline.
     pub instance: u16,
 }
 
 /// A multicast group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MulticastGroup {
-    /// Greater than 0.
+    /// Id, greater than 0.
     pub id: u32,
     /// Copies, in this order.
     pub replicas: Vec<Replica>,
@@ -145,17 +145,17 @@ pub struct MulticastGroup {
 /// A clone session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CloneSession {
-    /// Greater than 0.
+    /// Id, greater than 0.
     pub id: u32,
     /// Copies, in this order.
     pub replicas: Vec<Replica>,
     /// PSA class of service.
     pub class_of_service: u32,
-    /// Copies are cut to this many bytes; 0 = whole.
+    /// Length to which copies are truncated, in bytes; 0 = no truncation.
     pub packet_length_bytes: u32,
 }
 
-/// An entry, written shortly: fields and parameters as pairs of name and value.
+/// Creates an entry from fields and parameters given as pairs of name and value.
 #[must_use]
 pub fn entry(
     table: &str,
@@ -176,7 +176,7 @@ pub fn entry(
     }
 }
 
-/// An action with its parameters, written shortly.
+/// Creates an action call from parameters given as pairs of name and value.
 #[must_use]
 pub fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
     let param = |(name, value): &(&str, u128)| ((*name).to_owned(), (*value).into());

@@ -1,5 +1,5 @@
-//! Places in the source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the
-//! [`SourceMap`] leads back to file, line and column.
+//! Positions in the source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the [`SourceMap`]
+//! maps the span to file, line and column.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// From `start` to before `end`.
+    /// Creates the span from `start` up to `end` (exclusive).
     pub fn new(start: u32, end: u32) -> Span {
         Span { start, end }
     }
 
-    /// From the start of `self` to the end of `other`.
+    /// The smallest span that covers `self` and `other`.
     pub fn to(self, other: Span) -> Span {
         Span {
             start: self.start.min(other.start),
@@ -29,7 +29,7 @@ impl Span {
         }
     }
 
-    /// The empty span behind this one: where something is missing.
+    /// The empty span directly after this one: the position at which something is missing.
     pub fn after(self) -> Span {
         Span {
             start: self.end,
@@ -38,39 +38,39 @@ impl Span {
     }
 }
 
-/// A piece of the preprocessed text that a macro call was replaced with, so that columns can be led back.
+/// A piece of the preprocessed text that replaced a macro call; the source map needs it to compute columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expansion {
-    /// What was written instead.
+    /// The replacement, in the preprocessed text.
     pub output: Span,
-    /// Columns (1-based, in characters) of the call as the user wrote it, start and end.
+    /// Start and end column (1-based, in characters) of the call in the user's source.
     pub columns: (u32, u32),
 }
 
-/// Leads spans back to what the user wrote.
+/// Maps spans to the source as the user wrote it.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     /// The preprocessed text.
     pub text: String,
-    /// Start of each preprocessed line: (byte offset, index into `files`, line number there). Lines that a backslash joins
-    /// have an entry each, although no line end stands between them.
+    /// Start of each preprocessed line: (byte offset, index into `files`, line number in that file). Lines joined by a backslash
+    /// have one entry each, although no line end separates them in the text.
     pub lines: Vec<(u32, u32, u32)>,
     /// File names as included.
     pub files: Vec<String>,
-    /// Macro calls, by output offset.
+    /// Macro calls, sorted by output offset.
     pub expansions: Vec<Expansion>,
-    /// Lines as the user wrote them, by index into `lines`, where the preprocessed text has something else.
+    /// Lines as the user wrote them, by index into `lines`; only those that differ from the preprocessed text.
     pub written: BTreeMap<u32, String>,
 }
 
-/// A place as a person reads it.
+/// A position as a person reads it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// File name as included.
     pub file: String,
-    /// 1-based.
+    /// Line number, 1-based.
     pub line: u32,
-    /// 1-based, in characters.
+    /// Column, 1-based, in characters.
     pub column: u32,
 }
 
@@ -80,8 +80,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// A text without what moves a terminal's cursor or changes its colours: control characters as the pictures that Unicode
-/// has of them, or U+FFFD, as excerpts show them.
+/// Returns the text without characters that move a terminal's cursor or change its colors: replaces control characters by
+/// their Unicode control pictures or by U+FFFD, as source excerpts show them.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -95,16 +95,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(picture).collect())
 }
 
-/// Control characters, and what turns the direction of writing.
+/// Whether `c` is a control character or changes the direction of writing.
 fn is_hidden(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Runs of empty lines longer than this become a marker in [`SourceMap::with_line_markers`].
+/// [`SourceMap::with_line_markers`] replaces longer runs of empty lines by a marker.
 const MAX_BLANK_RUN: usize = 8;
 
 impl SourceMap {
-    /// A map of one text that no preprocessor has touched.
+    /// A map of one text without preprocessing.
     pub fn plain(file: &str, text: &str) -> SourceMap {
         let mut lines = vec![(0, 0, 1)];
         for (at, _) in text.match_indices('\n') {
@@ -118,7 +118,7 @@ impl SourceMap {
         }
     }
 
-    /// Where a span starts.
+    /// The position at which a span starts.
     pub fn location(&self, span: Span) -> Location {
         let index = self.line_index(span.start);
         let Some(&(line_start, file, line)) = self.lines.get(index) else {
@@ -135,7 +135,7 @@ impl SourceMap {
         }
     }
 
-    /// A line of `lines` as the user wrote it, without its end.
+    /// The line `index` of `lines` as the user wrote it, without its line end.
     pub fn written_line(&self, index: usize) -> &str {
         match self.written.get(&(index as u32)) {
             Some(line) => line,
@@ -143,7 +143,7 @@ impl SourceMap {
         }
     }
 
-    /// The bytes of `written_line(index)` that a span is about: of a piece of an expansion, the whole call.
+    /// The byte range of `written_line(index)` that a span covers; for a span within an expansion, the whole macro call.
     pub fn written_range(&self, index: usize, span: Span) -> Range<usize> {
         let line_start = self.lines.get(index).map_or(0, |l| l.0);
         let line = self.written_line(index);
@@ -160,7 +160,7 @@ impl SourceMap {
         };
         let first = self.column(line_start, start);
         let last = match self.expansion_at(line_start, end) {
-            // Not where the call begins: the span has some of the expansion.
+            // The end of the call, not its start: the span covers a part of the expansion.
             Some(e) if e.output.start < end && end < e.output.end => e.columns.1,
             _ => self.column(line_start, end),
         };
@@ -168,20 +168,20 @@ impl SourceMap {
         first..byte(last).max(first)
     }
 
-    /// What a macro call was replaced with, where the span starts inside of it.
+    /// The text that replaced a macro call, if the span starts inside that replacement.
     pub fn expansion_of(&self, span: Span) -> Option<&str> {
         let line_start = self.lines.get(self.line_index(span.start))?.0;
         let e = self.expansion_at(line_start, span.start)?;
         (span.start < e.output.end).then(|| self.slice(e.output))
     }
 
-    /// A file's name, as [`visible`]: `#line` may say anything.
+    /// A file's name, passed through [`visible`]: a `#line` directive can hold any name.
     fn file_name(&self, file: u32) -> String {
         let name = self.files.get(file as usize).map_or("", String::as_str);
         visible(name).into_owned()
     }
 
-    /// An empty span in the file that was compiled, behind the last that it has to say; for what the whole file lacks.
+    /// An empty span at the end of the compiled file's last non-blank line, for errors about something that the file lacks.
     pub(crate) fn end_of_main(&self) -> Span {
         let own = |index: &usize| self.lines.get(*index).is_some_and(|line| line.1 == 0);
         let lines = || (0..self.lines.len()).rev().filter(own);
@@ -194,7 +194,7 @@ impl SourceMap {
         Span::new(end, end)
     }
 
-    /// Whether a span starts in the file that was compiled.
+    /// Whether a span starts in the compiled file itself and not in an include.
     pub(crate) fn in_main(&self, span: Span) -> bool {
         let line = self.lines.get(self.line_index(span.start));
         line.is_some_and(|line| line.1 == 0)
@@ -214,7 +214,7 @@ impl SourceMap {
             .saturating_sub(1)
     }
 
-    /// Text of a line of `lines`, without its end.
+    /// Text of the line `index` of `lines`, without its line end.
     pub fn line_text(&self, index: usize) -> &str {
         let start = self.lines.get(index).map_or(0, |l| l.0 as usize);
         let end = self
@@ -227,7 +227,7 @@ impl SourceMap {
             .trim_end_matches(['\n', '\r'])
     }
 
-    /// The preprocessed text as one file that stands alone: `#line` markers keep its places.
+    /// The preprocessed text as one self-contained file; `#line` markers keep the original positions.
     pub fn with_line_markers(&self) -> String {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut expected: Option<(u32, u32)> = None;
@@ -240,7 +240,7 @@ impl SourceMap {
                 continue;
             }
             if joined {
-                // Back behind what the line before ended with.
+                // Remove the line end that the previous line ended with.
                 out.pop();
                 out.push_str("\\\n");
                 out.push_str(text);
@@ -266,7 +266,7 @@ impl SourceMap {
         out
     }
 
-    /// Whether this line of `lines` goes on with the text of the one before.
+    /// Whether the line `index` of `lines` continues the text of the previous one.
     fn is_joined(&self, index: usize) -> bool {
         let start = self.lines.get(index).map_or(0, |line| line.0 as usize);
         start > 0 && self.text.as_bytes().get(start - 1) != Some(&b'\n')
@@ -285,7 +285,7 @@ impl SourceMap {
         }
     }
 
-    /// The last expansion of the line that starts at or before `offset`.
+    /// The last expansion in the line that starts at or before `offset`.
     fn expansion_at(&self, line_start: u32, offset: u32) -> Option<&Expansion> {
         let last = self
             .expansions
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_column_inside_an_expansion_is_the_calls() {
-        // `A + b` with A → 12345.
+        // The source `A + b`, where A expands to 12345.
         let mut map = SourceMap::plain("a.p4", "12345 + b\n");
         map.expansions.push(Expansion {
             output: Span::new(0, 5),

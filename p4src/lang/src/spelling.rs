@@ -1,6 +1,6 @@
-//! Lines, comments and strings as the C preprocessor spells them. The preprocessor and the lexer read them alike.
+//! Line continuations, comments and strings as in the C preprocessor; shared by the preprocessor and the lexer.
 
-/// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.
+/// Length of a backslash at the end of a line or text, with the line end. As in GCC, white space may stand between the two.
 pub(crate) fn continuation(text: &str) -> Option<usize> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
     let behind = text.strip_prefix('\\')?.bytes();
@@ -12,7 +12,7 @@ pub(crate) fn continuation(text: &str) -> Option<usize> {
     }
 }
 
-/// Length of the `//` comment at the start of `text`: to its line's end, or of the first line behind it that no backslash
+/// Length of the `//` comment at the start of `text`: to the end of its line, or of the first following line that no backslash
 /// continues. The C preprocessor joins lines before it looks for comments (C23, section 5.1.1.2).
 pub(crate) fn line_comment(text: &str) -> usize {
     let mut length = 0;
@@ -28,13 +28,13 @@ pub(crate) fn line_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a backslash makes the next line a part of this one.
+/// Whether a backslash joins the next line to this one.
 pub(crate) fn is_continued(line: &str) -> bool {
     let backslash = line.rfind('\\').map(|at| &line[at..]);
     backslash.is_some_and(|end| continuation(end) == Some(end.len()))
 }
 
-/// A string literal's value: quotes off, escapes resolved.
+/// A string literal's value: without its quotes, escapes resolved.
 pub fn unescape(literal: &str) -> String {
     let inner = literal.strip_prefix('"').unwrap_or(literal);
     let inner = inner.strip_suffix('"').unwrap_or(inner);
@@ -49,7 +49,7 @@ pub fn unescape(literal: &str) -> String {
             out.push(c);
             continue;
         }
-        // The C preprocessor joins lines within strings, too.
+        // The C preprocessor also joins lines within strings.
         if let Some(length) = continuation(rest).filter(|n| rest[..*n].ends_with('\n')) {
             chars = rest[length..].chars();
             continue;

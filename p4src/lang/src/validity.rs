@@ -1,15 +1,15 @@
-//! Reads of fields of headers that are invalid on some path, and of values that no path has set.
+//! Warns of reads of header fields on paths where the header is invalid, and of reads of values that no path has set.
 //!
-//! A walk follows each parser state by state, then the controls behind it, each call with what holds at its place. At each
-//! point it knows a set of paths: which facts hold together. Facts are that a header is valid, and that a value equals a
-//! constant that the program compares it with. So `if (hdr.tcp.isValid())` also covers `hdr.ipv4` where no path extracts
-//! the one without the other, and `if (meta.has_tcp == 1)` covers `hdr.tcp` where the parser sets the one with the other.
+//! A walk follows each parser state by state, then the controls after it; each call is followed with the facts at its
+//! position. At each point the walk knows a set of paths, as combinations of facts: that a header is valid, and that a value
+//! equals a constant that the program compares it with. `if (hdr.tcp.isValid())` therefore also covers `hdr.ipv4` if no path
+//! extracts TCP without IPv4, and `if (meta.has_tcp == 1)` covers `hdr.tcp` if the parser sets the one with the other.
 //!
-//! A set that becomes too large is widened to one that relates no facts. A program that is too large is followed up to a
-//! limit. A warning reports either.
+//! A set that becomes too large is widened to one without relations between facts. A program that is too large is followed
+//! up to a limit. A warning reports each of these cases.
 //!
-//! Not followed: packets that the parser rejects, elements of stacks, unions, and conditions that compare a value in another
-//! way than with `==` and `!=`.
+//! The walk does not follow packets that the parser rejects, elements of stacks, unions, and conditions that compare a value
+//! other than with `==` and `!=`.
 
 mod calls;
 mod conditions;
@@ -33,7 +33,7 @@ use state::{Facts, Kind, Place, Places, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The warnings, for programs of the architectures that packets run through.
+/// Returns the warnings, for programs of architectures that can run.
 pub fn check(program: &Program) -> Diagnostics {
     let mut found = BTreeMap::new();
     if !matches!(program.arch, Arch::Other(_)) {
@@ -61,12 +61,12 @@ enum Block {
     Control(crate::ir::ControlId),
 }
 
-/// Parsers, each with the controls behind it.
+/// Collects the parsers, each with the controls that run after it.
 fn collect(package: &Package, chains: &mut Vec<Vec<Block>>) {
     for (name, arg) in &package.args {
         match arg {
             PackageArg::Parser(id) => chains.push(vec![Block::Parser(*id)]),
-            // A ghost thread sees no packet.
+            // A ghost thread processes no packets.
             PackageArg::Control(id) if name != "ghost" => {
                 if let Some(chain) = chains.last_mut() {
                     chain.push(Block::Control(*id));
@@ -93,7 +93,7 @@ fn calls(program: &Program, functions: &[ExternFunction]) -> bool {
     found
 }
 
-/// Where jumps out of a block lead.
+/// The states at the targets of jumps out of a block.
 #[derive(Default)]
 struct Jumps {
     ret: State,
@@ -101,10 +101,10 @@ struct Jumps {
     next: State,
 }
 
-/// A unit that runs.
+/// A running unit.
 #[derive(Clone, Copy)]
 struct Frame<'p> {
-    /// Its variables' places, behind [`Walk::frames`].
+    /// Index of its variables' places in [`Walk::frames`].
     number: usize,
     unit: Unit<'p>,
 }
@@ -116,7 +116,7 @@ struct Unit<'p> {
     number: u32,
     name: &'p str,
     vars: &'p [Var],
-    /// Set for a control.
+    /// The control, if the unit is one.
     control: Option<&'p Control>,
 }
 
@@ -159,40 +159,40 @@ struct Walk<'p> {
     program: &'p Program,
     places: Places,
     facts: Facts,
-    /// The first walk, which takes all paths and finds the facts that matter.
+    /// Whether this is the first walk, which takes all paths and finds the relevant facts.
     is_first: bool,
     diagrams: Diagrams,
-    /// Where each frame's variables lie that are not its own.
+    /// Places of each frame's variables that belong to its caller.
     frames: Vec<BTreeMap<u32, Place>>,
     jumps: Jumps,
     exit: State,
     /// Position and unit of the statement.
     span: Span,
     unit: &'p str,
-    /// Fields that are read: the header's name; whether it is valid on some path there, and whether on all.
+    /// Field reads: the header's name, and whether the header is valid on some path and on all paths there.
     reads: BTreeMap<(Span, String), (String, bool, bool)>,
     found: Warnings,
-    /// Units in which a set of paths became too large, and where it did first.
+    /// Units in which a set of paths became too large, and the span where this happened first.
     coarse: BTreeMap<&'p str, Span>,
-    /// Where the walk stopped at its limit.
+    /// The position at which the walk reached its limit.
     stopped: Option<(&'p str, Span)>,
     steps: u32,
-    /// The program makes clones of ingress.
+    /// Whether the program clones packets from ingress.
     clones: bool,
-    /// Metadata may come in with a packet that enters ingress again.
+    /// Whether metadata may already be set when a packet enters ingress again.
     keeps_metadata: bool,
 }
 
 /// Position of egress among v1model's blocks.
 const V1MODEL_EGRESS: usize = 3;
-/// Statements, each as often as it is met.
+/// Maximum number of statements, each counted as often as the walk visits it.
 const MAX_STEPS: u32 = 200_000;
-/// Nodes of all sets of paths.
+/// Maximum number of nodes of all sets of paths.
 const MAX_NODES: usize = 4_000_000;
-/// Facts that are followed.
+/// Maximum number of facts.
 const MAX_FACTS: usize = 4_000;
 
-/// Unit number of variables that the blocks of a chain share.
+/// Unit number of the variables that the blocks of a chain share.
 const SHARED: u32 = u32::MAX;
 
 impl<'p> Walk<'p> {
@@ -228,7 +228,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Prepares the walk that follows the facts which the first has met.
+    /// Prepares the second walk, which follows the facts that the first one found.
     fn restart(&mut self) {
         self.facts.number();
         self.is_first = false;
@@ -310,8 +310,8 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// From v1model's ingress to its egress: without what was dropped, and with the clones of ingress, which enter egress as
-    /// the parser has left them, with metadata that a clone may keep.
+    /// The step from v1model's ingress to its egress: removes dropped packets and adds the clones of ingress, which enter egress
+    /// as the parser left them, with metadata that a clone may keep.
     fn between(&mut self, state: State, parsed: &State) -> State {
         let dropped = self.dropped();
         let (_, state) = self.split(state, dropped);
@@ -323,13 +323,13 @@ impl<'p> Walk<'p> {
         self.join(state, clone)
     }
 
-    /// The fact of packets that are dropped if nothing sends them after all.
+    /// The fact that a packet will be dropped unless a later statement sends it.
     fn dropped(&mut self) -> u32 {
         let place = self.places.root((SHARED, u32::MAX));
         self.fact(&place)
     }
 
-    /// A block's parameters: the first of each type is one value in all blocks of a chain. Nothing is said of a second one.
+    /// Binds a block's parameters: the first of each type is one value in all blocks of a chain. A second one is not followed.
     fn top(&mut self, unit: Unit<'p>, params: &[Param], state: &mut State) -> Frame<'p> {
         let mut bound = BTreeMap::new();
         let mut types = BTreeSet::new();
@@ -351,7 +351,7 @@ impl<'p> Walk<'p> {
                 || name == "standard_metadata_t"
                 || name.starts_with("psa_")
                 || name.contains("intrinsic_metadata");
-            // Metadata of the user's own that only come in are an earlier pass's.
+            // A user's metadata that is only an `in` parameter was set by an earlier pass.
             if given || is_parser && param.direction == Direction::In {
                 self.give(&place, ty, state);
             } else if is_parser && param.direction == Direction::InOut && self.keeps_metadata {
@@ -368,7 +368,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Everything in there is set and valid.
+    /// Marks all values in the place as set and all headers as valid.
     fn give(&mut self, place: &Place, ty: &Type, state: &mut State) {
         let mut headers = Vec::new();
         self.headers(place, ty, &mut headers);

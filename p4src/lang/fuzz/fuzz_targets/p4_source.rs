@@ -1,5 +1,5 @@
 #![no_main]
-//! Any bytes as a P4 program.
+//! Compiles any bytes as a P4 program.
 
 #[path = "../src/p4_source.rs"]
 mod p4_source;

@@ -1,15 +1,15 @@
-//! Any bytes as a P4 program: preprocessed, parsed, checked, described, laid out. Shared by the fuzz target and by the test
-//! that replays what is kept.
+//! Any bytes as a P4 program: preprocessed, parsed, checked, described in P4Info, formatted. Shared by the fuzz target and by
+//! the test that replays the kept inputs.
 
 use p4lang::diagnostics::{Diagnostics, Sink};
 use p4lang::lexer::{Tok, lex};
 use p4lang::tofino::{Chip, analyse};
 use p4lang::{Files, Options, compile, format, graph, parse, preprocessed, source_text};
 
-/// A line that begins another file: its name follows.
+/// Prefix of a line that begins another file; the file's name follows.
 const FILE: &str = "//FILE ";
 
-/// Panics if the compiler breaks a promise on this input.
+/// Panics if the compiler violates one of its guarantees on this input.
 pub fn run(data: &[u8]) {
     let text = match source_text(data.to_vec()) {
         Ok(text) => text,

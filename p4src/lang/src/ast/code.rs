@@ -7,13 +7,13 @@ use num_bigint::BigInt;
 /// A type as written.
 #[derive(Debug, Clone)]
 pub struct Type {
-    /// Which.
+    /// Kind of type.
     pub kind: TypeKind,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Which type.
+/// The kind of a type.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum TypeKind {
@@ -54,22 +54,22 @@ pub enum TypeKind {
 pub struct Block {
     /// Annotations (`@atomic`).
     pub annotations: Vec<Annotation>,
-    /// In order.
+    /// Statements in order.
     pub stmts: Vec<Stmt>,
-    /// With the braces.
+    /// Span, including the braces.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Debug, Clone)]
 pub struct Stmt {
-    /// Which.
+    /// Kind of statement.
     pub kind: StmtKind,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Which statement.
+/// The kind of a statement.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum StmtKind {
@@ -87,7 +87,7 @@ pub enum StmtKind {
     Decl(Box<Decl>),
     /// `{ … }`
     Block(Block),
-    /// `if`, each `else if` beside it and not inside it, `else`
+    /// `if`: each `else if` is a further arm, not a nested statement; then `else`
     If {
         arms: Vec<IfArm>,
         otherwise: Option<Box<Stmt>>,
@@ -119,18 +119,18 @@ pub enum StmtKind {
     Exit,
 }
 
-/// `if (cond) then`, perhaps behind an `else`. Chains are as long as their source: one that nested would be as deep.
+/// `if (cond) then`, possibly after an `else`. An `if` keeps its chain as a flat list: nested arms could be as deep as the text.
 #[derive(Debug, Clone)]
 pub struct IfArm {
     /// Condition.
     pub cond: Expr,
-    /// What runs if it is the first that holds.
+    /// Statement that runs if this is the first arm whose condition holds.
     pub then: Stmt,
     /// From `if` to the end of the chain.
     pub span: Span,
 }
 
-/// What `for … in` runs over.
+/// The values over which `for … in` iterates.
 #[derive(Debug, Clone)]
 pub enum ForCollection {
     /// A stack or list.
@@ -139,18 +139,18 @@ pub enum ForCollection {
     Range(Expr, Expr),
 }
 
-/// A case of a switch; no block = falls through to the next.
+/// A case of a switch.
 #[derive(Debug, Clone)]
 pub struct SwitchCase {
     /// `default` or an expression (an action's name or a constant).
     pub label: SwitchLabel,
-    /// Block, or falls through.
+    /// Block; `None` falls through to the next case.
     pub block: Option<Block>,
-    /// Place of the label.
+    /// Span of the label.
     pub span: Span,
 }
 
-/// A label.
+/// The label of a case.
 #[derive(Debug, Clone)]
 pub enum SwitchLabel {
     /// `default`
@@ -162,13 +162,13 @@ pub enum SwitchLabel {
 /// An expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    /// Which.
+    /// Kind of expression.
     pub kind: ExprKind,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Which expression.
+/// The kind of an expression.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum ExprKind {
@@ -182,7 +182,7 @@ pub enum ExprKind {
     Bool(bool),
     /// `"…"`
     Str(String),
-    /// `...` (default initialiser)
+    /// `...` (default initializer)
     Ellipsis,
     /// `_` as an argument or in a keyset
     DontCare,
@@ -190,7 +190,7 @@ pub enum ExprKind {
     This,
     /// A name, `.name` if `absolute`.
     Name { absolute: bool, name: Ident },
-    /// A type's name where an expression stands (`E.A`, `error.X`, `T.minSizeInBits()`).
+    /// A type's name in the position of an expression (`E.A`, `error.X`, `T.minSizeInBits()`).
     Type(Type),
     /// `e.m`
     Member { base: Box<Expr>, member: Ident },
@@ -202,7 +202,7 @@ pub enum ExprKind {
         hi: Box<Expr>,
         lo: Box<Expr>,
     },
-    /// `e[from +: width]`, `e[from -: width]`: `width` bits from `from` up or down. From later drafts of P4.
+    /// `e[from +: width]`, `e[from -: width]`: `width` bits upward or downward from `from`. Defined in later drafts of P4.
     PartSelect {
         base: Box<Expr>,
         from: Box<Expr>,
@@ -215,7 +215,7 @@ pub enum ExprKind {
     Invalid,
     /// `op e`
     Unary { op: UnOp, expr: Box<Expr> },
-    /// `a op b op c …`, from left to right; what binds tighter on the right, or is in parentheses, is a `Binary` of its own.
+    /// `a op b op c …`, evaluated left to right; a right operand that binds tighter or is in parentheses is a nested `Binary`.
     Binary {
         first: Box<Expr>,
         rest: Vec<Operation>,
@@ -236,16 +236,16 @@ pub enum ExprKind {
     },
 }
 
-/// `op rhs`, applied to everything on its left. Chains are as long as their source: one that nested would be as deep.
+/// `op rhs`, applied to everything on its left. A chain is a flat list: nested operations could be as deep as the source.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// Operator.
     pub op: BinOp,
-    /// Right side.
+    /// Right operand.
     pub rhs: Expr,
 }
 
-/// An argument, perhaps named.
+/// An argument, optionally named.
 #[derive(Debug, Clone)]
 pub struct Arg {
     /// `name =`

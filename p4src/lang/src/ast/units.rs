@@ -14,11 +14,11 @@ pub struct ParserDecl {
     pub params: Vec<Param>,
     /// Constructor parameters.
     pub ctor_params: Vec<Param>,
-    /// `None`: a type declaration.
+    /// Body; `None` for a type declaration.
     pub body: Option<ParserBody>,
 }
 
-/// A parser's inside.
+/// The body of a parser.
 #[derive(Debug, Clone)]
 pub struct ParserBody {
     /// Constants, variables, instances, value sets.
@@ -36,24 +36,24 @@ pub struct State {
     pub name: Ident,
     /// Statements (declarations inside are `StmtKind::Decl`).
     pub body: Vec<Stmt>,
-    /// `None`: no transition written = reject.
+    /// Transition; `None` if none is written, which means `reject`.
     pub transition: Option<Transition>,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Where a state goes.
+/// How a state chooses the next state.
 #[derive(Debug, Clone)]
 pub enum Transition {
     /// `transition s;`
     Direct(Ident),
     /// `transition select(…) { … }`
     Select {
-        /// Expressions selected on.
+        /// Expressions that are matched.
         keys: Vec<Expr>,
-        /// In order.
+        /// Cases in order.
         cases: Vec<SelectCase>,
-        /// Place.
+        /// Source span.
         span: Span,
     },
 }
@@ -65,16 +65,16 @@ pub struct SelectCase {
     pub keys: Vec<Keyset>,
     /// Target.
     pub state: Ident,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// A set of values.
+/// A set of values of one key.
 #[derive(Debug, Clone)]
 pub enum Keyset {
     /// `default` or `_`.
     Default(Span),
-    /// A value, a tuple `(…)` of keysets is flattened by the parser; may name a value set.
+    /// A value; may name a value set. The parser flattens a tuple `(…)` of keysets.
     Expr(Expr),
     /// `v &&& m`
     Mask(Expr, Expr),
@@ -93,11 +93,11 @@ pub struct ControlDecl {
     pub params: Vec<Param>,
     /// Constructor parameters.
     pub ctor_params: Vec<Param>,
-    /// `None`: a type declaration.
+    /// Body; `None` for a type declaration.
     pub body: Option<ControlBody>,
 }
 
-/// A control's inside.
+/// The body of a control.
 #[derive(Debug, Clone)]
 pub struct ControlBody {
     /// Constants, variables, instances, actions, tables.
@@ -111,7 +111,7 @@ pub struct ControlBody {
 pub struct TableDecl {
     /// Name.
     pub name: Ident,
-    /// In order as written.
+    /// Properties in source order.
     pub properties: Vec<TableProperty>,
 }
 
@@ -120,15 +120,15 @@ pub struct TableDecl {
 pub struct TableProperty {
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// `const` before it.
+    /// Whether it is marked `const`.
     pub is_const: bool,
-    /// Which.
+    /// Kind of property.
     pub kind: TablePropertyKind,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Which property.
+/// The kind of a table property.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum TablePropertyKind {
@@ -149,7 +149,7 @@ pub struct KeyElement {
     pub expr: Expr,
     /// Match kind.
     pub kind: Ident,
-    /// Annotations behind it.
+    /// Annotations after the match kind.
     pub annotations: Vec<Annotation>,
 }
 
@@ -167,14 +167,14 @@ pub struct TableAction {
 pub struct Entry {
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// `const` before it.
+    /// Whether it is marked `const`.
     pub is_const: bool,
     /// `priority = e :`
     pub priority: Option<Expr>,
-    /// One per key.
+    /// Keysets, one per key field.
     pub keys: Vec<Keyset>,
-    /// A name or call.
+    /// The action: a name or a call.
     pub action: Expr,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }

@@ -1,4 +1,4 @@
-//! Actions: a control's own, and copies of top-level ones.
+//! Elaborates actions: those of a control, and copies of top-level actions.
 
 use super::Checker;
 use super::args::Given;
@@ -72,7 +72,7 @@ impl<'a> Checker<'a, '_> {
         Some(self.add_action(action, types))
     }
 
-    /// The current control's copy of a top-level action.
+    /// Returns the current control's copy of a top-level action; makes it at the first use.
     pub(crate) fn shared_action(
         &mut self,
         index: u32,
@@ -99,7 +99,7 @@ impl<'a> Checker<'a, '_> {
             _ => String::new(),
         };
         let name = name.strip_prefix('.').map(str::to_owned).unwrap_or(name);
-        // It sees the top level, not the control that uses it.
+        // The action sees the top level, not the control that uses it.
         let scopes = std::mem::take(&mut self.unit.scopes);
         self.push_scope();
         let id = self.action(decl, name);
@@ -110,7 +110,7 @@ impl<'a> Checker<'a, '_> {
         Some((id, decl))
     }
 
-    /// Parameters and their types.
+    /// The action's parameters and their types.
     pub(crate) fn action_signature(&self, id: ir::ActionId, decl: &'a ast::Decl) -> Signature<'a> {
         let types: Rc<[Ty]> = self
             .unit
@@ -127,7 +127,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A direct call: every argument is given.
+    /// Checks a direct call, in which every argument is given.
     pub(crate) fn call_action(
         &mut self,
         id: ir::ActionId,

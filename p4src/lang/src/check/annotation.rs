@@ -1,4 +1,4 @@
-//! Annotations as the IR carries them. The expressions of structured ones are evaluated (P4_16 1.2.5, section 20.2).
+//! Annotations in the IR. The expressions of structured annotations are evaluated (P4_16 1.2.5, section 20.2).
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::limits::LIMITS;
 use crate::p4info::translation::{Mistake, TRANSLATION, translated};
 
 impl<'a> Checker<'a, '_> {
-    /// Annotations as the IR carries them.
+    /// Lowers annotations to the IR.
     pub(crate) fn annotations(&mut self, list: &'a [ast::Annotation]) -> Vec<ir::Annotation> {
         let structured = |a: &&&ast::Annotation| {
             matches!(a.body, AnnotationBody::List(_) | AnnotationBody::Map(_))
@@ -38,7 +38,7 @@ impl<'a> Checker<'a, '_> {
         list.iter().map(|a| self.annotation(a)).collect()
     }
 
-    /// At most one `@name` or `@hidden` (P4_16 1.2.5, section 18.3.3), each with the body that it takes.
+    /// Checks `@name` and `@hidden`: at most one of them (P4_16 1.2.5, section 18.3.3), with a valid body.
     fn check_naming(&mut self, list: &'a [ast::Annotation]) {
         let names = |a: &&ast::Annotation| matches!(a.name.name.as_str(), "name" | "hidden");
         let mut first: Option<&ast::Annotation> = None;
@@ -59,7 +59,7 @@ impl<'a> Checker<'a, '_> {
                     "`@{}` behind `@{}`: one of them at most names what stands here",
                     a.name.name, first.name.name
                 );
-                // p4c takes it.
+                // p4c accepts it.
                 self.push(
                     Diagnostic::warning(Code::Lint, a.span, message).label(first.span, "the first"),
                 );
@@ -68,7 +68,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Whether a new type's translations for the control plane can be read: `list` is their source.
+    /// Checks that a new type's translations for the control plane are well-formed; `list` is their source.
     pub(crate) fn check_translations(
         &mut self,
         list: &'a [ast::Annotation],
@@ -138,10 +138,10 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A constant of type int, bool or string.
+    /// Evaluates a constant of type int, bool or string.
     fn literal_of(&mut self, e: &'a ast::Expr) -> Option<Literal> {
         let mut val = Val::Poison;
-        // Nothing that an annotation says runs.
+        // Statements that the expression emits are dropped: an annotation does not run.
         self.block_of(|c| val = c.expr(e, None));
         let constant = match &val {
             Val::Integer(n) => return Some(Literal::Int(n.clone())),

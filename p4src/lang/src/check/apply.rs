@@ -1,4 +1,4 @@
-//! `apply` of controls, parsers and tables.
+//! Lowers `apply` of controls, parsers and tables.
 
 use super::Checker;
 use super::call::Call;
@@ -12,7 +12,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// `C.apply(…)` on a type: an instance named like the type.
+    /// `C.apply(…)` on a type: makes an instance named after the type.
     pub(crate) fn direct_control(
         &mut self,
         index: u32,
@@ -47,7 +47,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// As [`Self::direct_control`].
+    /// Like [`Self::direct_control`], for a parser.
     pub(crate) fn direct_parser(
         &mut self,
         index: u32,
@@ -84,7 +84,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// The type's name; the second direct instance in a unit gets a number.
+    /// The instance's name: the type's name, with a number from the second direct instance in a unit.
     pub(crate) fn direct_name(&mut self, own: &str) -> String {
         let mut name = own.to_owned();
         let mut n = 0u32;
@@ -95,7 +95,7 @@ impl<'a> Checker<'a, '_> {
         join(&self.unit.name, &name)
     }
 
-    /// `control.apply(…)`
+    /// Lowers `control.apply(…)`.
     pub(crate) fn apply_control(
         &mut self,
         id: ir::ControlId,
@@ -115,7 +115,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// `parser.apply(…)`
+    /// Lowers `parser.apply(…)`.
     pub(crate) fn apply_parser(
         &mut self,
         id: ir::ParserId,
@@ -139,7 +139,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// `table.apply()`
+    /// Lowers `table.apply()`.
     pub(crate) fn apply_table(
         &mut self,
         table: ir::TableId,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// Calls of the key, then the lookup.
+    /// Emits the calls in the key, then the lookup.
     pub(crate) fn emit_apply(
         &mut self,
         table: ir::TableId,
@@ -175,7 +175,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Tables and controls are applied in apply blocks only.
+    /// Checks that the `apply` of a table or control stands in an apply block.
     pub(crate) fn may_apply(&mut self, span: Span) -> bool {
         let ok = matches!(self.unit.kind, UnitKind::Control(_)) && self.unit.body == Body::Apply;
         if !ok {

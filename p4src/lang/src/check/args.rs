@@ -1,4 +1,4 @@
-//! Arguments → parameters: by position or by name, defaults, `@optional`, directions (P4_16 1.2.5, section 6.8).
+//! Binds arguments to parameters: by position or by name, with defaults, `@optional` and directions (P4_16 1.2.5, section 6.8).
 
 use super::Checker;
 use super::fold;
@@ -12,26 +12,26 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
-/// What a parameter gets.
+/// The argument that a parameter is bound to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Given<'a> {
     Arg(&'a ast::Expr),
-    /// Its default value.
+    /// The parameter's default value.
     Default(&'a ast::Expr),
-    /// An `@optional` one left out.
+    /// An omitted argument of an `@optional` parameter.
     Omitted,
 }
 
-/// What an argument gave.
+/// An evaluated argument.
 #[derive(Default)]
 pub(crate) struct Evaluated<'a> {
     pub(crate) val: Val<'a>,
     pub(crate) span: Span,
-    /// Of an `inout` argument whose place later arguments may change: the value it had.
+    /// Saved value of an `inout` argument that later arguments may change.
     saved: Option<ir::Expr>,
 }
 
-/// Whether one of them has been complained about.
+/// Whether evaluating one of the arguments has reported an error.
 pub(crate) fn poisoned(vals: &[Evaluated<'_>]) -> bool {
     vals.iter().any(|v| matches!(v.val, Val::Poison))
 }
@@ -40,7 +40,7 @@ pub(crate) fn is_optional(p: &ast::Param) -> bool {
     p.annotations.iter().any(|a| a.name.name == "optional")
 }
 
-/// Of named arguments that stand in another order than the parameters: where each stands.
+/// Position of each argument in the call, if named arguments stand in another order than the parameters; else empty.
 fn written_order(given: &[Given<'_>]) -> Vec<u32> {
     let order = in_order_of_call(given);
     if order.is_sorted() {
@@ -53,7 +53,7 @@ fn written_order(given: &[Given<'_>]) -> Vec<u32> {
     written
 }
 
-/// Which parameters the arguments go with, as they stand in the call; defaults last.
+/// Indices of the parameters in the order of their arguments in the call; defaults last.
 fn in_order_of_call(given: &[Given<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..given.len()).collect();
     order.sort_by_key(|&i| match given[i] {
@@ -63,7 +63,7 @@ fn in_order_of_call(given: &[Given<'_>]) -> Vec<usize> {
     order
 }
 
-/// Whether arguments can go with parameters, by number and names: what overloads are told apart by.
+/// Whether the number and names of arguments fit the parameters: this is how overloads are resolved.
 pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
     if args.len() > params.len() {
         return false;
@@ -89,7 +89,7 @@ pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Which argument goes with which parameter.
+    /// Determines the argument of each parameter.
     pub(crate) fn bind_args(
         &mut self,
         params: &'a [ast::Param],
@@ -136,7 +136,7 @@ impl<'a> Checker<'a, '_> {
                 }
             };
         }
-        // A name written wrong is not also one left out.
+        // A misspelled argument name is not also reported as a missing argument.
         if let (true, Some(first)) = (ok, missing.first()) {
             let names: Vec<String> = missing
                 .iter()
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Whether arguments are all named or all by place, as the parameters want it, and no more than they are.
+    /// Checks that arguments are all named or all positional, as the parameters require, and not too many.
     fn args_match_params(
         &mut self,
         params: &'a [ast::Param],
@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
         false
     }
 
-    /// The parameter that an argument names; otherwise a complaint.
+    /// The parameter that an argument names; reports an error if there is none.
     fn param_named(
         &mut self,
         params: &[ast::Param],
@@ -236,7 +236,7 @@ impl<'a> Checker<'a, '_> {
     ) -> Vec<Evaluated<'a>> {
         let mut vals: Vec<Evaluated<'a>> = given.iter().map(|_| Evaluated::default()).collect();
         let mut marks = vec![0; given.len()];
-        // Named arguments may stand in another order than the parameters.
+        // The order of named arguments may differ from that of the parameters.
         let order = in_order_of_call(given);
         for &i in &order {
             let (val, span) = match &given[i] {
@@ -245,7 +245,7 @@ impl<'a> Checker<'a, '_> {
                     (self.expr(e, Some(&hint)), e.span)
                 }
                 Given::Default(e) => {
-                    // A default is written in the declaration's scope.
+                    // A default value is evaluated in the declaration's scope.
                     let scopes = std::mem::take(&mut self.unit.scopes);
                     self.push_scope();
                     for (name, ty) in &sig.generics {
@@ -293,7 +293,7 @@ impl<'a> Checker<'a, '_> {
         vals
     }
 
-    /// Evaluated arguments → IR, once the types are settled.
+    /// Lowers evaluated arguments to the IR, once the types are inferred.
     pub(crate) fn lower_args(
         &mut self,
         sig: &Signature<'a>,
@@ -336,7 +336,7 @@ impl<'a> Checker<'a, '_> {
                 (None, _) => ok = false,
             }
         }
-        // Trailing optional arguments left out are not passed at all.
+        // Trailing omitted optional arguments are not passed.
         while matches!(out.last(), Some(ir::Arg::Ignore))
             && matches!(given.get(out.len() - 1), Some(Given::Omitted))
         {
@@ -410,7 +410,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Constructor arguments: constants and objects.
+    /// Evaluates constructor arguments: constants and objects.
     pub(crate) fn constructor_args(
         &mut self,
         sig: &Signature<'a>,

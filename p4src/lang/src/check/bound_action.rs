@@ -1,4 +1,4 @@
-//! What a table's property or entry says of an action: which one, with which arguments.
+//! Action references in a table's properties and entries: the action and its arguments.
 
 use super::Checker;
 use super::args::Given;
@@ -12,7 +12,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// A default action or an entry's action, with constants for the control plane's parameters.
+    /// Lowers a default action or an entry's action, with constants for the control plane's parameters.
     pub(crate) fn bound_action(
         &mut self,
         e: &'a ast::Expr,
@@ -63,7 +63,7 @@ impl<'a> Checker<'a, '_> {
             .count();
         let name = decl.name().map_or("action", |n| n.name.as_str());
         let mut rest = written;
-        // The arguments bound in `actions` may be repeated, unchanged.
+        // The arguments bound in `actions` may be repeated without change.
         if directed > 0 && written.len() == sig.params.len() {
             let (again, after) = written.split_at(directed);
             rest = after;
@@ -93,7 +93,7 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// `NoAction` need not be listed to be the default.
+    /// Whether the callee is a `NoAction` that the table does not list; it may still be the default.
     fn is_unlisted_no_action(&mut self, callee: &'a ast::Expr, t: &ir::Table) -> bool {
         let ExprKind::Name { name, absolute } = &callee.kind else {
             return false;
@@ -108,7 +108,7 @@ impl<'a> Checker<'a, '_> {
         !shared.is_some_and(|id| t.actions.iter().any(|a| a.action == *id))
     }
 
-    /// Holds arguments against those that action `at` of the table was given in `actions`.
+    /// Compares arguments with those that `actions` binds to action `at` of the table.
     fn repeated_args(
         &mut self,
         sig: &Signature<'a>,
@@ -118,7 +118,7 @@ impl<'a> Checker<'a, '_> {
         span: Span,
     ) {
         let (again, calls) = self.directed_args(sig, written, name, span);
-        // What calls something is compared as it is written: each call's result is a temporary of its own.
+        // Arguments with calls are compared by their text, because each call's result is a different temporary.
         let same = if calls.is_empty() {
             same_args(&again, &t.actions[at].args)
         } else {
@@ -133,7 +133,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Arguments of an action's directional parameters, as bound in `actions`.
+    /// Lowers the arguments of an action's directional parameters, as bound in `actions`.
     pub(super) fn directed_args(
         &mut self,
         sig: &Signature<'a>,
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         (lowered.unwrap_or_default(), block)
     }
 
-    /// Arguments as written, without white space.
+    /// The text of each argument, without white space.
     pub(super) fn texts(&self, args: &[ast::Arg]) -> Vec<String> {
         args.iter()
             .map(|a| self.source.slice(a.value.span).split_whitespace().collect())

@@ -1,4 +1,4 @@
-//! Methods that the language itself gives to headers, unions, stacks and types; `verify` and `static_assert`.
+//! Built-in methods of headers, unions, stacks and types; `verify` and `static_assert`.
 
 use super::Checker;
 use super::call::Call;
@@ -12,7 +12,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// `value.method(…)`
+    /// Lowers `value.method(…)`.
     pub(crate) fn builtin_method(
         &mut self,
         base: Val<'a>,
@@ -88,7 +88,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `stack.push_front(n)` and `stack.pop_front(n)`.
+    /// Lowers `stack.push_front(n)` and `stack.pop_front(n)`.
     fn shift_elements(&mut self, stack: &Place, at: Span, method: &ast::Ident, call: Call<'a, '_>) {
         let [arg] = call.args else {
             let message = format!("`{}` takes one argument, a constant", method.name);
@@ -109,7 +109,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Says that something other than a value has no such method.
+    /// Reports that something other than a value has no such method.
     fn no_methods(&mut self, of: &Val<'a>, method: &ast::Ident) {
         let message = format!("{} has no method `{}`", of.what(), method.name);
         let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
@@ -121,7 +121,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// What to call instead of a method that values of type `ty` do not have.
+    /// A hint for a method that values of type `ty` do not have: the one to call instead.
     fn method_hint(&self, name: &str, ty: &Ty) -> Option<String> {
         let known: &[&str] = match ty {
             Ty::Stack(elem, _) if self.types.holds_validity(elem) => &["push_front", "pop_front"],
@@ -178,7 +178,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `T.minSizeInBits()` and its kin (P4_16 1.2.5, section 9).
+    /// Evaluates `T.minSizeInBits()` and similar methods (P4_16 1.2.5, section 9).
     pub(crate) fn size_method(
         &mut self,
         ty: &Ty,
@@ -208,7 +208,7 @@ impl<'a> Checker<'a, '_> {
         Some(Val::Integer(BigInt::from(n)))
     }
 
-    /// `static_assert(condition, message)`
+    /// Evaluates `static_assert(condition, message)`.
     pub(crate) fn static_assert(&mut self, call: Call<'a, '_>) -> Val<'a> {
         let Some(cond) = call.args.first() else {
             self.err(Code::Type, call.span, "`static_assert` needs a condition");
@@ -230,7 +230,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `verify(condition, error)`
+    /// Lowers `verify(condition, error)`.
     pub(crate) fn verify(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// A Tofino's parser has no `verify`; its compiler goes on without it, too.
+    /// Removes `verify` from the parsers: Tofino's parser does not have it, and its compiler ignores it as well.
     pub(crate) fn leave_out_verify(&mut self) {
         let mut left_out = Vec::new();
         for parser in self.out.parsers.iter_mut().flatten() {

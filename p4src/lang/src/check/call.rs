@@ -1,4 +1,4 @@
-//! Calls: what is called decides everything else.
+//! Checks calls; the kind of the callee decides how.
 
 use super::Checker;
 use super::args::accepts;
@@ -16,15 +16,15 @@ use crate::source::Span;
 pub(crate) struct Call<'a, 'e> {
     pub(crate) type_args: &'a [ast::Type],
     pub(crate) args: &'a [ast::Arg],
-    /// What the context expects.
+    /// The type that the context expects.
     pub(crate) expected: Option<&'e Ty>,
-    /// Whether the result is used; if not, none is stored.
+    /// Whether the result is used; if not, no result is stored.
     pub(crate) used: bool,
     pub(crate) span: Span,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// A call whose value is used.
+    /// Checks a call whose value is used.
     pub(crate) fn call_value(
         &mut self,
         callee: &'a ast::Expr,
@@ -49,7 +49,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A call as a statement.
+    /// Checks a call that is a statement.
     pub(crate) fn call_statement(&mut self, e: &'a ast::Expr) {
         let ExprKind::Call {
             callee,
@@ -80,7 +80,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `None`: the call gives nothing (`void`).
+    /// Checks any call; `None` if the callee returns nothing (`void`).
     fn call(&mut self, callee: &'a ast::Expr, call: Call<'a, '_>) -> Option<Val<'a>> {
         if let ExprKind::Member { base, member } = &callee.kind {
             return match self.expr(base, None) {
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Arguments of a call that is wrong anyway still get their own complaints.
+    /// Checks the arguments of a call that already has an error, for their own errors.
     pub(crate) fn poisoned(&mut self, call: Call<'a, '_>) -> Val<'a> {
         for arg in call.args {
             self.expr(&arg.value, None);
@@ -160,7 +160,7 @@ impl<'a> Checker<'a, '_> {
         Val::Poison
     }
 
-    /// `X(…)` as an argument: an instance without a name of its own.
+    /// `X(…)` as an argument: creates an instance without a name.
     fn constructor_call(
         &mut self,
         decl: DeclRef,
@@ -185,7 +185,7 @@ impl<'a> Checker<'a, '_> {
         self.anonymous_instance(decl, &types, call)
     }
 
-    /// Picks the overload by number and names of arguments.
+    /// Selects the overload by the number and names of arguments.
     fn call_overloaded(&mut self, list: &[u32], call: Call<'a, '_>, at: Span) -> Option<Val<'a>> {
         let fitting = list
             .iter()
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Type arguments, argument values and result type of a call of `proto`; `outer` are an extern's own arguments.
+    /// The type arguments, argument values and result type of a call of `proto`; `outer` holds the extern's own type arguments.
     pub(crate) fn prepare(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -273,7 +273,7 @@ impl<'a> Checker<'a, '_> {
         Some((sig, args, settled))
     }
 
-    /// An extern function.
+    /// Lowers a call of an extern function.
     fn call_extern_function(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -302,7 +302,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// Where a call's result goes, and what it is to the expression around.
+    /// The destination of a call's result, and the result's value for the surrounding expression.
     pub(crate) fn result_place(
         &mut self,
         ret: &Ty,
@@ -312,14 +312,14 @@ impl<'a> Checker<'a, '_> {
             return (None, None);
         }
         if !used {
-            // The call is there for its effect.
+            // The call is only made for its side effects.
             return (None, None);
         }
         let temp = self.temp(ret);
         (Some(temp.lv.clone()), Some(Val::Place(temp)))
     }
 
-    /// Whether statements can run here.
+    /// Checks that statements can run here.
     pub(crate) fn may_run(&mut self, span: Span) -> bool {
         if self.unit.kind == UnitKind::Top {
             self.err(

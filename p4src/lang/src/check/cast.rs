@@ -15,7 +15,7 @@ pub(crate) fn castable(types: &Types, from: &Ty, to: &Ty) -> bool {
         return true;
     }
     match (from, to) {
-        // Between a new type and what it stands for, and no further: two casts do that.
+        // Between a new type and its underlying type, and no further: more levels need further casts.
         (Ty::New(i), _) if types.newtypes[*i as usize].1 == *to => true,
         (Ty::Integer, Ty::New(i)) => castable(types, from, &types.newtypes[*i as usize].1),
         (_, Ty::New(i)) if types.newtypes[*i as usize].1 == *from => true,
@@ -31,7 +31,7 @@ pub(crate) fn castable(types: &Types, from: &Ty, to: &Ty) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// `(ty) e`
+    /// Lowers `(ty) e`.
     pub(crate) fn cast(&mut self, written: &'a ast::Type, e: &'a ast::Expr) -> Val<'a> {
         let ty = self.resolve(written);
         let val = self.expr(e, Some(&ty));
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
                 };
                 match bare {
                     Ty::Integer => Val::Integer(n),
-                    // An explicit cast may cut; nothing to warn of.
+                    // An explicit cast may truncate, so there is no warning.
                     Ty::Bit(_) | Ty::Int(_) => {
                         let lowered = self.types.ir(&bare);
                         Val::Expr(ty, fold::bits(&n, &lowered))

@@ -1,4 +1,4 @@
-//! Gives a value the type of its destination: implicit casts (P4_16 1.2.5, section 8.11.2) and initialisers.
+//! Converts a value to the type of its destination: implicit casts (P4_16 1.2.5, section 8.11.2) and initializers.
 
 use super::Checker;
 use super::fold;
@@ -12,7 +12,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// The value as a run-time expression of the type, or `None` after a complaint.
+    /// Converts the value to a run-time expression of the type; `None` if this reports an error.
     pub(crate) fn coerce(&mut self, val: Val<'a>, ty: &Ty, span: Span) -> Option<Expr> {
         match val {
             Val::Poison => None,
@@ -71,7 +71,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `int` → the destination.
+    /// Converts an `int` to the destination's type.
     fn integer_as(&mut self, n: &BigInt, ty: &Ty, span: Span) -> Option<Expr> {
         match ty {
             Ty::Bit(_) | Ty::Int(_) => {
@@ -91,14 +91,14 @@ impl<'a> Checker<'a, '_> {
                 Some(fold::bits(n, &lowered))
             }
             Ty::Integer => Some(fold::constant(Const::Integer(n.clone()), ir::Type::Bit(32))),
-            // Section 8.11.2 speaks of `bit` and `int` alone, but p4c takes it.
+            // Section 8.11.2 names only `bit` and `int`, but p4c accepts a new type too.
             Ty::New(_) if self.types.strip_new(ty).width().is_some() => {
                 let bare = self.types.strip_new(ty).clone();
                 self.integer_as(n, &bare, span)
             }
-            // A type parameter of a declaration that is checked on its own.
+            // A type parameter of a generic declaration that is checked without an instance.
             Ty::Var(_) => Some(fold::bits(n, &ir::Type::Bit(1))),
-            // A type argument left open.
+            // A type argument left open with `_`.
             Ty::DontCare => Some(fold::bits(n, &ir::Type::Bit(32))),
             Ty::Poison => None,
             _ => {
@@ -108,7 +108,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A typed value → the destination.
+    /// Converts a typed value to the destination's type.
     fn convert(&mut self, from: Ty, e: Expr, ty: &Ty, span: Span) -> Option<Expr> {
         if from == *ty {
             return Some(e);
@@ -122,7 +122,7 @@ impl<'a> Checker<'a, '_> {
                 Some(fold::constant(Const::Integer(n), ir::Type::Bit(32)))
             }
             (Ty::Tuple(items), Ty::Tuple(wanted)) if items.len() == wanted.len() => {
-                // Element by element, where the tuple is still in pieces.
+                // Convert element by element if the tuple is a list of expressions.
                 let (items, wanted) = (items.clone(), wanted.clone());
                 match e.kind {
                     ExprKind::Tuple(parts) => {
@@ -149,7 +149,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `{ … }` → struct, header, tuple, stack, list.
+    /// Converts `{ … }` to a struct, header, tuple, stack or list.
     fn list_as(&mut self, list: &ListVal<'a>, ty: &Ty, span: Span) -> Option<Expr> {
         if list.rest && !self.write_out(1, span) {
             return None;
@@ -181,7 +181,7 @@ impl<'a> Checker<'a, '_> {
                 });
             }
             Ty::Poison => return None,
-            // `{ x }` where a scalar is wanted: v1model programs pass `{}` for unused arguments of type T.
+            // `{ x }` where a scalar is expected: v1model programs pass `{}` for unused arguments of type T.
             Ty::Var(_) => return Some(fold::bits(&BigInt::from(0), &ir::Type::Bit(1))),
             _ => {
                 let shown = self.types.show(ty);
@@ -195,7 +195,7 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// The fields of the struct or header `index`, which `ty` names.
+    /// Converts a list to the struct or header `index`, whose type is `ty`.
     fn list_as_struct(
         &mut self,
         list: &ListVal<'a>,
@@ -221,7 +221,7 @@ impl<'a> Checker<'a, '_> {
         self.by_position(list, &types, ty, span)
     }
 
-    /// The `n` elements of a stack, which `ty` names.
+    /// Converts a list to a stack of `n` elements, whose type is `ty`.
     fn list_as_stack(
         &mut self,
         list: &ListVal<'a>,
@@ -259,7 +259,7 @@ impl<'a> Checker<'a, '_> {
         Some(parts)
     }
 
-    /// An element of an array as the IR has it.
+    /// An element of an array, in its representation in the IR.
     fn element_value(&self, elem: &Ty, value: Expr) -> Expr {
         match self.types.element(elem) {
             Some(id) => Expr {
@@ -424,7 +424,7 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             Ty::Integer => fold::constant(Const::Integer(BigInt::from(0)), lowered),
-            // No bits. There is no literal for it: what a fresh variable holds.
+            // A varbit of length 0. It has no literal, so use a freshly reset variable.
             Ty::Varbit(_) if self.unit.kind != UnitKind::Top => {
                 let fresh = self.temp(ty);
                 self.emit(ir::StmtKind::Reset(fresh.lv.clone()), span);
@@ -439,14 +439,14 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// A value's own type, where it has one; lists become tuples.
+    /// A value's own type, if it has one; the type of a list is a tuple.
     pub(crate) fn type_of(&self, val: &Val<'a>) -> Option<Ty> {
         Some(match val {
             Val::Integer(_) => Ty::Integer,
             Val::Expr(ty, _) => ty.clone(),
             Val::Place(p) => p.ty.clone(),
             Val::Extern(_, ty) | Val::Object(_, ty) | Val::Package(_, ty) => ty.clone(),
-            // With names it is a struct's, but nothing says which.
+            // A list with names is the value of a struct, but its type is unknown.
             Val::List(list) if list.items.iter().any(|i| i.name.is_some()) => return None,
             Val::List(list) => {
                 let items: Option<Vec<Ty>> =

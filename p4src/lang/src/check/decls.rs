@@ -1,4 +1,4 @@
-//! Top-level declarations, in order.
+//! Checks top-level declarations, in order.
 
 use super::Checker;
 use super::types::{SerEnumInfo, StructInfo, Ty};
@@ -45,11 +45,11 @@ pub(crate) struct PackageDecl<'a> {
     pub(crate) params: &'a [ast::Param],
 }
 
-/// A function, or an extern one.
+/// A function, or an extern function.
 #[derive(Clone, Copy)]
 pub(crate) struct FunctionDef<'a> {
     pub(crate) proto: &'a ast::FunctionProto,
-    /// `None`: extern.
+    /// Body; `None` for an extern function.
     pub(crate) body: Option<&'a ast::Block>,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct ActionDef<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// One declaration of the top level.
+    /// Checks one top-level declaration.
     pub(crate) fn top_level(&mut self, decl: &'a Decl) {
-        // For their faults; whoever needs them evaluates them again.
+        // Evaluated only for their errors; each user of the annotations evaluates them again.
         self.annotations(&decl.annotations);
         let end = decl.span.end;
         match &decl.kind {
@@ -151,7 +151,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Placement, name.span, message);
     }
 
-    /// What a parser's and a control's declaration have in common.
+    /// Runs the checks that the declarations of parsers and controls share.
     fn applied_type(
         &mut self,
         ctor_params: &'a [ast::Param],
@@ -164,7 +164,7 @@ impl<'a> Checker<'a, '_> {
         self.check_names(type_params.iter());
     }
 
-    /// Declarations of types, at the top.
+    /// Checks a top-level declaration of a type.
     fn type_decl(&mut self, decl: &'a Decl, end: u32) {
         match &decl.kind {
             DeclKind::Typedef { ty, name } => {
@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
                 let val = if type_params.is_empty() {
                     Val::Type(self.struct_instance(index, &[], name.span))
                 } else {
-                    // Checked over its own parameters, so that a generic nobody uses is checked too.
+                    // Checked over its own type parameters, so that unused generics are checked too.
                     let vars: Vec<Ty> = type_params
                         .iter()
                         .map(|p| self.types.fresh(&p.name))
@@ -252,7 +252,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Duplicate, member.span, message);
     }
 
-    /// `type bit<9> name;` (P4_16 1.2.5, section 7.2.13).
+    /// Checks `type bit<9> name;` (P4_16 1.2.5, section 7.2.13).
     fn new_type(&mut self, decl: &'a Decl, ty: &'a ast::Type, name: &'a ast::Ident) -> Ty {
         let mut under = self.resolve(ty);
         if self.types.depth(&under) >= LIMITS.type_nesting {
@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
         Ty::New(self.types.newtypes.len() as u32 - 1)
     }
 
-    /// What a typedef may stand for (P4_16 1.2.5, section 7.2.12).
+    /// Resolves the type in a typedef and checks that it is allowed (P4_16 1.2.5, section 7.2.12).
     fn typedef(&mut self, ty: &'a ast::Type) -> Val<'a> {
         match self.type_name(ty) {
             Val::Type(of @ (Ty::Void | Ty::MatchKind | Ty::Str)) => {
@@ -327,7 +327,7 @@ impl<'a> Checker<'a, '_> {
             );
         }
         let ty = self.types.strip_new(&ty).clone();
-        // The members may refer to earlier ones: the type exists while they are evaluated.
+        // Members may refer to earlier ones, so the type exists while they are evaluated.
         let index = self.types.ser_enums.len();
         self.types.ser_enums.push(SerEnumInfo {
             name: name.name.clone(),
@@ -356,7 +356,7 @@ impl<'a> Checker<'a, '_> {
                         .push((m.name.name.clone(), value));
                 }
             } else {
-                // Refused, but known: its uses are not at fault.
+                // The member is invalid but stays declared, so that its uses are not reported.
                 self.declare(&m.name, Val::Poison);
                 let members = &mut self.types.ser_enums[index].members;
                 members.push((m.name.name.clone(), Default::default()));
@@ -435,7 +435,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Puts a new struct instance into the tables.
+    /// Adds a new struct instance to the tables.
     pub(crate) fn add_struct(
         &mut self,
         mut info: StructInfo,

@@ -106,7 +106,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Priorities that are no priorities, or look unintended (P4_16 1.2.5, section 14.2.1.4.1).
+    /// Reports invalid priorities, and warns of those that look unintended (P4_16 1.2.5, section 14.2.1.4.1).
     fn check_priorities(
         &mut self,
         priorities: &[i64],
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Of two entries of one key, where no priority tells them apart, the second can never be found.
+    /// Reports entries with the same key in a table without priorities: the second could never match.
     fn repeated_keys(&mut self, t: &ir::Table) {
         let mut seen: HashMap<String, Span> = HashMap::new();
         for entry in &t.entries {
@@ -170,7 +170,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A priority as written.
+    /// Evaluates a priority as written.
     fn written_priority(&mut self, e: &'a ast::Expr) -> Option<u64> {
         let n = self.integer_constant(e)?;
         match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
@@ -203,7 +203,7 @@ impl<'a> Checker<'a, '_> {
         }
         let mut out = Vec::with_capacity(types.len());
         for (key, ty) in keys.into_iter().zip(types) {
-            // A call's result is no constant; its statements have no place here.
+            // The result of a call is no constant, and its statements cannot run here.
             let mut set = None;
             self.block_of(|c| set = c.keyset(key, ty));
             let set = set?;
@@ -228,7 +228,7 @@ impl<'a> Checker<'a, '_> {
         Some(out)
     }
 
-    /// What each match kind can express.
+    /// Checks that each keyset fits the match kind of its field.
     fn lpm_masks(&mut self, entry: &'a ast::Entry, keys: &[ir::Keyset], t: &ir::Table) {
         for (set, key) in keys.iter().zip(&t.key) {
             let kind = key.match_kind.as_str();
@@ -279,7 +279,7 @@ fn silenced(property: &ast::TableProperty, what: &str) -> bool {
     property.annotations.iter().any(is_it)
 }
 
-/// p4c's `@priority(n)`, older than the priorities of the language.
+/// The value of p4c's `@priority(n)`, which predates the language's own priorities.
 fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     let annotation = entry
         .annotations
@@ -294,7 +294,7 @@ fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     }
 }
 
-/// The smallest `@priority` wins; an entry without one has its place in the order, counted from 1.
+/// Priorities from `@priority`, where the smallest wins; an entry without one takes its position, counted from 1.
 fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     let places: Vec<Option<u64>> = annotated
         .iter()
@@ -308,8 +308,8 @@ fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     for_the_control_plane(as_written(&places, &rules)?, &rules)
 }
 
-/// The priorities that the source gives, in the table's convention: where the largest wins, entries without one count down
-/// from `1 + (n − 1) · delta` or from the entry before; else they count up.
+/// The priorities in the table's convention. If the largest wins, entries without a priority count down from
+/// `1 + (n − 1) · delta` or from the previous entry; else they count up.
 fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     let n = written.len() as i64;
     let delta = i64::try_from(rules.delta).ok()?;
@@ -331,7 +331,7 @@ fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     Some(out)
 }
 
-/// P4Runtime's priorities: the largest wins, all are above 0.
+/// Converts to P4Runtime's priorities: the largest wins, all are above 0.
 fn for_the_control_plane(mut out: Vec<i64>, rules: &EntryRules) -> Option<Vec<i32>> {
     if !rules.largest_wins {
         let top = out.iter().copied().max().unwrap_or(0);
@@ -339,7 +339,7 @@ fn for_the_control_plane(mut out: Vec<i64>, rules: &EntryRules) -> Option<Vec<i3
             *p = top.checked_sub(*p)?.checked_add(1)?;
         }
     }
-    // A 0 moves everything up together.
+    // If the smallest priority is below 1, shift all of them up.
     let least = out.iter().copied().min().unwrap_or(1);
     let shift = if least < 1 { 1 - least } else { 0 };
     out.into_iter()

@@ -1,4 +1,4 @@
-//! `==` and `!=` on every type (P4_16 1.2.5, section 8.5, 8.17, 8.18): aggregates become a conjunction over their fields.
+//! Lowers `==` and `!=` on every type (P4_16 1.2.5, section 8.5, 8.17, 8.18): aggregates become a conjunction over their fields.
 
 use super::Checker;
 use super::fold::{self, and, or};
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Expr(Ty::Bool, e);
         }
         let operands = match (&left, &right) {
-            // A list takes the other side's type.
+            // A list takes the type of the other operand.
             (Val::List(_), Val::List(_)) => self.same_type(left, right, at),
             (Val::List(_), _) => self.against(right, left, (at.1, at.0)),
             (_, Val::List(_)) => self.against(left, right, (at.0, at.1)),
@@ -112,7 +112,7 @@ impl<'a> Checker<'a, '_> {
                 let kind = info.kind;
                 let fields: Vec<Ty> = info.fields.iter().map(|(_, t)| t.clone()).collect();
                 let header = kind == StructKind::Header;
-                // A header written out as a list is valid; its parts need no place.
+                // A header given as a list is valid; its parts need no variable.
                 let (va, vb) = if header {
                     (self.validity(ty, &a, span), self.validity(ty, &b, span))
                 } else {
@@ -181,7 +181,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// In parts, or at a place.
+    /// Makes the fields accessible: returns a tuple or an lvalue as it is, and stores any other value in a temporary.
     fn fieldwise(&mut self, ty: &Ty, e: Expr, span: Span) -> Expr {
         match e.kind {
             ExprKind::Tuple(_) | ExprKind::Read(_) => e,
@@ -189,7 +189,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// An element of what [`Self::fieldwise`] gave.
+    /// An element of an array that [`Self::fieldwise`] returned.
     fn element_of(&mut self, ty: &Ty, array: &Expr, i: u32, elem: &Ty, span: Span) -> Expr {
         match self.written_element(array, i as usize, elem) {
             Some(e) => e,
@@ -219,7 +219,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// What a value takes, written out.
+/// The number of parts that a comparison adds for this value: one, or one per step of its path and one for the variable.
 fn steps(e: &Expr) -> usize {
     match &e.kind {
         ExprKind::Read(lv) => 1 + lv.path.len(),

@@ -1,4 +1,4 @@
-//! Expressions: literals, names, operands in order, lists, `?:`.
+//! Checks expressions: literals, names, operands in order, lists, `?:`.
 
 use super::Checker;
 use super::fold;
@@ -12,8 +12,8 @@ use num_bigint::BigInt;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// Types and lowers an expression. Calls in it are appended to the current block. `expected` only helps a generic
-    /// call to infer its result; giving the value that type is [`Self::coerce`]'s work.
+    /// Types and lowers an expression. Calls in it are appended to the current block. `expected` only helps a generic call to
+    /// infer its result; [`Self::coerce`] converts the value to that type.
     pub(crate) fn expr(&mut self, e: &'a ast::Expr, expected: Option<&Ty>) -> Val<'a> {
         if !self.enter(e.span) {
             return Val::Poison;
@@ -123,7 +123,7 @@ impl<'a> Checker<'a, '_> {
             });
             marks.push(self.unit.block.len());
         }
-        // An item read before a later item's call keeps the value it had then.
+        // An item that is read before a later item's call keeps its value.
         let end = self.unit.block.len();
         for i in (0..list.items.len()).rev() {
             if marks[i] < end {
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         Val::List(Rc::new(list))
     }
 
-    /// Two operands, left before right.
+    /// Evaluates two operands, the left one first.
     pub(crate) fn operands(
         &mut self,
         lhs: &'a ast::Expr,
@@ -149,7 +149,7 @@ impl<'a> Checker<'a, '_> {
         (left, right)
     }
 
-    /// Saves a value at an earlier point of the block, unless nothing can change it.
+    /// Saves a value in a temporary at an earlier point of the block, unless nothing can change the value.
     pub(crate) fn keep(&mut self, val: Val<'a>, at: usize, span: Span) -> Val<'a> {
         let (ty, e) = match val {
             Val::Expr(ty, e) => (ty, e),
@@ -183,7 +183,7 @@ impl<'a> Checker<'a, '_> {
         Val::Place(temp)
     }
 
-    /// Constants and temporaries do not change.
+    /// Whether a value cannot change: a constant or a temporary.
     fn is_stable(&self, e: &ir::Expr) -> bool {
         use ir::ExprKind as K;
         match &e.kind {
@@ -257,7 +257,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `c ? a : b`
+    /// Lowers `c ? a : b`.
     fn mux(
         &mut self,
         cond: &'a ast::Expr,
@@ -283,7 +283,7 @@ impl<'a> Checker<'a, '_> {
         }
         let untyped = |v: &Val<'a>| matches!(v, Val::List(_) | Val::Invalid | Val::Ellipsis);
         let ty = match (self.type_of(&a), self.type_of(&b)) {
-            // Two initialisers: only the destination knows their type.
+            // Two initializers: only the destination knows their type.
             _ if untyped(&a) && untyped(&b) && expected.is_some() => {
                 expected.cloned().unwrap_or(Ty::Poison)
             }
@@ -318,7 +318,7 @@ impl<'a> Checker<'a, '_> {
         if then_block.is_empty() && else_block.is_empty() {
             return Val::Expr(ty, fold::mux(c, a, b));
         }
-        // A side calls something: only the chosen one may.
+        // A branch contains a call, which may only run if that branch is chosen.
         let temp = self.temp(&ty);
         let assign = |mut block: ir::Block, value: ir::Expr, at: Span| {
             block.push(ir::Stmt {
@@ -333,13 +333,13 @@ impl<'a> Checker<'a, '_> {
         Val::Place(temp)
     }
 
-    /// A `bool`.
+    /// Checks an expression of type `bool`.
     pub(crate) fn condition(&mut self, e: &'a ast::Expr) -> Option<ir::Expr> {
         let val = self.expr(e, Some(&Ty::Bool));
         self.coerce(val, &Ty::Bool, e.span)
     }
 
-    /// A value with a type of its own.
+    /// The typed run-time value of `val`.
     pub(crate) fn rvalue(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, ir::Expr)> {
         match val {
             Val::Expr(ty, e) => Some((ty, e)),
@@ -372,7 +372,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// An enum with a representation stands for its representation (P4_16 1.2.5, section 8.3).
+    /// Replaces an enum with a representation by its representation (P4_16 1.2.5, section 8.3).
     pub(crate) fn decay(&self, ty: Ty) -> Ty {
         match &ty {
             Ty::SerEnum(i) => self.types.ser_enums[*i as usize].repr.clone(),
@@ -380,7 +380,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A value as a place: saved in a temporary if it has none.
+    /// Returns the place of a value; a value without a place is saved in a temporary.
     pub(crate) fn place_of(&mut self, ty: Ty, e: ir::Expr, span: Span) -> Place {
         if let ir::ExprKind::Read(lv) = e.kind {
             return Place {
@@ -394,7 +394,7 @@ impl<'a> Checker<'a, '_> {
         temp
     }
 
-    /// A place that may be written.
+    /// Checks an expression that is the destination of a write.
     pub(crate) fn lvalue(&mut self, e: &'a ast::Expr) -> Option<Place> {
         match self.expr(e, None) {
             Val::Place(p) => {

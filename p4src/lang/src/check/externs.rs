@@ -16,7 +16,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// Resolves every signature once, over the extern's own parameters.
+    /// Resolves every signature once, over the extern's own type parameters.
     pub(crate) fn check_extern(&mut self, index: u32) {
         let decl = self.externs[index as usize];
         let class: Vec<Ty> = self.rigid(decl.type_params);
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Parsers, controls and packages are no business of an extern's (P4_16 1.2.5, section 6.8).
+    /// Reports parameters of externs that are parsers, controls or packages (P4_16 1.2.5, section 6.8).
     pub(crate) fn check_extern_params(&mut self, sig: &super::infer::Signature<'a>) {
         for (p, ty) in sig.params.iter().zip(&sig.types) {
             if matches!(ty, Ty::Parser(..) | Ty::Control(..) | Ty::Package(..)) {
@@ -83,7 +83,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Methods of one name differ in their parameters' names, which is what a call tells them apart by.
+    /// Checks that methods of the same name differ in the names of their parameters, because calls are resolved by them.
     fn check_overloads(&mut self, methods: &'a [ast::Method]) {
         for (n, m) in methods.iter().enumerate() {
             let named = |other: &&ast::Method| other.proto.name.name == m.proto.name.name;
@@ -121,12 +121,12 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Type parameters standing for themselves.
+    /// Makes type variables for type parameters that have no arguments.
     pub(crate) fn rigid(&mut self, params: &[ast::Ident]) -> Vec<Ty> {
         params.iter().map(|p| self.types.fresh(&p.name)).collect()
     }
 
-    /// A method by name and arguments.
+    /// Finds a method by its name and arguments.
     pub(crate) fn find_method(
         &mut self,
         decl: ExternDecl<'a>,
@@ -159,7 +159,7 @@ impl<'a> Checker<'a, '_> {
         let fitting = named.iter().find(|m| accepts(&m.proto.params, args));
         match fitting {
             Some(m) => Some(m),
-            // One candidate: the argument check names the fault better.
+            // With a single candidate, the argument check reports a more precise error.
             None if named.len() == 1 => Some(named[0]),
             None => {
                 self.err(
@@ -172,7 +172,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `object.method(…)`
+    /// Lowers `object.method(…)`.
     pub(crate) fn call_method(
         &mut self,
         object: ir::ExternId,
@@ -221,7 +221,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// Makes an extern object.
+    /// Creates an instance of an extern.
     pub(crate) fn extern_instance(
         &mut self,
         index: u32,
@@ -304,7 +304,7 @@ impl<'a> Checker<'a, '_> {
         Val::Extern(id, ty)
     }
 
-    /// `X(…)` where an argument or a property's value is wanted.
+    /// Creates the instance for an `X(…)` that is an argument or the value of a property.
     pub(crate) fn anonymous_instance(
         &mut self,
         decl: DeclRef,
@@ -352,7 +352,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// A constructor argument as a constant; what has no place in the IR is left out.
+/// A constructor argument as a constant; `None` if the IR cannot represent it.
 fn constant_arg(val: Val<'_>) -> Option<ir::Const> {
     match val {
         Val::Integer(n) => Some(ir::Const::Integer(n)),

@@ -1,22 +1,22 @@
-//! Constant folding: each function makes an IR expression, or its value if its operands are constants. Arithmetic is
-//! exact and then cut to the width (P4_16 1.2.5, section 8.5 to 8.9).
+//! Constant folding: each function builds an IR expression, or its value if the operands are constants. Arithmetic is
+//! exact, then truncated to the width (P4_16 1.2.5, sections 8.5 to 8.9).
 
 use crate::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
 use crate::limits::LIMITS;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// Why a constant expression has no value.
+/// The reason why a constant expression has no value.
 pub(crate) type Fault = &'static str;
 
-/// The low `w` bits, two's complement.
+/// The low `w` bits of the number, in two's complement.
 pub(crate) fn wrap(n: &BigInt, w: u32) -> BigUint {
     let modulus = BigInt::one() << w;
     let r = ((n % &modulus) + &modulus) % &modulus;
     r.to_biguint().unwrap_or_default()
 }
 
-/// The number that `w` bits stand for in `int<w>`.
+/// The number that a bit pattern represents in `int<w>`.
 pub(crate) fn signed(v: &BigUint, w: u32) -> BigInt {
     if w > 0 && v.bit(u64::from(w) - 1) {
         BigInt::from(v.clone()) - (BigInt::one() << w)
@@ -25,7 +25,7 @@ pub(crate) fn signed(v: &BigUint, w: u32) -> BigInt {
     }
 }
 
-/// Whether the number is representable.
+/// Whether the type can represent the number.
 pub(crate) fn fits(n: &BigInt, ty: &Type) -> bool {
     match ty {
         Type::Bit(w) => !n.is_negative() && n.bits() <= u64::from(*w),
@@ -34,7 +34,7 @@ pub(crate) fn fits(n: &BigInt, ty: &Type) -> bool {
     }
 }
 
-/// A constant of `bit<W>` or `int<W>`, cut to the width.
+/// A constant of `bit<W>` or `int<W>`, truncated to the width.
 pub(crate) fn bits(n: &BigInt, ty: &Type) -> Expr {
     let w = match ty {
         Type::Bit(w) | Type::Int(w) => *w,
@@ -60,7 +60,7 @@ pub(crate) fn constant(c: Const, ty: Type) -> Expr {
     }
 }
 
-/// The constant, if it is one.
+/// The constant, if the expression is one.
 pub(crate) fn as_const(e: &Expr) -> Option<&Const> {
     match &e.kind {
         ExprKind::Const(c) => Some(c),
@@ -68,7 +68,7 @@ pub(crate) fn as_const(e: &Expr) -> Option<&Const> {
     }
 }
 
-/// A constant's number, sign honoured.
+/// A constant's number, with its sign.
 pub(crate) fn number(c: &Const) -> Option<BigInt> {
     match c {
         Const::Bits {
@@ -82,7 +82,7 @@ pub(crate) fn number(c: &Const) -> Option<BigInt> {
     }
 }
 
-/// Arithmetic on `int`.
+/// Evaluates an operator on two `int`s.
 pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault> {
     let shift = || match b.to_u64() {
         Some(n) if n <= LIMITS.integer_bits => Ok(n),
@@ -101,7 +101,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
         BinOp::Mod => a % b,
         BinOp::Shl => a << shift()?,
         BinOp::Shr => a >> shift()?,
-        // Not in P4_16 1.2.5 (section 8.9), but p4c takes them.
+        // P4_16 1.2.5 (section 8.9) does not define them, but p4c accepts them.
         BinOp::And => a & b,
         BinOp::Or => a | b,
         BinOp::Xor => a ^ b,
@@ -113,7 +113,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
     Ok(n)
 }
 
-/// Comparison of numbers.
+/// Compares two numbers; `None` if `op` is no comparison.
 pub(crate) fn compare(op: BinOp, a: &BigInt, b: &BigInt) -> Option<bool> {
     Some(match op {
         BinOp::Lt => a < b,
@@ -126,7 +126,7 @@ pub(crate) fn compare(op: BinOp, a: &BigInt, b: &BigInt) -> Option<bool> {
     })
 }
 
-/// `op e`
+/// Folds `op e`.
 pub(crate) fn unary(op: UnOp, e: Expr) -> Expr {
     let ty = e.ty.clone();
     match (op, as_const(&e)) {
@@ -154,7 +154,7 @@ pub(crate) fn unary(op: UnOp, e: Expr) -> Expr {
     }
 }
 
-/// `a op b`, operands of one type (shifts: any), result of type `ty`.
+/// Folds `a op b`. The operands have the same type (the right operand of a shift: any type); the result has type `ty`.
 pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Type) -> Result<Expr, Fault> {
     if let (Some(x), Some(y)) = (as_const(&a), as_const(&b))
         && let Some(e) = binary_const(op, x, y, &ty)?
@@ -173,8 +173,8 @@ pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Type) -> Result<Expr, Faul
     })
 }
 
-/// `a && b`, of which only the identities are folded that keep conditions readable; the rest is the executor's. Expressions
-/// have no effects: what cannot change the answer need not be evaluated.
+/// Folds `a && b` if one operand is constant, which keeps conditions readable; the executor handles the rest. Expressions
+/// have no side effects, so an operand that cannot change the result need not be evaluated.
 pub(crate) fn and(a: Expr, b: Expr) -> Expr {
     match (as_const(&a), as_const(&b)) {
         (Some(Const::Bool(true)), _) => b,
@@ -184,7 +184,7 @@ pub(crate) fn and(a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// `a || b`, in the same way.
+/// Folds `a || b` if one operand is constant.
 pub(crate) fn or(a: Expr, b: Expr) -> Expr {
     match (as_const(&a), as_const(&b)) {
         (Some(Const::Bool(false)), _) => b,
@@ -231,7 +231,7 @@ fn binary_const(op: BinOp, a: &Const, b: &Const, ty: &Type) -> Result<Option<Exp
         BinOp::AddSat => saturate(x + y, ty),
         BinOp::SubSat => saturate(x - y, ty),
         BinOp::Shl | BinOp::Shr => {
-            // Shifting by the width or more leaves zeros, or the sign.
+            // Shifting by the width or more leaves zeros or copies of the sign.
             let by = y.to_u64().map_or(w, |n| n.min(u64::from(w)) as u32);
             if y.is_negative() {
                 return Err("shift by a negative number");
@@ -255,7 +255,7 @@ fn saturate(n: BigInt, ty: &Type) -> BigInt {
     n.clamp(min, max)
 }
 
-/// `(ty) e` between `bit`, `int` and `bool`.
+/// Folds `(ty) e` between `bit`, `int` and `bool`.
 pub(crate) fn cast(e: Expr, ty: Type) -> Expr {
     if e.ty == ty {
         return e;
@@ -273,7 +273,7 @@ pub(crate) fn cast(e: Expr, ty: Type) -> Expr {
     }
 }
 
-/// Bits `hi ..= lo`.
+/// Folds a slice, bits `hi ..= lo`.
 pub(crate) fn slice(e: Expr, hi: u32, lo: u32) -> Expr {
     let ty = Type::Bit(hi - lo + 1);
     if let Some(Const::Bits { value, .. }) = as_const(&e) {
@@ -286,7 +286,7 @@ pub(crate) fn slice(e: Expr, hi: u32, lo: u32) -> Expr {
     }
 }
 
-/// `a ++ b`
+/// Folds `a ++ b`.
 pub(crate) fn concat(a: Expr, b: Expr, ty: Type) -> Expr {
     let width = match b.ty {
         Type::Bit(w) | Type::Int(w) => w,
@@ -304,7 +304,7 @@ pub(crate) fn concat(a: Expr, b: Expr, ty: Type) -> Expr {
     }
 }
 
-/// `c ? a : b`
+/// Folds `c ? a : b`.
 pub(crate) fn mux(c: Expr, a: Expr, b: Expr) -> Expr {
     match as_const(&c) {
         Some(Const::Bool(true)) => return a,
@@ -318,7 +318,7 @@ pub(crate) fn mux(c: Expr, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// Whether the expression is the same wherever it is evaluated.
+/// Whether the expression consists only of constants.
 pub(crate) fn is_constant(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Const(_) | ExprKind::InvalidHeader => true,
@@ -327,7 +327,7 @@ pub(crate) fn is_constant(e: &Expr) -> bool {
     }
 }
 
-/// A constant expression as one constant.
+/// Converts a constant expression to a constant.
 pub(crate) fn into_const(e: Expr) -> Option<Const> {
     match e.kind {
         ExprKind::Const(c) => Some(c),

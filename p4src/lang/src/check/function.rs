@@ -12,7 +12,7 @@ use crate::diagnostics::Code;
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// A call of a function with a body.
+    /// Lowers a call of a function with a body.
     pub(crate) fn call_function(&mut self, index: u32, call: Call<'a, '_>) -> Option<Val<'a>> {
         let def = self.functions[index as usize];
         let Some((sig, mut args, targs)) = self.prepare(def.proto, &[], call) else {
@@ -105,7 +105,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Run-time parameters as variables of the unit.
+    /// Declares run-time parameters as variables of the unit.
     pub(crate) fn bind_params(&mut self, params: &'a [ast::Param], types: &[Ty]) -> Vec<ir::Param> {
         self.check_run_time_params(params, types);
         let mut out = Vec::with_capacity(params.len());
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         (Some(place.lv.var), Some(param))
     }
 
-    /// Arguments of `apply`: type parameters are bound already.
+    /// Evaluates the arguments of `apply`, whose type parameters are already bound.
     pub(crate) fn plain_args(
         &mut self,
         generics: (&'a [ast::Ident], &[Ty]),

@@ -1,5 +1,5 @@
-//! Parsers and controls over types: arguments given, or inferred from constructor arguments and from the type that a
-//! package wants (P4_16 1.2.5, section 6.7).
+//! Type arguments of parsers and controls: as written, or inferred from constructor arguments and from the type that a package
+//! expects (P4_16 1.2.5, section 6.7).
 
 use super::Checker;
 use super::infer::Infer;
@@ -9,7 +9,7 @@ use crate::ast;
 use crate::source::Span;
 use std::rc::Rc;
 
-/// What an instance is made of.
+/// The parts of a parser's or control's declaration that its instances need.
 #[derive(Clone, Copy)]
 pub(crate) struct Template<'a> {
     pub(crate) name: &'a ast::Ident,
@@ -48,7 +48,7 @@ pub(crate) struct Instantiation<'a> {
     pub(crate) span: Span,
 }
 
-/// Type arguments as written, and the type that the place of the instance wants.
+/// Type arguments as written, and the type that the context of the instance expects.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted<'t> {
     pub(crate) types: &'t [Ty],
@@ -56,7 +56,7 @@ pub(crate) struct Wanted<'t> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Type arguments and constructor arguments of an instance.
+    /// Determines the type arguments and constructor arguments of an instance.
     pub(crate) fn unit_args(
         &mut self,
         template: Template<'a>,
@@ -90,7 +90,7 @@ impl<'a> Checker<'a, '_> {
         Some((types.into(), values))
     }
 
-    /// The parameters that the place wants bind the type parameters.
+    /// Infers type arguments from the parameters of the type that the context expects.
     fn infer_from_place(
         &mut self,
         template: Template<'a>,
@@ -115,8 +115,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Type parameters as what they stand for. Without arguments they stand for themselves, which happens only where a
-    /// generic unit that nothing instantiates is checked on its own.
+    /// Declares type parameters as their arguments. Without arguments they stand for themselves, which happens only in the
+    /// check of a generic unit that has no instance.
     pub(crate) fn declare_types(&mut self, params: &'a [ast::Ident], types: &[Ty]) {
         for (i, p) in params.iter().enumerate() {
             let ty = match types.get(i) {

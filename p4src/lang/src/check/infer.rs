@@ -1,4 +1,4 @@
-//! Type arguments: fresh variables for a generic's parameters, bound by what the arguments turn out to be.
+//! Inference of type arguments: a generic's parameters get fresh variables, and the arguments bind them.
 
 use super::Checker;
 use super::types::Ty;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Type parameters under inference.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Infer {
-    /// Variable and what it is bound to.
+    /// Each variable and the type it is bound to.
     vars: Vec<(u32, Option<Ty>)>,
 }
 
@@ -20,7 +20,7 @@ impl Infer {
         self.vars.iter().position(|(v, _)| *v == var)
     }
 
-    /// A type argument written `_` that nothing binds stays open: an extern's method takes anything there.
+    /// Leaves type arguments written `_` open if no argument binds them: an extern's method accepts any type there.
     pub(crate) fn leave_open(&mut self, given: &[Ty], args: &[Ty]) {
         for (given, arg) in given.iter().zip(args) {
             if let (Ty::DontCare, Ty::Var(var)) = (given, arg)
@@ -32,20 +32,20 @@ impl Infer {
     }
 }
 
-/// Parameter types and result of something callable.
+/// Parameter types and result type of a callable.
 #[derive(Debug, Clone)]
 pub(crate) struct Signature<'a> {
     pub(crate) params: &'a [ast::Param],
     pub(crate) types: Vec<Ty>,
     pub(crate) ret: Ty,
-    /// Where the result's type is written.
+    /// Span of the result's type.
     pub(crate) ret_span: Option<Span>,
-    /// Type parameters and what they stand for, for default values.
+    /// Type parameters and their arguments, for the evaluation of default values.
     pub(crate) generics: Vec<(&'a ast::Ident, Ty)>,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Type arguments for type parameters: those given, or fresh variables entered in `infer`.
+    /// The type arguments: those given, or fresh variables entered in `infer`.
     pub(crate) fn type_arguments(
         &mut self,
         params: &'a [ast::Ident],
@@ -83,7 +83,7 @@ impl<'a> Checker<'a, '_> {
         Some(out)
     }
 
-    /// Resolves parameters and result with type parameters put in. They see the top level only.
+    /// Resolves parameter and result types with the type arguments substituted. They see only the top level.
     pub(crate) fn signature(
         &mut self,
         generics: &[(&'a [ast::Ident], &[Ty])],
@@ -121,7 +121,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Makes `param` equal to `found` by binding variables; `false` where they differ.
+    /// Unifies `param` with `found` by binding variables; `false` if they differ.
     pub(crate) fn unify(&mut self, param: &Ty, found: &Ty, infer: &mut Infer) -> bool {
         if let Ty::Var(v) = param
             && let Some(slot) = infer.slot(*v)
@@ -133,7 +133,7 @@ impl<'a> Checker<'a, '_> {
                     }
                     true
                 }
-                // An `int` gives way to a type with a width.
+                // A type with a width replaces `int`.
                 Some(Ty::Integer) if self.types.strip_new(found).width().is_some() => {
                     infer.vars[slot].1 = Some(found.clone());
                     true
@@ -163,7 +163,7 @@ impl<'a> Checker<'a, '_> {
         a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.unify(x, y, infer))
     }
 
-    /// Puts the bound variables in.
+    /// Substitutes the bound variables in a type.
     pub(crate) fn subst(&mut self, ty: &Ty, infer: &Infer, span: Span) -> Ty {
         if infer.vars.is_empty() || !self.types.has_vars(ty) {
             return ty.clone();
@@ -193,7 +193,7 @@ impl<'a> Checker<'a, '_> {
         list.iter().map(|t| self.subst(t, infer, span)).collect()
     }
 
-    /// A run-time value needs a width: what is bound to a bare `int` is an error.
+    /// Reports an error for a type parameter bound to `int`: a run-time value needs a width.
     pub(crate) fn widths_known(&mut self, infer: &Infer, span: Span) -> bool {
         let known = infer.vars.iter().all(|(_, ty)| *ty != Some(Ty::Integer));
         if !known {
@@ -205,8 +205,8 @@ impl<'a> Checker<'a, '_> {
         known
     }
 
-    /// The inferred type arguments. A bare `int` becomes 32 bits wide; what nothing bound is an error, except in an
-    /// optional argument left out.
+    /// The inferred type arguments. A bare `int` becomes 32 bits wide; an unbound variable is an error, except for an omitted
+    /// optional argument.
     pub(crate) fn settled(
         &mut self,
         args: &[Ty],

@@ -1,4 +1,4 @@
-//! Instances of parsers and controls: each is elaborated as a unit of its own, constructor parameters put in.
+//! Instances of parsers and controls: each is elaborated as a separate unit, with its constructor arguments substituted.
 
 use super::Checker;
 use super::fold;
@@ -14,7 +14,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// `T(args) name;` in a parser, control or block.
+    /// Checks `T(args) name;` in a parser, control or block.
     pub(crate) fn local_instance(
         &mut self,
         decl: &'a ast::Decl,
@@ -42,14 +42,14 @@ impl<'a> Checker<'a, '_> {
             init,
             span: decl.span,
         };
-        // Constructor calls among the arguments are part of the declaration, wherever it stands.
+        // Constructor calls in the arguments count as part of the declaration, wherever it stands.
         let body = std::mem::replace(&mut self.unit.body, Body::Locals);
         let val = self.instance(ty, full, made);
         self.unit.body = body;
         self.declare(name, val);
     }
 
-    /// An instance of whatever the type names.
+    /// Creates an instance of the type: of an extern, a parser, a control or a package.
     pub(crate) fn instance(
         &mut self,
         ty: &'a ast::Type,
@@ -104,7 +104,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A control instance.
+    /// Creates a control instance.
     pub(crate) fn control_instance(
         &mut self,
         index: u32,
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Whether a parser's or control's instance may stand here. `misplaced`: what it stands in, and must not.
+    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids instances.
     pub(crate) fn may_be_made(
         &mut self,
         what: &str,
@@ -206,7 +206,7 @@ impl<'a> Checker<'a, '_> {
         Some(id)
     }
 
-    /// Constructor parameters as constants, then run-time parameters as variables.
+    /// Declares constructor parameters as constants, then run-time parameters as variables.
     pub(crate) fn unit_params(
         &mut self,
         ctor_params: &'a [ast::Param],
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Made-up constructor arguments, to check a declaration that nothing instantiates.
+    /// Invents constructor arguments, to check a declaration that has no instance.
     fn made_up(&mut self, type_params: &'a [ast::Ident], params: &'a [ast::Param]) -> Vec<Val<'a>> {
         let vars = self.rigid(type_params);
         let sig = self.signature(&[(type_params, &vars)], params, None);
@@ -277,7 +277,7 @@ impl<'a> Checker<'a, '_> {
             .collect()
     }
 
-    /// Elaborates what nothing instantiated, for its diagnostics.
+    /// Elaborates declarations without an instance, for their diagnostics.
     pub(crate) fn check_unused(&mut self) {
         let nothing = |span: Span| Instantiation {
             args: &[],
@@ -332,7 +332,7 @@ impl<'a> Checker<'a, '_> {
         }
         for i in 0..self.functions.len() as u32 {
             let def = self.functions[i as usize];
-            // A generic function must be right for every type, not only for those that it is used with.
+            // A generic function must be correct for every type, not only for those of its calls.
             if self.seen_functions.contains(&i) && def.proto.type_params.is_empty() {
                 continue;
             }
@@ -362,7 +362,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Blocks of the architecture are given these, and nothing else makes one.
+/// Whether `name` is an extern that only the architecture instantiates and passes to its blocks.
 pub(super) fn is_packet(name: &str) -> bool {
     matches!(name, "packet_in" | "packet_out")
 }

@@ -1,4 +1,4 @@
-//! Key fields of tables: what can be matched, and how the control plane names it.
+//! Key fields of tables: which expressions can be matched, and their names in the control plane.
 
 use super::Checker;
 use super::order::Writes;
@@ -12,7 +12,7 @@ use crate::lexer::is_hexadecimal;
 use crate::source::SourceMap;
 
 impl<'a> Checker<'a, '_> {
-    /// The key's fields, from left to right: what a later one's call changes is the value before it.
+    /// Lowers the key's fields from left to right; a field keeps its value if a call in a later field changes it.
     pub(crate) fn table_keys(
         &mut self,
         keys: &'a [ast::KeyElement],
@@ -41,7 +41,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// One key field, appended to the table.
+    /// Lowers one key field and appends it to the table.
     fn table_key(&mut self, k: &'a ast::KeyElement, t: &mut ir::Table, types: &mut Vec<Ty>) {
         if !self.match_kinds.contains(&k.kind.name) {
             let mut d = Diagnostic::error(
@@ -55,7 +55,7 @@ impl<'a> Checker<'a, '_> {
             }
             self.push(d);
         }
-        // Calls in a key run where the table is applied, just before the lookup.
+        // Calls in a key run at each application of the table, just before the lookup.
         self.unit.body = Body::Apply;
         let val = self.expr(&k.expr, None);
         let lowered = self.rvalue(val, k.expr.span);
@@ -97,7 +97,7 @@ impl<'a> Checker<'a, '_> {
         let name = super::unit::given_name(&written, &k.annotations);
         let annotations = self.annotations(&k.annotations);
         use crate::p4info::is_hidden;
-        // The control plane does not know what a selector hashes.
+        // The control plane does not see the fields that a selector hashes.
         let shown = |kind: &str, annotations: &[ir::Annotation]| {
             kind != "selector" && !is_hidden(annotations)
         };
@@ -106,7 +106,7 @@ impl<'a> Checker<'a, '_> {
         if shown(&k.kind.name, &annotations) && t.key.iter().any(twice) {
             let message =
                 format!("two fields of this key are named `{name}` for the control plane");
-            // p4c takes it: the control plane has their ids.
+            // p4c accepts it: the control plane can use the ids.
             self.push(
                 Diagnostic::warning(Code::Lint, k.expr.span, message)
                     .hint("`@name(\"…\")` behind the match kind tells them apart"),
@@ -122,8 +122,8 @@ impl<'a> Checker<'a, '_> {
         types.push(ty);
     }
 
-    /// A key's name where a field on its path has a `@name`: it stands for the field, or with a leading dot for the
-    /// whole path so far.
+    /// A key's name if a field on its path has a `@name`: the name replaces the field's, or with a leading dot the whole path so
+    /// far.
     fn renamed_key(&self, e: &ir::Expr) -> Option<String> {
         let (lv, valid) = match &e.kind {
             ir::ExprKind::Read(lv) => (lv, false),
@@ -169,7 +169,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// A key that is more than a field, slice, mask or validity has no name of its own.
+/// Whether a key needs a `@name`: it is more than a field, slice, mask or validity.
 fn needs_name(e: &ast::Expr) -> bool {
     match &e.kind {
         ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::This | ExprKind::Type(_) => false,
@@ -190,7 +190,7 @@ fn needs_name(e: &ast::Expr) -> bool {
     }
 }
 
-/// A key's expression as P4Info names it: as written, `h.isValid()` as `h.$valid$`.
+/// A key's name in P4Info: its expression as written, with `h.isValid()` as `h.$valid$`.
 fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
     let key_name = |e| key_name(source, e);
     match &e.kind {
@@ -217,7 +217,7 @@ fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
             _ => format!("{}()", key_name(callee)),
         },
         ExprKind::Int { value, .. } => {
-            // In the base it is written in, as p4c has it.
+            // In the base of the source, as in p4c.
             match is_hexadecimal(source.slice(e.span)) {
                 true => format!("{value:#x}"),
                 false => value.to_string(),

@@ -1,4 +1,4 @@
-//! `for` (P4_16 1.2.5, section 12.8).
+//! Lowers `for` loops (P4_16 1.2.5, section 12.8).
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// `for (init; cond; update) body`
+    /// Lowers `for (init; cond; update) body`.
     pub(crate) fn for_loop(
         &mut self,
         init: &'a [ast::Stmt],
@@ -53,7 +53,7 @@ impl<'a> Checker<'a, '_> {
         block
     }
 
-    /// `for (T x in …) body`
+    /// Lowers `for (T x in …) body`.
     pub(crate) fn for_in(
         &mut self,
         var: &'a ast::Decl,
@@ -82,7 +82,7 @@ impl<'a> Checker<'a, '_> {
         place
     }
 
-    /// Both ends are evaluated once; the last value may be the type's largest.
+    /// Lowers a loop over a range. Both bounds are evaluated once; the upper one may be the type's maximum.
     fn for_range(
         &mut self,
         ty: &Ty,
@@ -194,7 +194,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// What a loop with a variable of type `ty` runs over.
+    /// Evaluates the collection of a loop whose variable has type `ty`.
     fn collection(
         &mut self,
         ty: &Ty,
@@ -243,8 +243,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The collection is evaluated before the first iteration: what the body changes of it is kept, from statement `at`
-    /// on, as it was then.
+    /// Saves the parts of the collection that the body changes, in statements inserted from `at` on: the collection is evaluated
+    /// before the first iteration.
     fn collection_before(
         &mut self,
         over: Collection,
@@ -283,14 +283,14 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// What a loop takes its variable's values from.
+/// The source of the loop variable's values.
 enum Collection {
     List(Vec<(ir::Expr, Span)>),
-    /// With how many elements it has.
+    /// A stack and its number of elements.
     Stack(Place, u32),
 }
 
-/// A 32-bit label.
+/// A 32-bit constant.
 struct Const32(u32);
 
 impl From<Const32> for ir::Const {
@@ -302,7 +302,7 @@ impl From<Const32> for ir::Const {
     }
 }
 
-/// The elements of a value of a `list` type.
+/// The elements of a value of type `list`.
 fn list_parts(list: ir::ExprKind, ty: &ir::Type) -> Vec<ir::Expr> {
     let constant = |value| ir::Expr {
         kind: ir::ExprKind::Const(value),

@@ -1,4 +1,4 @@
-//! `e.m` and `e[i]`.
+//! Member access and indexing: `e.m` and `e[i]`.
 
 use super::Checker;
 use super::fold;
@@ -13,7 +13,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
-    /// `base.member`
+    /// Checks `base.member`.
     pub(crate) fn member(
         &mut self,
         base: &'a ast::Expr,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         self.place_member(p, member)
     }
 
-    /// `E.A`, `error.X`
+    /// Checks `E.A` or `error.X`.
     fn type_member(&mut self, ty: &Ty, member: &ast::Ident) -> Val<'a> {
         let name = member.name.as_str();
         let (found, names): (Option<Val<'a>>, Vec<String>) = match ty {
@@ -209,7 +209,7 @@ impl<'a> Checker<'a, '_> {
         Val::Poison
     }
 
-    /// `hdr has no field x`, with the nearest one.
+    /// Reports `hdr has no field x`, with the nearest field name as a hint.
     pub(crate) fn no_field(&mut self, name: &ast::Ident, ty: &Ty) {
         if ty.is_poison() {
             return;
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// One step further into a place.
+    /// Extends a place by one access.
     pub(crate) fn step(&self, mut p: Place, access: Access, ty: Ty) -> Place {
         p.lv.path.push(access);
         p.lv.ty = self.types.ir(&ty);
@@ -233,7 +233,7 @@ impl<'a> Checker<'a, '_> {
         p
     }
 
-    /// An element of an array; one that is no struct is the field of one in the IR.
+    /// An element of an array; in the IR, an element that is no struct is the field of a one-field struct.
     pub(crate) fn element(&self, array: Place, at: ir::Expr, elem: &Ty) -> Place {
         let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
         match self.types.element(elem) {
@@ -242,7 +242,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The same of an array that is written out.
+    /// An element of an array that is given as a list, with the same representation.
     pub(crate) fn written_element(
         &self,
         array: &ir::Expr,
@@ -260,7 +260,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `base[index]`
+    /// Checks `base[index]`.
     pub(crate) fn index(
         &mut self,
         base: &'a ast::Expr,
@@ -309,7 +309,7 @@ impl<'a> Checker<'a, '_> {
                     return Val::Poison;
                 };
                 match e {
-                    // A place, too, as p4c has it; P4_16 1.2.5 (section 8.13) would not have it assigned.
+                    // Like p4c, treat it as a place; P4_16 1.2.5 (section 8.13) forbids assigning to it.
                     Ok(p) => Val::Place(self.step(p, Access::Field(n as u32), item.clone())),
                     Err(value) => {
                         if let ir::ExprKind::Tuple(parts) = &value.kind
@@ -328,7 +328,7 @@ impl<'a> Checker<'a, '_> {
                     return Val::Poison;
                 };
                 if moved {
-                    // The index is evaluated here; what follows may change its variables.
+                    // Save the index here, because later expressions may change its variables.
                     at = self.place_of(Ty::Bit(32), at, index.span).read().1;
                 }
                 let p = match e {
@@ -401,7 +401,7 @@ impl<'a> Checker<'a, '_> {
         Some(e)
     }
 
-    /// `t.apply().hit`, `.miss`; `action_run` stands in a switch only.
+    /// Checks `t.apply().hit` and `.miss`; `action_run` is only allowed in a switch.
     fn apply_result(&mut self, base: &'a ast::Expr, member: &'a ast::Ident) -> Option<Val<'a>> {
         let ExprKind::Call { callee, args, .. } = &base.kind else {
             return None;

@@ -1,4 +1,4 @@
-//! Abstract methods, implemented where an extern object is made (P4_16 1.2.5, section 11.3.1).
+//! Abstract methods, implemented where an extern object is instantiated (P4_16 1.2.5, section 11.3.1).
 
 use super::Checker;
 use super::decls::ExternDecl;
@@ -12,18 +12,18 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
-/// Of an object of the top level.
+/// The implementations of abstract methods of a top-level object.
 #[derive(Clone)]
 pub(crate) struct Bodies<'a> {
     name: String,
     ty: Ty,
     init: &'a [ast::Decl],
-    /// Instances of the block.
+    /// Instances declared in the object's block.
     scope: Scope<'a>,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Type arguments that the constructor's arguments leave open are those that the implementations are written with.
+    /// Infers type arguments that the constructor's arguments leave open from the types written in the implementations.
     pub(crate) fn infer_from_methods(
         &mut self,
         decl: ExternDecl<'a>,
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The bodies of abstract methods become actions of the control.
+    /// Lowers the bodies of abstract methods to actions of the control.
     pub(crate) fn implement(
         &mut self,
         id: ir::ExternId,
@@ -122,7 +122,7 @@ impl<'a> Checker<'a, '_> {
             self.method_bodies.insert(id, bodies);
         }
         self.pop_scope();
-        // A name written wrong is not also one left out.
+        // A misspelled method name is not also reported as a missing method.
         for m in decl.methods.iter().filter(|m| m.is_abstract && !unknown) {
             let name = &m.proto.name.name;
             let optional = m.annotations.iter().any(|a| a.name.name == "optional");
@@ -142,7 +142,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `T(…) x;` in the block: an object for the methods, named behind the one around.
+    /// `T(…) x;` in the block: an object for the methods; its name is qualified by the enclosing object's.
     fn inner_instance(&mut self, outer: &str, item: &'a ast::Decl) {
         let DeclKind::Instance {
             ty,
@@ -183,7 +183,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// A method's body as an action of the control that is being elaborated.
+    /// Lowers a method's body to an action of the control that is being elaborated.
     fn implementation(
         &mut self,
         id: ir::ExternId,
@@ -213,7 +213,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Before a method of `object` is called: what the call may lead to, abstract methods, is in this control.
+    /// Prepares a call of a method of `object`: copies the abstract methods that it may execute into this control.
     pub(crate) fn methods_at_hand(&mut self, object: ir::ExternId, span: Span) {
         let implemented = |d: &ExternDecl<'a>| d.methods.iter().any(|m| m.is_abstract);
         let UnitKind::Control(control) = self.unit.kind else {
@@ -243,7 +243,7 @@ impl<'a> Checker<'a, '_> {
         self.unit.scopes = scopes;
     }
 
-    /// Outside of a control there is no action to hold the body: it is checked, and thrown away.
+    /// Checks a method outside of a control and drops the result, because there is no action to hold the body.
     fn checked_method(
         &mut self,
         id: ir::ExternId,
@@ -266,7 +266,7 @@ impl<'a> Checker<'a, '_> {
         self.unplaced = kept;
     }
 
-    /// An implementation has its declaration's types and directions.
+    /// Checks that an implementation has the types and directions of its declaration.
     fn conforming_method(
         &mut self,
         ty: &Ty,
@@ -329,7 +329,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A type in an implementation is not the one `declared` by the abstract method.
+    /// Reports that a type in an implementation differs from the one `declared` by the abstract method.
     fn other_type(&mut self, at: Span, wanted: &Ty, found: &Ty, declared: Span) {
         if wanted.is_poison() || found.is_poison() {
             return;

@@ -1,13 +1,13 @@
-//! From the syntax tree to the IR, in one walk: names, types, constants and instances are settled where they are met.
+//! Checks the syntax tree and lowers it to the IR in one walk, which resolves names, types, constants and instances as it goes.
 //!
-//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins;
-//!    a package instance elaborates the parsers and controls it is given at once (`package`, `instantiate`).
+//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next one begins;
+//!    a package instance immediately elaborates the parsers and controls in its arguments (`package`, `instantiate`).
 //! 2. Inside a unit, `stmt`, `expr`, `call` type and lower together. An expression yields a `value::Val`, which
-//!    keeps untyped things (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
+//!    keeps untyped values (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
 //!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
-//! 3. What nothing instantiated is elaborated once more, and thrown away, for its diagnostics.
+//! 3. Declarations without an instance are elaborated once for their diagnostics; the result is dropped.
 //!
-//! Recursion is bounded by `Limits::expanded_nesting` and by P4 itself: a declaration is visible only behind its end.
+//! Recursion is bounded by `Limits::expanded_nesting` and by P4 itself: a declaration is visible only after its end.
 
 mod action;
 mod annotation;
@@ -65,7 +65,7 @@ use std::sync::Arc;
 use types::{Ty, Types};
 use unit::Unit;
 
-/// Checks a program and lowers it. `None` if `sink` has an error.
+/// Checks a program and lowers it. Returns `None` if `sink` has an error.
 pub fn check(
     program: &ast::Program,
     source: &Arc<SourceMap>,
@@ -83,7 +83,7 @@ pub fn check(
     for decl in &program.decls {
         checker.top_level(decl);
         checker.main_is_an_instance(decl);
-        // What nobody will read is not looked for.
+        // The sink is full: further errors would not be shown.
         if checker.sink.is_full() {
             break;
         }
@@ -92,7 +92,7 @@ pub fn check(
     checker.finish(program, source)
 }
 
-/// What a declaration gave: the pieces of the IR, in the making.
+/// The parts of the IR under construction.
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) externs: Vec<ir::ExternInstance>,
@@ -105,11 +105,11 @@ pub(crate) struct Output {
 pub(crate) struct Checker<'a, 's> {
     sink: &'s mut Sink,
     pub(crate) source: Arc<SourceMap>,
-    /// Said already: an instance's second elaboration finds the same faults.
+    /// Diagnostics already reported: elaborating a second instance finds the same errors again.
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
     pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
-    /// Every name of the top level and its first declaration, for messages about names used too early.
+    /// Every top-level name and its first declaration, for messages about names used before they are declared.
     pub(crate) top_names: HashMap<&'a str, (Span, Span)>,
     pub(crate) structs: Vec<decls::StructDecl<'a>>,
     pub(crate) struct_cache: HashMap<(u32, Vec<Ty>), u32>,
@@ -120,38 +120,38 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) functions: Vec<decls::FunctionDef<'a>>,
     pub(crate) actions: Vec<decls::ActionDef<'a>>,
     pub(crate) function_cache: HashMap<(u32, Vec<Ty>), ir::FunctionId>,
-    /// Type arguments of the instances.
+    /// Type arguments of the instances, by control and parser.
     pub(crate) control_types: HashMap<ir::ControlId, Rc<[Ty]>>,
     pub(crate) parser_types: HashMap<ir::ParserId, Rc<[Ty]>>,
-    /// Of objects of the top level: their abstract methods, of which each control that calls them gets a copy.
+    /// Abstract methods of top-level objects; each control that calls them gets a copy.
     pub(crate) method_bodies: HashMap<ir::ExternId, methods::Bodies<'a>>,
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
-    /// The first thing that the IR has no place for: an error where the architecture is one that is run.
+    /// The first construct that the IR cannot represent: an error if the program's architecture is one that can run.
     pub(crate) unplaced: Option<(Span, &'static str)>,
-    /// Of the newtypes, in their order.
+    /// Annotations of the new types, in their order.
     pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
     /// The unit being elaborated.
     pub(crate) unit: Unit<'a>,
-    /// In order of instantiation.
+    /// Pipelines in order of instantiation.
     pub(crate) pipelines: Vec<pipelines::Pipeline>,
     pub(crate) main: Option<ir::Package>,
-    /// Elaborated at least once.
+    /// Declarations that have been elaborated at least once.
     pub(crate) seen_parsers: HashSet<u32>,
     pub(crate) seen_controls: HashSet<u32>,
     pub(crate) seen_functions: HashSet<u32>,
     pub(crate) seen_actions: HashSet<u32>,
     pub(crate) depth: u32,
-    /// Nesting of the lowered expressions that have been made inside the innermost one being checked, at most.
+    /// Maximum nesting of the lowered expressions inside the innermost expression being checked.
     pub(crate) height: u32,
     pub(crate) work: u64,
-    /// What has been written out to parts.
+    /// Number of parts written out so far (see `Limits::parts`).
     pub(crate) parts: usize,
-    /// Result is thrown away.
+    /// Whether the result of the elaboration will be dropped.
     pub(crate) dry: bool,
-    /// Constructor parameters have made-up values, or types are not known.
+    /// Whether constructor parameters have invented values, or types are unknown.
     pub(crate) assumed: bool,
 }
 
@@ -198,12 +198,12 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// `main` is the instance of the architecture's package.
+    /// Checks that `main` is an instance of the architecture's package.
     fn main_is_an_instance(&mut self, decl: &ast::Decl) {
         let Some(name) = decl.name().filter(|n| n.name == "main") else {
             return;
         };
-        // Functions have a name space of their own kind: none of them is called by the architecture.
+        // A function may be called `main` too: functions have their own name space, and the architecture calls none of them.
         let package = matches!(
             self.globals.get("main").map(|e| &e.val),
             Some(value::Val::Package(..) | value::Val::Functions(_) | value::Val::Poison)
@@ -220,9 +220,9 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Puts the pieces together.
+    /// Assembles the program from its parts.
     fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
-        // What is included lacks nothing.
+        // The error about a missing `main` points at the compiled file, not at an include.
         let mut spans = program.decls.iter().rev().map(|d| d.span);
         let end = spans
             .find(|span| source.in_main(*span))
@@ -288,15 +288,15 @@ impl<'a, 's> Checker<'a, 's> {
         })
     }
 
-    /// What a control plane addresses must have one name each (P4_16 1.2.5, section 18.3.3); instances of one type share
-    /// theirs only with `@name`.
+    /// Checks that objects of the control plane have unique names (P4_16 1.2.5, section 18.3.3); instances of one type may share
+    /// a name only through `@name`.
     fn unique_names(&mut self) {
         let mut seen: HashMap<String, Vec<(&str, Span)>> = HashMap::new();
         let mut twice = Vec::new();
         let mut see = |kind: &'static str, name: &str, span: Span| {
             let others = seen.entry(name.to_owned()).or_default();
             let first = others.iter().find(|other| other.0 == kind);
-            // A top-level action is one, however many controls have a copy of it.
+            // A top-level action counts once, however many controls have a copy of it.
             if let Some(&first) = first.or(others.first())
                 && (kind != "action" || first != (kind, span))
             {
@@ -306,7 +306,7 @@ impl<'a, 's> Checker<'a, 's> {
         };
         use crate::p4info::{applied_tables, is_hidden};
         for c in self.out.controls.iter().flatten() {
-            // What a constructor's parameter decides may leave only one of two namesakes.
+            // Constructor arguments may decide which one of two tables with the same name is applied.
             let applied = applied_tables(c);
             let applied = || applied.iter().filter_map(|n| c.tables.get(*n));
             for t in applied().filter(|t| !is_hidden(&t.annotations)) {
@@ -333,7 +333,7 @@ impl<'a, 's> Checker<'a, 's> {
                     let message = format!("two {one}s are {named}");
                     Diagnostic::error(Code::Duplicate, span, message)
                 }
-                // p4c takes it: P4Info has a list for each kind.
+                // p4c accepts it: P4Info has a separate list for each kind.
                 false => {
                     let message = format!("this {other} and the {one} before it are {named}");
                     Diagnostic::warning(Code::Lint, span, message)
@@ -346,7 +346,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Says it, unless it was said.
+    /// Reports a diagnostic, unless it was already reported.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let key = (diagnostic.span, diagnostic.code, diagnostic.message.clone());
         if self.said.insert(key) {
@@ -362,14 +362,14 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Legal, and checked, but nothing can run it.
+    /// Notes a construct that is legal and checked, but that no target can run.
     pub(crate) fn checked_only(&mut self, span: Span, what: &'static str) {
         if !self.dry {
             self.unplaced.get_or_insert((span, what));
         }
     }
 
-    /// `expected T, found U`, unless either has been complained about.
+    /// Reports `expected T, found U`, unless an error was already reported for either type.
     pub(crate) fn mismatch(&mut self, span: Span, expected: &Ty, found: &Ty) {
         if expected.is_poison() || found.is_poison() {
             return;
@@ -380,7 +380,7 @@ impl<'a, 's> Checker<'a, 's> {
             self.types.show(found)
         );
         let mut d = Diagnostic::error(Code::Type, span, text);
-        // `(bool) n` is legal for 0 and 1 only.
+        // `(bool) n` is legal only for 0 and 1.
         let to_bool = *found == Ty::Integer && *self.types.strip_new(expected) == Ty::Bool;
         if cast::castable(&self.types, found, expected) && !to_bool {
             d = d.hint(format!(
@@ -398,7 +398,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(d);
     }
 
-    /// An expression as written, to stand behind a cast or before an operator.
+    /// An expression as written, in parentheses if it needs them after a cast or before an operator.
     fn operand(&self, span: Span) -> String {
         let text = self.source.slice(span);
         let simple = |c: char| c.is_ascii_alphanumeric() || "_.[]:".contains(c);
@@ -410,7 +410,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Enters a level of nesting; `false` (and an error) where it is too deep. Pair with [`Self::leave`].
+    /// Enters a nesting level; returns `false` and reports an error if it is too deep. Pair with [`Self::leave`].
     pub(crate) fn enter(&mut self, span: Span) -> bool {
         self.work += 1;
         if self.depth >= LIMITS.expanded_nesting {
@@ -435,7 +435,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.depth -= 1;
     }
 
-    /// Counts parts that something is written out to; `false` where they are too many over all, with an error the first time.
+    /// Counts parts that are written out; returns `false` if the total exceeds the limit, with an error the first time.
     pub(crate) fn write_out(&mut self, parts: usize, span: Span) -> bool {
         let was_full = self.parts > LIMITS.parts;
         self.parts = self.parts.saturating_add(parts);
@@ -455,7 +455,7 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Whether there is room for another instance of the `made` of its kind; else an error.
+    /// Whether there may be one more instance, with `made` of its kind already; else reports an error.
     pub(crate) fn room(&mut self, made: usize, span: Span) -> bool {
         if made < LIMITS.instances {
             return true;
@@ -468,7 +468,7 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Elaborates something for its diagnostics alone: whatever it made is taken back. `assumed`: with made-up values or types.
+    /// Elaborates something only for its diagnostics and drops its output. `assumed`: values or types are invented.
     pub(crate) fn dry_run(&mut self, assumed: bool, run: impl FnOnce(&mut Self)) {
         if self.sink.is_full() {
             return;

@@ -1,7 +1,7 @@
 //! Extern objects as run-time parameters of parsers, controls and functions (P4_16 1.2.5, section 6.8).
 //!
-//! What a parameter may stand for is known once everything is elaborated: the objects that some call hands over. Then
-//! the parameter becomes a number, and a method call on it a `switch` over these objects, so that targets never see it.
+//! After elaboration, the objects that calls pass to a parameter are known. The parameter then becomes a number, and a method
+//! call on it becomes a `switch` over these objects, so targets never see such parameters.
 
 use super::Output;
 use super::instantiate::is_packet;
@@ -13,10 +13,10 @@ use crate::limits::LIMITS;
 use num_bigint::BigUint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Above every [`ExternId`]: there are at most [`crate::Limits::instances`] objects.
+/// Tag of a parameter, above every [`ExternId`]: there are at most [`crate::Limits::instances`] objects.
 const PARAMETER: u32 = 1 << 31;
 
-/// The object that a variable of the unit holds, until [`resolve`].
+/// The placeholder for the object in a variable of the unit, until [`resolve`] replaces it.
 pub(super) fn held_by(var: VarId) -> ExternId {
     ExternId(PARAMETER | var.0)
 }
@@ -34,10 +34,10 @@ enum UnitId {
 
 type Slot = (UnitId, VarId);
 
-/// The program has too many calls on too many objects.
+/// Error: the program makes too many calls on too many objects.
 pub(super) struct TooMany;
 
-/// Takes the parameters out.
+/// Replaces object parameters by numbers, and calls on them by switches.
 pub(super) fn resolve(out: &mut Output) -> Result<(), TooMany> {
     if !units(out).any(|(_, vars)| vars.iter().any(is_object)) {
         return Ok(());
@@ -96,7 +96,7 @@ fn is_object(var: &Var) -> bool {
     matches!(&var.ty, Type::Extern(name) if !is_packet(name))
 }
 
-/// A variable holds the number of its object.
+/// Type of the variable that holds the number of an object.
 const NUMBER: Type = Type::Bit(32);
 
 fn directions(params: &mut [Param], vars: &[Var]) {
@@ -114,11 +114,11 @@ fn numbers(params: &mut [Param], vars: &mut [Var]) {
     }
 }
 
-/// Which parameters of each unit and action are objects, by position.
+/// The parameters of each unit and action that are objects, by position.
 struct Params {
     units: BTreeMap<UnitId, Vec<Option<VarId>>>,
     actions: BTreeMap<(UnitId, u32), Vec<Option<VarId>>>,
-    /// All of them.
+    /// The set of all these parameters.
     objects: BTreeSet<Slot>,
 }
 
@@ -160,7 +160,7 @@ impl Params {
         self.objects.contains(&(unit, var))
     }
 
-    /// The callee of a call within the program, and its parameters that are objects.
+    /// The callee of a call within the program, and the callee's object parameters.
     fn callee(&self, caller: UnitId, kind: &StmtKind) -> Option<(UnitId, &[Option<VarId>])> {
         let unit = match kind {
             StmtKind::ApplyControl(id, _) => UnitId::Control(*id),
@@ -221,7 +221,7 @@ impl Held {
             let unit = UnitId::Function(FunctionId(n as u32));
             visit(&f.body, &mut |s| see(unit, s));
         }
-        // Calls have no cycles, so each round settles one more level of nesting.
+        // Calls have no cycles, so each iteration resolves one more level of nesting.
         loop {
             let mut grew = false;
             for (from, to) in &passed {
@@ -250,7 +250,7 @@ fn inner_args(kind: &StmtKind) -> Option<&[Arg]> {
 
 struct Rewrite<'h> {
     held: &'h Held,
-    /// Statements made.
+    /// Number of statements made.
     made: u64,
 }
 
@@ -292,7 +292,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// A call for each object that it may be on; none where nothing hands one over, since then nothing gets here.
+    /// Builds one call per object that the parameter may hold; none if no call passes an object, as the code is then unreachable.
     fn call(
         &mut self,
         unit: UnitId,
@@ -336,7 +336,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// The first parameter that a call is on, or hands to an extern.
+/// The first object parameter on which a statement calls a method, or which it passes to an extern.
 fn unresolved(is_object: impl Fn(VarId) -> bool, kind: &StmtKind) -> Option<VarId> {
     let (on, args) = match kind {
         StmtKind::CallMethod { object, args, .. } => (holder(*object), args),
@@ -350,7 +350,7 @@ fn unresolved(is_object: impl Fn(VarId) -> bool, kind: &StmtKind) -> Option<VarI
     on.or_else(|| handed.next())
 }
 
-/// Objects are handed over as their numbers.
+/// Passes objects as their numbers.
 fn pass_numbers(stmt: &mut Stmt, unit: UnitId, params: &Params) {
     let Some((_, objects)) = params.callee(unit, &stmt.kind) else {
         return;
@@ -397,7 +397,7 @@ fn read(var: VarId) -> Expr {
     }
 }
 
-/// The object stands for the parameter.
+/// Replaces the parameter by the object.
 fn replace(kind: &mut StmtKind, var: VarId, id: ExternId) {
     let args = match kind {
         StmtKind::CallMethod { object, args, .. } => {

@@ -1,5 +1,5 @@
-//! Order of evaluation (P4_16 1.2.5, sections 6.8, 8.1 and 12.1): what is read, or pointed at, before a later call keeps what
-//! it was then. Copies are made only of what that call may change.
+//! Order of evaluation (P4_16 1.2.5, sections 6.8, 8.1 and 12.1): a value or place that is evaluated before a later call keeps
+//! its state from that time. Only what that call may change is copied.
 
 use super::Checker;
 use super::value::{Place, Val};
@@ -7,17 +7,17 @@ use crate::ir::{self, Access, ExprKind, StmtKind};
 use crate::source::Span;
 use hashbrown::HashSet;
 
-/// The places that statements may write.
+/// The places to which statements may write.
 #[derive(Default)]
 pub(crate) struct Writes {
-    /// Variables, and the fields that lead to what is written in them.
+    /// Written variables, with the path of fields to the written part.
     places: HashSet<(ir::VarId, Vec<u32>)>,
-    /// Any that an action sees.
+    /// Whether any variable that an action sees may be written.
     all: bool,
 }
 
 impl Writes {
-    /// Whether what the expression gives may differ after the statements.
+    /// Whether the expression's value may differ after the statements.
     pub(crate) fn reach(&self, e: &ir::Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::InvalidHeader => false,
@@ -31,11 +31,11 @@ impl Writes {
         }
     }
 
-    /// Whether the place's value, or which place it is, may differ.
+    /// Whether the place's value, or the place that it denotes, may differ.
     fn reach_place(&self, lv: &ir::LValue) -> bool {
         let moves = |a: &Access| matches!(a, Access::Index(e) if self.reach(e));
         let read = fields(lv);
-        // Fields of two names do not touch; whatever is behind an index may.
+        // Different fields do not overlap; the elements that an index selects may.
         let touches = |(var, written): &(ir::VarId, Vec<u32>)| {
             *var == lv.var && written.iter().zip(&read).all(|(a, b)| a == b)
         };
@@ -109,7 +109,7 @@ impl Writes {
                 result,
                 ..
             } => {
-                // So do the bodies of abstract methods; of an object that is a parameter, nothing is known.
+                // The bodies of abstract methods do too; if the object is a parameter, nothing is known about it.
                 let known = externs.get(object.index());
                 self.all |= known.is_none_or(|x| !x.methods.is_empty());
                 self.args(args);
@@ -130,7 +130,7 @@ impl Writes {
     }
 }
 
-/// The fields that a place's path begins with.
+/// The fields at the start of a place's path.
 fn fields(lv: &ir::LValue) -> Vec<u32> {
     let field = |a: &Access| match a {
         Access::Field(n) => Some(*n),
@@ -154,22 +154,22 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// What a block may write.
+    /// The places that a block may write.
     pub(crate) fn writes_of(&self, block: &[ir::Stmt]) -> Writes {
         let mut writes = Writes::default();
         writes.block(block, &self.out.externs);
         writes
     }
 
-    /// What the current block may write from there on.
+    /// The places that the current block may write from statement `from` on.
     pub(crate) fn writes_from(&self, from: usize) -> Writes {
         let mut writes = Writes::default();
         self.add_writes(&mut writes, from, self.unit.block.len());
         writes
     }
 
-    /// Computes, at an earlier point of the block, those indices of a place that the statements behind it may change. The
-    /// number of statements that this inserts.
+    /// Computes, at an earlier point of the block, those indices of a place that later statements may change. Returns the
+    /// number of inserted statements.
     pub(crate) fn freeze(
         &mut self,
         place: &mut Place,
@@ -194,8 +194,8 @@ impl<'a> Checker<'a, '_> {
         made
     }
 
-    /// What an extern gets: temporaries for `inout` arguments that are saved, and for all that it writes if the arguments
-    /// stand in another order than the parameters. They are copied out behind the call.
+    /// Prepares the arguments of an extern: temporaries for saved `inout` arguments, and for all written arguments if the order
+    /// of the call is not that of the parameters. The returned block copies the temporaries out after the call.
     pub(crate) fn args_for_extern(
         &mut self,
         args: ir::Args,
@@ -239,7 +239,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// As [`Self::keep`], but only of what the statements behind that point may change.
+    /// Like [`Self::keep`], but copies only what the later statements may change.
     pub(crate) fn keep_changed(
         &mut self,
         val: Val<'a>,
@@ -265,8 +265,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// An `out` or `inout` argument whose later neighbours call something: its place is that of now, and the value that an
-    /// `inout` parameter gets is that of now (section 6.8, steps 3 and 4).
+    /// Fixes an `out` or `inout` argument if later arguments contain calls: its place, and for `inout` also its value, are those
+    /// from before the calls (section 6.8, steps 3 and 4).
     pub(crate) fn hold_place(
         &mut self,
         place: &mut Place,

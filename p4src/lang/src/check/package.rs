@@ -1,5 +1,5 @@
-//! Packages: `main` and those inside it. Parsers and controls given to a package are held against the types that the
-//! architecture declares, which binds its type parameters (`H`, `M` …).
+//! Packages: `main` and those in its arguments. Parsers and controls passed to a package are checked against the types that
+//! the architecture declares, which binds its type parameters (`H`, `M` …).
 
 use super::Checker;
 use super::generic::Instantiation;
@@ -16,7 +16,7 @@ use crate::source::Span;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// `T(args) name;` at the top level.
+    /// Checks `T(args) name;` at the top level.
     pub(crate) fn top_instance(
         &mut self,
         decl: &'a ast::Decl,
@@ -60,7 +60,7 @@ impl<'a> Checker<'a, '_> {
         self.declare_from(name, val, decl.span.end);
     }
 
-    /// A package with its arguments.
+    /// Creates a package with its arguments.
     pub(crate) fn package_instance(
         &mut self,
         index: u32,
@@ -132,7 +132,7 @@ impl<'a> Checker<'a, '_> {
         if !ok {
             return Val::Poison;
         }
-        // Parameters of optional arguments left out stay unbound.
+        // Type parameters that only occur in omitted optional arguments stay unbound.
         let Some(targs) = self.settled(&targs, &mut infer, false, made.span) else {
             return Val::Poison;
         };
@@ -184,7 +184,7 @@ impl<'a> Checker<'a, '_> {
                 );
                 fits.then_some(ir::PackageArg::Parser(id))
             }
-            // A generic place for anything: `package P<T>(T t)`.
+            // A generic parameter that accepts anything: `package P<T>(T t)`.
             (Val::Control(id, _), Ty::Var(_)) => Some(ir::PackageArg::Control(id)),
             (Val::Parser(id, _), Ty::Var(_)) => Some(ir::PackageArg::Parser(id)),
             (Val::Package(package, found), _) => {
@@ -221,7 +221,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Holds a parser or control against the architecture's type.
+    /// Checks a parser or control against the architecture's type.
     fn conforms(
         &mut self,
         found: (Template<'a>, &[Ty]),
@@ -234,7 +234,7 @@ impl<'a> Checker<'a, '_> {
         let (found, own) = found;
         let given = self.signature(&[(found.type_params, own)], found.params, None);
         let (name, type_name) = (&found.name.name, &expected.0.name);
-        // Trailing parameters that are optional may be left out.
+        // Trailing optional parameters may be omitted.
         let least = expected
             .2
             .iter()
@@ -297,13 +297,13 @@ impl<'a> Checker<'a, '_> {
         ok
     }
 
-    /// By the package that `main` is.
+    /// The architecture, determined by the package type of `main`.
     pub(crate) fn arch(&self, main: &ir::Package) -> ir::Arch {
         match main.type_name.as_str() {
             "PSA_Switch" => ir::Arch::Psa,
             "V1Switch" => ir::Arch::V1model,
             "Switch" | "MultiParserSwitch" => {
-                // Tofino 2's declarations know a pipeline with a ghost thread.
+                // Only Tofino 2's declarations contain a pipeline with a ghost thread.
                 let ghost = self.globals.contains_key("ghost_intrinsic_metadata_t");
                 if ghost { ir::Arch::T2na } else { ir::Arch::Tna }
             }

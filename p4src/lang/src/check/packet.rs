@@ -1,4 +1,4 @@
-//! `packet_in` and `packet_out`: the methods that have statements of their own in the IR.
+//! `packet_in` and `packet_out`: their methods become dedicated statements in the IR.
 
 use super::Checker;
 use super::call::Call;
@@ -14,7 +14,7 @@ use num_bigint::BigInt;
 const ONLY_HEADERS: &str = "only headers can be extracted";
 
 impl<'a> Checker<'a, '_> {
-    /// A method of a parameter of an extern type.
+    /// Lowers a method call on a parameter of an extern type.
     pub(crate) fn call_object(
         &mut self,
         packet: ir::VarId,
@@ -104,7 +104,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// `extract<T>(_)` skips a header. `false`: `extract<T>(_, bits)` extracts what nobody reads.
+    /// Lowers `extract<T>(_)`, which skips a header. Returns `false` for `extract<T>(_, bits)`, which has an unused result.
     fn skip_header(&mut self, packet: ir::VarId, at: Span, call: Call<'a, '_>) -> bool {
         let [ty] = call.type_args else {
             let message = "the type to skip is unknown";
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         true
     }
 
-    /// Whether a header that is extracted has one varbit field where a length is given, and none where none is.
+    /// Checks that an extracted header has one varbit field if a length is given, and none otherwise.
     fn fits_varbits(&mut self, header: ir::TypeId, with_length: bool, span: Span) -> bool {
         let wrong = match varbit_fields(&self.types.ir[header.index()]) {
             0 if with_length => Diagnostic::error(

@@ -1,4 +1,4 @@
-//! What a parameter may be (P4_16 1.2.5, section 6.8).
+//! Checks parameters of declarations (P4_16 1.2.5, section 6.8).
 
 use super::Checker;
 use super::types::Ty;
@@ -6,7 +6,7 @@ use crate::ast::{self, Direction};
 use crate::diagnostics::{Code, Diagnostic};
 
 impl<'a> Checker<'a, '_> {
-    /// Directions and default values against the types.
+    /// Checks directions and default values against the types.
     pub(crate) fn check_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
         for (p, ty) in params.iter().zip(types) {
             let at_compile_time = matches!(ty, Ty::Str | Ty::Integer) || ty.is_object();
@@ -46,7 +46,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Run-time parameters of what has a body.
+    /// Checks the run-time parameters of a declaration with a body.
     pub(crate) fn check_run_time_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
         self.check_params(params, types);
         for (p, ty) in params.iter().zip(types) {
@@ -70,7 +70,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Functions and actions always get all their arguments.
+    /// Reports optional parameters of functions and actions: they always receive all arguments.
     pub(crate) fn no_optional_params(&mut self, params: &'a [ast::Param]) {
         for p in params.iter().filter(|p| super::args::is_optional(p)) {
             self.push(
@@ -84,7 +84,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Parsers, controls and methods take extern objects; actions and functions do not (P4_16 1.2.5, appendix F).
+    /// Reports extern objects as parameters of actions and functions; only parsers, controls and methods take them (appendix F).
     pub(crate) fn no_objects(&mut self, params: &'a [ast::Param], types: &[Ty], what: &str) {
         for (p, ty) in params.iter().zip(types) {
             if matches!(ty, Ty::Extern(..)) {
@@ -101,7 +101,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Constructor parameters.
+    /// Checks constructor parameters.
     pub(crate) fn check_constructor_params(&mut self, params: &'a [ast::Param]) {
         for p in params.iter().filter(|p| p.direction != Direction::None) {
             self.err(
@@ -112,7 +112,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Names of one list of parameters differ.
+    /// Checks that the names in one parameter list differ.
     pub(crate) fn check_names(&mut self, names: impl Iterator<Item = &'a ast::Ident>) {
         let mut seen: Vec<&'a ast::Ident> = Vec::new();
         for name in names {

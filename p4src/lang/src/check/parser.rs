@@ -1,4 +1,4 @@
-//! Parsers: locals, states, value sets.
+//! Checks and lowers parsers: locals, states, value sets.
 
 use super::Checker;
 use super::generic::Instantiation;
@@ -12,7 +12,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// A parser instance.
+    /// Creates a parser instance.
     pub(crate) fn parser_instance(
         &mut self,
         index: u32,
@@ -135,7 +135,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// One scalar, or a field for each of a struct's (P4_16 1.2.5, section 13.6).
+    /// The fields of a value set's element: one scalar, or one field for each of a struct's (P4_16 1.2.5, section 13.6).
     fn value_set_fields(&self, elem: &Ty) -> Vec<(String, ir::Type, String)> {
         match elem {
             Ty::Struct(i) => {
@@ -164,7 +164,7 @@ impl<'a> Checker<'a, '_> {
     fn states(&mut self, list: &'a [ast::State], decl: &'a ast::ParserDecl) -> Vec<ir::State> {
         self.unit.states.insert("accept", ir::Target::Accept);
         self.unit.states.insert("reject", ir::Target::Reject);
-        // `start` is state 0, the others follow as written.
+        // `start` is state 0; the others follow in source order.
         let mut order: Vec<&'a ast::State> = Vec::with_capacity(list.len());
         order.extend(list.iter().filter(|s| s.name.name == "start"));
         order.extend(list.iter().filter(|s| s.name.name != "start"));
@@ -180,7 +180,7 @@ impl<'a> Checker<'a, '_> {
             );
         }
         order.retain(|s| !built_in(s));
-        // States and the parser's own declarations are names of one scope (P4_16 1.2.5, section 6.8).
+        // States and the parser's own declarations share one scope (P4_16 1.2.5, section 6.8).
         for state in &order {
             if let Some(local) = self
                 .unit
@@ -258,7 +258,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The state that a name means.
+    /// The target state for a name.
     pub(crate) fn target(&mut self, name: &ast::Ident) -> ir::Target {
         if let Some(&target) = self.unit.states.get(name.name.as_str()) {
             return target;
@@ -276,7 +276,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// A state that can follow itself, in a parser that does not end: each of its states leads to another.
+/// A state in a loop, in a parser that never ends: each of its states leads to another state.
 fn of_loop(states: &[ir::State]) -> usize {
     let mut seen = vec![false; states.len()];
     let mut at = 0;
@@ -293,7 +293,7 @@ fn of_loop(states: &[ir::State]) -> usize {
     at
 }
 
-/// Whether `accept` or `reject` can be reached; a `select` whose cases leave something out rejects.
+/// Whether `accept` or `reject` is reachable; a `select` that does not cover all values can reject.
 fn ends(states: &[ir::State]) -> bool {
     let mut seen = vec![false; states.len()];
     let mut todo = vec![0usize];

@@ -1,23 +1,23 @@
-//! Names of what several pipelines of a Tofino have in common.
+//! Names of objects that several pipelines of a Tofino have in common.
 //!
-//! A control given to two of them is instantiated twice, and each has its own entries and cells. What would have one name
-//! in both goes by its pipeline's first: `pipe0.Ingress.t`.
+//! A control passed to two pipelines is instantiated twice, and each instance has its own entries and cells. An object whose
+//! name would occur in both is prefixed with its pipeline's name: `pipe0.Ingress.t`.
 
 use super::Checker;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// What was made for the arguments of a package with a name.
+/// The objects created for the arguments of a named package.
 pub(crate) struct Pipeline {
-    /// Of the instance.
+    /// Name of the package instance.
     pub(crate) name: String,
-    /// Of [`super::Output`].
+    /// Index ranges in [`super::Output`].
     pub(crate) controls: Range<usize>,
     pub(crate) externs: Range<usize>,
 }
 
 impl Checker<'_, '_> {
-    /// Tells apart tables and objects that have one name in several pipelines.
+    /// Renames tables and objects that have the same name in several pipelines.
     pub(crate) fn name_by_pipeline(&mut self) {
         let mut pipelines_of: HashMap<(bool, &str), BTreeSet<usize>> = HashMap::new();
         for (i, pipeline) in self.pipelines.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! There is no recursion in P4 (P4_16 1.2.5, appendix F). Declaration before use leaves one way to it: the implementation of
-//! an abstract method that calls, by `this` or by an object it is handed, what executes it again.
+//! P4 has no recursion (P4_16 1.2.5, appendix F). With declaration before use, only the implementation of an abstract method can
+//! recurse: it calls, through `this` or an object parameter, a method that executes it again.
 
 use super::decls::ExternDecl;
 use super::{Checker, Output};
@@ -9,8 +9,8 @@ use crate::ir::{self, ActionId, ControlId, StmtKind, visit};
 use crate::source::Span;
 use hashbrown::HashMap;
 
-/// Whether a call of the extern's method `called` executes the implementation of `implemented`: it is that method, or one
-/// that `@synchronous` names.
+/// Whether a call of the extern's method `called` executes the implementation of `implemented`: it is the same method, or
+/// `@synchronous` on `implemented` names `called`.
 pub(super) fn executes(decl: &ExternDecl<'_>, called: &str, implemented: &str) -> bool {
     let mut methods = decl.methods.iter();
     let named = |a: &Annotation| a.name.name == "synchronous" && names(a, called);
@@ -31,7 +31,7 @@ fn names(annotation: &Annotation, method: &str) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Of the whole program, behind [`super::objects::resolve`], where every call is on an object.
+    /// Checks the whole program, after [`super::objects::resolve`], when every call names its object.
     pub(super) fn no_recursion(&mut self) {
         if self.out.externs.iter().all(|e| e.methods.is_empty()) {
             return;
@@ -52,11 +52,11 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Who calls whom, of the actions of all controls (methods are among them) and of the functions.
+/// The call graph of the actions of all controls (including methods) and of the functions.
 struct Calls {
-    /// Of each: whom, and where.
+    /// For each node: its callees, and the spans of the calls.
     callees: Vec<Vec<(usize, Span)>>,
-    /// Of the actions.
+    /// Spans of the actions.
     spans: Vec<Option<Span>>,
 }
 
@@ -89,7 +89,7 @@ impl Calls {
                     let Some(decl) = decls.get(made.type_name.as_str()) else {
                         return;
                     };
-                    // A control executes its own copy of the methods of an object of the top level.
+                    // A control executes its own copy of the methods of a top-level object.
                     let here = made.methods.iter().any(|m| Some(m.control) == caller);
                     for m in &made.methods {
                         if (!here || Some(m.control) == caller)
@@ -116,8 +116,8 @@ impl Calls {
         }
     }
 
-    /// A call that closes a circle, and what it calls. Depth first, on a stack of its own: calls may nest as deep as the
-    /// program is long.
+    /// A call that closes a cycle, and the span of its callee. A depth-first search with an explicit stack: calls may nest as
+    /// deep as the program is long.
     fn circle(&self) -> Option<(Span, Option<Span>)> {
         #[derive(Clone, Copy, PartialEq)]
         enum Seen {

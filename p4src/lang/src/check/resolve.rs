@@ -1,4 +1,4 @@
-//! Types as written → [`Ty`]; generic structs are instantiated here.
+//! Resolves types as written to [`Ty`], and instantiates generic structs.
 
 use super::Checker;
 use super::types::{StructInfo, Ty};
@@ -13,7 +13,7 @@ use num_traits::ToPrimitive;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// A type that must be complete.
+    /// Resolves a type that must be complete.
     pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Ty {
         match self.type_name(ty) {
             Val::Type(t) => t,
@@ -22,7 +22,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A type, or the name of a generic one without its arguments.
+    /// Resolves a type, or the name of a generic type without its arguments.
     pub(crate) fn type_name(&mut self, ty: &'a ast::Type) -> Val<'a> {
         if !self.enter(ty.span) {
             return Val::Poison;
@@ -50,7 +50,7 @@ impl<'a> Checker<'a, '_> {
         Val::Type(t)
     }
 
-    /// A type that is more than a name.
+    /// Resolves a type that is more than a name.
     fn written_type(&mut self, ty: &'a ast::Type) -> Option<Ty> {
         Some(match &ty.kind {
             TypeKind::Void => Ty::Void,
@@ -102,7 +102,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A generic type with its arguments, as written.
+    /// Resolves a generic type with its arguments.
     fn specialized_type(
         &mut self,
         base: &'a ast::Type,
@@ -196,7 +196,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Limit, span, message);
     }
 
-    /// A width or a stack's size: a constant in `0 ..= max`. p4c has arrays of nothing too.
+    /// Evaluates a width or a stack's size: a constant in `0 ..= max`. Like p4c, this accepts empty arrays.
     fn size(&mut self, e: &'a ast::Expr, max: u32, what: &str) -> Option<u32> {
         let n = self.integer_constant(e)?;
         match n.to_u32().filter(|n| *n <= max) {
@@ -212,7 +212,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A generic with its arguments.
+    /// Applies a generic declaration to its type arguments.
     pub(crate) fn specialize(&mut self, decl: DeclRef, args: &[Ty], span: Span) -> Ty {
         let (name, wanted): (&str, usize) = match decl {
             DeclRef::Struct(i) => {
@@ -275,7 +275,7 @@ impl<'a> Checker<'a, '_> {
         ty
     }
 
-    /// A struct over its arguments, made once.
+    /// The instance of a struct for its type arguments, created once.
     pub(crate) fn struct_instance(&mut self, index: u32, args: &[Ty], span: Span) -> Ty {
         if let Some(&i) = self.struct_cache.get(&(index, args.to_vec())) {
             return Ty::Struct(i);
@@ -289,7 +289,7 @@ impl<'a> Checker<'a, '_> {
             return Ty::Poison;
         }
         let decl = self.structs[index as usize];
-        // A declaration sees the top level and its own parameters, nothing of where it is used.
+        // A declaration sees the top level and its own type parameters, not the scope of its use.
         let scopes = std::mem::take(&mut self.unit.scopes);
         self.push_scope();
         for (param, arg) in decl.type_params.iter().zip(args) {
@@ -386,12 +386,12 @@ impl<'a> Checker<'a, '_> {
         total
     }
 
-    /// Checks what may be a field of what (P4_16 1.2.5, section 7.2.9); `Poison` if it may not.
+    /// Checks that a type may be a field of such a struct (P4_16 1.2.5, section 7.2.9); `Poison` if it may not.
     fn field_type(&mut self, kind: StructKind, ty: Ty, f: &ast::Field) -> Ty {
         let bare = self.types.strip_new(&ty);
         let ok = match kind {
             StructKind::Header => {
-                // Of what is in a struct the offset must be known.
+                // A struct or stack in a header must have a fixed size, so that offsets are known.
                 let varies = matches!(bare, Ty::Struct(_) | Ty::Stack(..))
                     && self.types.bits(bare).is_some_and(|(min, max)| min != max);
                 self.types.has_a_layout(bare) && !varies

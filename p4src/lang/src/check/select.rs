@@ -1,4 +1,4 @@
-//! Transitions and keysets (P4_16 1.2.5, section 13.6 and 8.15).
+//! Transitions and keysets (P4_16 1.2.5, sections 13.6 and 8.15).
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// Where a state goes.
+    /// Lowers a state's transition.
     pub(crate) fn transition(&mut self, t: &'a ast::Transition) -> ir::Transition {
         let (keys, cases) = match t {
             ast::Transition::Direct(name) => return ir::Transition::Direct(self.target(name)),
@@ -77,7 +77,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// What is selected on, from left to right: what a later key's call changes is the value before it.
+    /// Evaluates the keys from left to right; a key keeps its value if a call in a later key changes it.
     fn select_values(&mut self, keys: &'a [ast::Expr]) -> Vec<Val<'a>> {
         let mut marks = Vec::with_capacity(keys.len());
         let mut vals = Vec::with_capacity(keys.len());
@@ -94,8 +94,8 @@ impl<'a> Checker<'a, '_> {
         vals
     }
 
-    /// Keysets are evaluated from top to bottom, and none behind the first that matches (P4_16 1.2.5, section 13.6): a
-    /// case whose keyset calls something begins a state of its own, entered where no case before it matched.
+    /// Keysets are evaluated from top to bottom, only up to the first match (P4_16 1.2.5, section 13.6). A case whose keyset
+    /// contains a call therefore begins a new state, which is entered if no case before it matches.
     fn select_in_parts(
         &mut self,
         mut keys: Vec<ir::Expr>,
@@ -103,7 +103,7 @@ impl<'a> Checker<'a, '_> {
         mut parts: Vec<Part>,
     ) -> ir::Transition {
         if parts.len() > 1 {
-            // What the calls change is not selected on.
+            // The keys keep their values from before the calls.
             for (key, ty) in keys.iter_mut().zip(types) {
                 let end = self.unit.block.len();
                 let span = parts[0].span;
@@ -139,7 +139,7 @@ impl<'a> Checker<'a, '_> {
         ir::Transition::Direct(ir::Target::Reject)
     }
 
-    /// One key; a tuple, list or struct of scalars is one key for each.
+    /// Lowers one key; a tuple, list or struct becomes one key per scalar.
     fn select_key(
         &mut self,
         ty: Ty,
@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Keysets against key types; a value set stands alone for all keys.
+    /// Checks keysets against key types; a value set covers all keys and stands alone.
     fn case_keys(
         &mut self,
         keys: &'a [ast::Keyset],
@@ -265,7 +265,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The scalars of a value, in order.
+    /// Appends the scalars of a value, in order.
     fn scalars(&self, ty: &Ty, out: &mut Vec<Ty>) {
         match ty {
             Ty::Struct(i) => {
@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// One keyset of a key of type `ty`.
+    /// Lowers one keyset for a key of type `ty`.
     pub(crate) fn keyset(&mut self, key: FlatKey<'a>, ty: &Ty) -> Option<ir::Keyset> {
         Some(match key {
             FlatKey::Any => ir::Keyset::Any,
@@ -331,7 +331,7 @@ impl<'a> Checker<'a, '_> {
         if ty.is_poison() {
             return None;
         }
-        // A keyset's number takes the key's width, also behind a new type or enum.
+        // A number in a keyset takes the key's width, also if the key is a new type or an enum.
         if let Val::Integer(n) = &val {
             let bare = self.decay(self.types.strip_new(ty).clone());
             return self.coerce(Val::Integer(n.clone()), &bare, e.span);
@@ -340,7 +340,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Cases that follow each other, and what has to be called before the first of them.
+/// Consecutive cases, and the calls that run before the first of them.
 #[derive(Default)]
 struct Part {
     calls: ir::Block,
@@ -357,7 +357,7 @@ pub(crate) enum FlatKey<'a> {
     Range(&'a ast::Expr, &'a ast::Expr),
 }
 
-/// As [`flat_keys`], but one `_` for a key of several scalars stands for all of them.
+/// Like [`flat_keys`], but a `_` for a key of several scalars stands for all of them.
 fn grouped_keys<'a>(keys: &'a [ast::Keyset], sizes: &[usize], limit: usize) -> Vec<FlatKey<'a>> {
     if keys.len() != sizes.len() {
         return flat_keys(keys, limit);
@@ -378,7 +378,7 @@ fn grouped_keys<'a>(keys: &'a [ast::Keyset], sizes: &[usize], limit: usize) -> V
     out
 }
 
-/// Lists among the keysets taken apart: `{ 1, 2 }` for a struct of two scalars, or for two keys. At most `limit` + 1.
+/// Flattens lists in keysets: `{ 1, 2 }` for a struct of two scalars, or for two keys. Returns at most `limit` + 1 keys.
 pub(crate) fn flat_keys<'a>(keys: &'a [ast::Keyset], limit: usize) -> Vec<FlatKey<'a>> {
     fn values<'a>(e: &'a ast::Expr, limit: usize, out: &mut Vec<FlatKey<'a>>) {
         match &e.kind {

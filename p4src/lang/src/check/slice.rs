@@ -1,4 +1,4 @@
-//! `e[hi:lo]`, also as a place.
+//! Slices `e[hi:lo]`, as values and as places.
 
 use super::Checker;
 use super::fold;
@@ -12,7 +12,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
-    /// `base[hi:lo]`
+    /// Checks `base[hi:lo]`.
     pub(crate) fn slice(
         &mut self,
         base: &'a ast::Expr,
@@ -27,7 +27,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `base[from +: width]`, `base[from -: width]`
+    /// Checks `base[from +: width]` or `base[from -: width]`.
     pub(crate) fn part_select(
         &mut self,
         base: &'a ast::Expr,
@@ -74,8 +74,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A slice whose place is known only at run time: a value, not a place. What lies beyond the value reads as `>>`
-    /// brings it down.
+    /// A slice whose position is known only at run time: a value, not a place. Bits beyond the value read as the bits that
+    /// `>>` shifts in.
     fn moving_slice(
         &mut self,
         val: Val<'a>,
@@ -119,7 +119,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Bits `hi ..= lo`; a place's are a place.
+    /// Bits `hi ..= lo` of a value; the slice of a place is a place.
     fn bits_of(&mut self, val: Val<'a>, (hi, lo): (u32, u32), at: (Span, Span)) -> Val<'a> {
         let (base, span) = at;
         if hi < lo {
@@ -176,7 +176,7 @@ impl<'a> Checker<'a, '_> {
         let result = Ty::Bit(hi - lo + 1);
         match val {
             Val::Place(mut p) => {
-                // A slice of a slice is one slice.
+                // A slice of a slice is lowered to one slice.
                 let below = match p.lv.path.last() {
                     Some(Access::Slice(_, below)) => {
                         let below = *below;

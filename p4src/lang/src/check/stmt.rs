@@ -1,4 +1,4 @@
-//! Statements.
+//! Checks statements.
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// A block in a scope of its own, appended to the current one.
+    /// Checks a block in a new scope and appends it to the current one.
     pub(crate) fn block(&mut self, block: &'a ast::Block) {
         self.push_scope();
         let mut names = block.annotations.iter().map(|a| a.name.name.as_str());
@@ -44,7 +44,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// One statement.
+    /// Checks one statement.
     pub(crate) fn statement(&mut self, stmt: &'a ast::Stmt) {
         if !self.enter(stmt.span) {
             return;
@@ -118,7 +118,7 @@ impl<'a> Checker<'a, '_> {
         let expected = place.ty.clone();
         let mark = self.unit.block.len();
         let mut val = self.expr(rhs, Some(&expected));
-        // Which place it is, is settled before the right side's calls.
+        // The left side's place is determined before calls in the right side run.
         let mut made = 0;
         let calls = self.unit.block.len() > mark;
         if calls
@@ -132,7 +132,7 @@ impl<'a> Checker<'a, '_> {
             made = self.freeze(&mut place, mark, &later, lhs.span);
         }
         if let Some(op) = op {
-            // So is the old value.
+            // The old value is also read before those calls.
             let mut old = Val::Place(place.clone());
             if calls {
                 old = self.keep(old, mark + made, lhs.span);
@@ -144,7 +144,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A statement as the body of something, in a scope and block of its own.
+    /// Checks a statement that is the body of another, in a new scope and block.
     pub(crate) fn body_of(&mut self, stmt: &'a ast::Stmt) -> ir::Block {
         if let StmtKind::Decl(decl) = &stmt.kind {
             let message = "a declaration stands in a block: nothing here could use it";
@@ -164,9 +164,9 @@ impl<'a> Checker<'a, '_> {
         span: Span,
     ) {
         let mut made: Vec<ir::Arm> = Vec::with_capacity(arms.len());
-        // Of arms that are never taken, what their conditions call is left.
+        // For arms that are never taken, only the calls in their conditions remain.
         let mut before = ir::Block::new();
-        // An arm that is always taken ends the chain; what is behind it is checked all the same.
+        // An arm that is always taken ends the chain; the arms after it are still checked.
         let mut last: Option<ir::Block> = None;
         for (n, arm) in arms.iter().enumerate() {
             let mut cond = None;
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         self.emit(ir::StmtKind::Return, span);
     }
 
-    /// A constant, variable or instance inside a unit.
+    /// Declares a constant, variable or instance inside a unit.
     pub(crate) fn local_decl(&mut self, decl: &'a ast::Decl) {
         match &decl.kind {
             DeclKind::Const { ty, name, init } => {
@@ -301,7 +301,7 @@ impl<'a> Checker<'a, '_> {
             self.declare(name, Val::Poison);
             return;
         }
-        // The initialiser does not see the variable.
+        // The initializer does not see the variable.
         let value = match init {
             Some(e) => {
                 let val = self.expr(e, Some(ty));

@@ -1,4 +1,4 @@
-//! `switch`: on the action that a table ran, and on values. Fall-through becomes several labels of one block.
+//! `switch` on the action that a table ran, and on values. Fall-through becomes several labels of one block.
 
 use super::Checker;
 use super::fold;

@@ -1,4 +1,4 @@
-//! Tables: key, actions, properties (P4_16 1.2.5, section 14.2).
+//! Checks tables: key, actions, properties (P4_16 1.2.5, section 14.2).
 
 use super::Checker;
 use super::types::Ty;
@@ -8,14 +8,14 @@ use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
-/// Values that a table's entries are read with.
+/// Rules for the priorities of a table's entries.
 pub(crate) struct EntryRules {
     pub(crate) largest_wins: bool,
     pub(crate) delta: u64,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// A table of the current control.
+    /// Checks a table of the current control.
     pub(crate) fn table(&mut self, decl: &'a ast::Decl, table: &'a ast::TableDecl) -> Val<'a> {
         let body = std::mem::replace(&mut self.unit.body, Body::Locals);
         self.unit.bound_texts.clear();
@@ -39,7 +39,7 @@ impl<'a> Checker<'a, '_> {
         let errors = self.sink.error_count();
         self.once_each(table);
         let repeated = self.sink.error_count() > errors;
-        // Key and actions first: the other properties refer to them, in whatever order they are written.
+        // Key and actions come first, wherever they are written: the other properties refer to them.
         let mut key_types = Vec::new();
         let mut decls = Vec::new();
         let mut key_block = Vec::new();
@@ -56,7 +56,7 @@ impl<'a> Checker<'a, '_> {
                 _ => {}
             }
         }
-        // Where a property stands twice, one of them may be meant to be the actions.
+        // If a property is repeated, one of the two may have been meant as the actions.
         if decls.is_empty() && !repeated {
             self.has_actions(table);
         }
@@ -112,7 +112,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// All properties but key, actions and entries; gives how the entries are read.
+    /// Lowers all properties except key, actions and entries; returns the rules for the entries.
     fn table_properties(
         &mut self,
         table: &'a ast::TableDecl,
@@ -137,7 +137,7 @@ impl<'a> Checker<'a, '_> {
         rules
     }
 
-    /// A table without a default action runs core.p4's `NoAction`, so that must be what it is there.
+    /// Checks that `NoAction` is core.p4's action, because a table without a default action runs it.
     fn check_no_action(&mut self) {
         let Some(entry) = self.globals.get("NoAction") else {
             return;
@@ -159,7 +159,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// What refers to other properties stands behind them (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
+    /// Checks that properties that refer to others follow them (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
     fn stands_behind(
         &mut self,
         table: &'a ast::TableDecl,
@@ -286,7 +286,7 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             _ => {
-                // An object made in place is named after its table.
+                // An object created in a property is named after its table.
                 let outer = std::mem::replace(&mut self.unit.name, t.name.clone());
                 let val = self.property_value(value);
                 self.unit.name = outer;
@@ -298,7 +298,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `@name("x") @a implementation = T(…);` names the object, and its annotations are the object's, as p4c has it.
+    /// `@name("x") @a implementation = T(…);`: as in p4c, `@name` names the object, and all annotations belong to it.
     fn annotate_in_place(
         &mut self,
         p: &'a ast::TableProperty,

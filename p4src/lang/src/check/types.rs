@@ -1,5 +1,5 @@
-//! The checker's types. Structural types are shared by reference count; everything named is an index into [`Types`],
-//! so that comparing two types never walks a declaration.
+//! The checker's types. Structural types are reference-counted; every named type is an index into [`Types`], so comparing
+//! two types never walks a declaration.
 
 use crate::ast::StructKind;
 use crate::ir;
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use num_bigint::BigUint;
 use std::rc::Rc;
 
-/// A type. `Poison` stands for a type that has been complained about; it agrees with every other.
+/// A type. `Poison` is the type of an expression with a reported error; it is compatible with every other type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {
     Poison,
@@ -17,12 +17,12 @@ pub(crate) enum Ty {
     Error,
     MatchKind,
     Str,
-    /// `int`: arbitrary precision, at compile time only.
+    /// `int`: arbitrary precision, only at compile time.
     Integer,
     Bit(u32),
     Int(u32),
     Varbit(u32),
-    /// Struct, header or union: [`Types::structs`]. A generic's instances are interned.
+    /// Struct, header or union: [`Types::structs`]. Instances of a generic are interned.
     Struct(u32),
     /// Enum without a representation: [`Types::enums`].
     Enum(u32),
@@ -33,12 +33,12 @@ pub(crate) enum Ty {
     Stack(Rc<Ty>, u32),
     Tuple(Rc<[Ty]>),
     List(Rc<Ty>),
-    /// Index of the declaration and the type arguments.
+    /// Extern: index of the declaration, and the type arguments.
     Extern(u32, Rc<[Ty]>),
     Parser(u32, Rc<[Ty]>),
     Control(u32, Rc<[Ty]>),
     Package(u32, Rc<[Ty]>),
-    /// A type parameter: while its own declaration is checked, or to be inferred.
+    /// A type parameter: of a declaration that is being checked, or to be inferred.
     Var(u32),
     /// `_` as a type argument.
     DontCare,
@@ -49,7 +49,7 @@ impl Ty {
         matches!(self, Ty::Poison)
     }
 
-    /// `bit<W>` or `int<W>`.
+    /// The width of `bit<W>` or `int<W>`.
     pub(crate) fn width(&self) -> Option<u32> {
         match self {
             Ty::Bit(w) | Ty::Int(w) => Some(*w),
@@ -57,7 +57,7 @@ impl Ty {
         }
     }
 
-    /// An object that lives at compile time: it can be neither copied nor stored.
+    /// Whether values of the type exist only at compile time and can be neither copied nor stored.
     pub(crate) fn is_object(&self) -> bool {
         matches!(
             self,
@@ -66,25 +66,25 @@ impl Ty {
     }
 }
 
-/// A struct, header or union, with its type arguments put in.
+/// A struct, header or union with its type arguments substituted.
 #[derive(Debug)]
 pub(crate) struct StructInfo {
     pub(crate) name: String,
     pub(crate) kind: StructKind,
     pub(crate) fields: Vec<(String, Ty)>,
-    /// Field name → index.
+    /// Index of each field by name.
     pub(crate) index: HashMap<String, u32>,
-    /// Fewest and most bits; a union's is its longest member.
+    /// Minimum and maximum size in bits; a union's is that of its longest member.
     pub(crate) bits: (u64, u64),
-    /// Scalars in it, and one for itself.
+    /// Number of its scalars, plus one for itself.
     pub(crate) leaves: u64,
-    /// Levels of structs, stacks, tuples in it, itself one.
+    /// Levels of structs, stacks and tuples in it, including itself.
     pub(crate) depth: u32,
-    /// All its fields may be a header's.
+    /// Whether all its fields are allowed in a header.
     pub(crate) plain: bool,
     /// Index of the declaration and the type arguments.
     pub(crate) origin: (u32, Rc<[Ty]>),
-    /// In the IR; instances over type parameters have none.
+    /// Id in the IR; `None` for instances over type parameters.
     pub(crate) ir: Option<ir::TypeId>,
 }
 
@@ -102,29 +102,29 @@ pub(crate) struct Types {
     pub(crate) structs: Vec<StructInfo>,
     pub(crate) enums: Vec<ir::EnumType>,
     pub(crate) ser_enums: Vec<SerEnumInfo>,
-    /// What stands for `T[n]`'s elements in the IR where T is no struct: a struct of one field.
+    /// One-field structs that represent the elements of `T[n]` in the IR if T is no struct.
     pub(crate) elements: HashMap<Ty, ir::TypeId>,
-    /// Name and what it stands for.
+    /// New types: name and underlying type.
     pub(crate) newtypes: Vec<(String, Ty)>,
     /// Names of type variables.
     pub(crate) vars: Vec<String>,
-    /// Names of extern, parser, control, package declarations.
+    /// Names of extern, parser, control and package declarations.
     pub(crate) extern_names: Vec<String>,
     pub(crate) parser_names: Vec<String>,
     pub(crate) control_names: Vec<String>,
     pub(crate) package_names: Vec<String>,
-    /// Of the IR.
+    /// Struct types of the IR.
     pub(crate) ir: Vec<ir::StructType>,
 }
 
 impl Types {
-    /// A new type variable.
+    /// Creates a new type variable.
     pub(crate) fn fresh(&mut self, name: &str) -> Ty {
         self.vars.push(name.to_owned());
         Ty::Var(self.vars.len() as u32 - 1)
     }
 
-    /// As a user would write it.
+    /// The type as a user would write it.
     pub(crate) fn show(&self, ty: &Ty) -> String {
         let mut out = String::new();
         self.write(&mut out, ty);
@@ -185,7 +185,7 @@ impl Types {
         out.push('>');
     }
 
-    /// Names a generic's instance: `S<bit<8>, T>`.
+    /// The name of a generic's instance: `S<bit<8>, T>`.
     pub(crate) fn instance_name(&self, base: &str, args: &[Ty]) -> String {
         let mut out = base.to_owned();
         if !args.is_empty() {
@@ -194,7 +194,7 @@ impl Types {
         out
     }
 
-    /// Newtypes replaced by what they stand for, to the bottom.
+    /// Replaces a chain of new types by the type at its end.
     pub(crate) fn strip_new<'t>(&'t self, mut ty: &'t Ty) -> &'t Ty {
         while let Ty::New(i) = ty {
             ty = &self.newtypes[*i as usize].1;
@@ -202,16 +202,16 @@ impl Types {
         ty
     }
 
-    /// The run-time type.
+    /// Lowers a type to its run-time type.
     pub(crate) fn ir(&self, ty: &Ty) -> ir::Type {
         match ty {
             Ty::Void | Ty::Poison | Ty::DontCare | Ty::MatchKind => ir::Type::Void,
             Ty::Bool => ir::Type::Bool,
             Ty::Error => ir::Type::Error,
             Ty::Str => ir::Type::String,
-            // Compile time only; a value of this type that reaches the IR is `Const::Integer`.
+            // Only at compile time; a value of this type that reaches the IR is `Const::Integer`.
             Ty::Integer => ir::Type::Bit(32),
-            // An unbound type parameter occurs only in declarations that are checked and thrown away.
+            // An unbound type parameter occurs only in declarations that are checked and then dropped.
             Ty::Var(_) => ir::Type::Bit(1),
             Ty::Bit(w) => ir::Type::Bit(*w),
             Ty::Int(w) => ir::Type::Int(*w),
@@ -238,7 +238,7 @@ impl Types {
         }
     }
 
-    /// The type under the names that the source gives it.
+    /// The type under its name in the source.
     pub(crate) fn declared(&self, ty: &Ty) -> ir::Declared {
         match ty {
             Ty::New(i) => ir::Declared::New(*i),
@@ -250,12 +250,12 @@ impl Types {
         }
     }
 
-    /// The struct that stands for an element of an array of something else.
+    /// The struct that represents an array's element of a type that is no struct.
     pub(crate) fn element(&self, elem: &Ty) -> Option<ir::TypeId> {
         self.elements.get(elem).copied()
     }
 
-    /// Makes sure that arrays of such elements can be lowered.
+    /// Prepares the lowering of arrays of these elements.
     pub(crate) fn array_of(&mut self, elem: &Ty) {
         let lowered = self.ir(elem);
         if matches!(lowered, ir::Type::Struct(_)) || self.elements.contains_key(elem) {
@@ -276,7 +276,7 @@ impl Types {
         self.elements.insert(elem.clone(), id);
     }
 
-    /// Fewest and most bits of a value; `None` where the size has no meaning.
+    /// Minimum and maximum size of a value in bits; `None` if the type has no size.
     pub(crate) fn bits(&self, ty: &Ty) -> Option<(u64, u64)> {
         Some(match ty {
             Ty::Bool => (1, 1),
@@ -320,13 +320,13 @@ impl Types {
         self.strukt(ty).is_some_and(|s| s.kind == StructKind::Union)
     }
 
-    /// A header or header union.
+    /// Whether the type is a header or header union.
     pub(crate) fn holds_validity(&self, ty: &Ty) -> bool {
         self.strukt(ty)
             .is_some_and(|s| s.kind != StructKind::Struct)
     }
 
-    /// Whether a header may have a field of this type: its bits follow from its declaration.
+    /// Whether a header may have a field of this type: the declaration determines its bits.
     pub(crate) fn has_a_layout(&self, ty: &Ty) -> bool {
         match self.strip_new(ty) {
             Ty::Bit(_) | Ty::Int(_) | Ty::Varbit(_) | Ty::Bool | Ty::SerEnum(_) => true,
@@ -340,7 +340,7 @@ impl Types {
         }
     }
 
-    /// Mentions a type parameter. Named instances were judged when they were made.
+    /// Whether the type mentions a type parameter. Named instances were checked when they were created.
     pub(crate) fn has_vars(&self, ty: &Ty) -> bool {
         match ty {
             Ty::Var(_) | Ty::DontCare => true,
@@ -367,7 +367,7 @@ impl Types {
         }
     }
 
-    /// Levels of structs, stacks, tuples and new types.
+    /// Nesting of structs, stacks, tuples and new types.
     pub(crate) fn depth(&self, ty: &Ty) -> u32 {
         match ty {
             Ty::Struct(i) => self.structs[*i as usize].depth,
@@ -378,7 +378,7 @@ impl Types {
         }
     }
 
-    /// Number of nodes of the written type, counted up to just over `Limits::type_nodes`.
+    /// Number of nodes of the fully written type, counted up to just over `Limits::type_nodes`.
     pub(crate) fn nodes(&self, ty: &Ty) -> usize {
         match ty {
             Ty::Stack(elem, _) | Ty::List(elem) => 1 + self.nodes(elem),

@@ -1,4 +1,4 @@
-//! The unit being elaborated: one parser, control or function instance, with its variables and its current block.
+//! The unit that is being elaborated: one parser, control or function instance, with its variables and its current block.
 
 use super::Checker;
 use super::scope::Scope;
@@ -9,20 +9,20 @@ use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Which unit.
+/// The kind of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitKind {
-    /// Top level: nothing runs here.
+    /// Top level: no statements run here.
     Top,
     Parser,
     Control(ir::ControlId),
     Function,
 }
 
-/// Which body inside the unit the statements belong to.
+/// The body within the unit to which the statements belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Declarations: only constants and initialisers.
+    /// Declarations: only constants and initializers.
     Locals,
     Apply,
     Action,
@@ -31,25 +31,25 @@ pub(crate) enum Body {
     Function,
 }
 
-/// One unit.
+/// The state of a unit's elaboration.
 pub(crate) struct Unit<'a> {
     pub(crate) kind: UnitKind,
     /// Fully qualified name.
     pub(crate) name: String,
     pub(crate) vars: Vec<ir::Var>,
-    /// Variables that are assigned once, where they are made: reading them late is harmless.
+    /// Whether each variable is a temporary, which is assigned once at its creation and can therefore be read later.
     pub(crate) is_temp: Vec<bool>,
     taken: HashMap<String, u32>,
     pub(crate) scopes: Vec<Scope<'a>>,
-    /// What the unit declares, also behind what is being checked.
+    /// Declarations of the unit, including those after the current position.
     pub(crate) locals: &'a [ast::Decl],
-    /// The block that statements are appended to.
+    /// The block to which statements are appended.
     pub(crate) block: ir::Block,
     pub(crate) actions: Vec<ir::Action>,
-    /// Parameter types of each of the actions.
+    /// Parameter types of each action.
     pub(crate) action_types: Vec<Rc<[Ty]>>,
     pub(crate) tables: Vec<ir::Table>,
-    /// What each table's key calls: run before each application.
+    /// Calls in each table's key, which run before each application.
     pub(crate) key_blocks: Vec<ir::Block>,
     pub(crate) value_sets: Vec<ir::ValueSet>,
     /// Copies of top-level actions.
@@ -57,24 +57,24 @@ pub(crate) struct Unit<'a> {
     /// Instances of types applied by their name: `C.apply(…)`.
     pub(crate) direct_instances: HashSet<String>,
     pub(crate) body: Body,
-    /// Type of `return`'s value, and where it goes.
+    /// Type of `return`'s value, and the variable that receives it.
     pub(crate) ret: Option<(Ty, Option<ir::VarId>)>,
     pub(crate) loops: u32,
     /// Parser states by name.
     pub(crate) states: HashMap<&'a str, ir::Target>,
-    /// How many states the parser is written with.
+    /// Number of states that the source declares.
     pub(crate) written_states: u32,
-    /// States made by the lowering, numbered behind those.
+    /// States made by the lowering, numbered after those.
     pub(crate) more_states: Vec<ir::State>,
-    /// Of the table being read: its actions' bound arguments as written.
+    /// Text of the arguments bound in `actions`, of the table being checked.
     pub(crate) bound_texts: Vec<Vec<String>>,
-    /// Objects of the top level whose abstract methods are among the actions.
+    /// Top-level objects whose abstract methods are among the actions.
     pub(crate) copied_methods: HashSet<ir::ExternId>,
-    /// What `this` means.
+    /// The object that `this` denotes.
     pub(crate) this: Option<This<'a>>,
 }
 
-/// The object of an abstract method that is being implemented.
+/// The object whose abstract method is being implemented.
 #[derive(Clone)]
 pub(crate) struct This<'a> {
     pub(crate) object: ir::ExternId,
@@ -118,7 +118,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// A new variable; its name gets a suffix if it is taken, behind a `$` that no source name has.
+    /// Creates a variable; if the name is taken, it gets a suffix after `$`, which source names cannot contain.
     pub(crate) fn var(&mut self, name: &str, ty: ir::Type, is_temp: bool) -> ir::VarId {
         let name = match self.taken.get_mut(name) {
             None => {
@@ -148,14 +148,14 @@ impl<'a> Checker<'a, '_> {
         self.unit.block.push(ir::Stmt { kind, span });
     }
 
-    /// What `run` appends, as a block of its own.
+    /// Runs `run` and returns the statements that it appends, as a separate block.
     pub(crate) fn block_of(&mut self, run: impl FnOnce(&mut Self)) -> ir::Block {
         let outer = std::mem::take(&mut self.unit.block);
         run(self);
         std::mem::replace(&mut self.unit.block, outer)
     }
 
-    /// Runs `run` in a body of its own, with what it returns to, no loop around it, and a scope of its own.
+    /// Runs `run` in a new body and scope, outside any loop, with its own return value.
     pub(crate) fn with_body<R>(&mut self, kind: Body, run: impl FnOnce(&mut Self) -> R) -> R {
         let unit = &mut self.unit;
         let body = std::mem::replace(&mut unit.body, kind);
@@ -168,7 +168,7 @@ impl<'a> Checker<'a, '_> {
         done
     }
 
-    /// Adds an action to the unit; its number.
+    /// Adds an action to the unit and returns its id.
     pub(crate) fn add_action(&mut self, action: ir::Action, types: Vec<Ty>) -> ir::ActionId {
         let id = ir::ActionId(self.unit.actions.len() as u32);
         self.unit.actions.push(action);
@@ -176,17 +176,17 @@ impl<'a> Checker<'a, '_> {
         id
     }
 
-    /// A variable with a name: the source's, or a loop's own.
+    /// Creates a named variable: from the source, or for a loop.
     pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> Place {
         self.new_place(name, ty, None)
     }
 
-    /// A temporary.
+    /// Creates a temporary.
     pub(crate) fn temp(&mut self, ty: &Ty) -> Place {
         self.new_place("$tmp", ty, Some("it is a temporary value"))
     }
 
-    /// A new variable; it is a temporary if it cannot be changed.
+    /// Creates a variable; if it is read-only, it is a temporary.
     fn new_place(&mut self, name: &str, ty: &Ty, read_only: Option<&'static str>) -> Place {
         let lowered = self.types.ir(ty);
         let var = self.unit.var(name, lowered.clone(), read_only.is_some());
@@ -201,13 +201,13 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The full name of something declared in this unit, honouring `@name`.
+    /// The fully qualified name of a declaration in this unit, with `@name` applied.
     pub(crate) fn full_name(&self, name: &str, annotations: &[crate::ast::Annotation]) -> String {
         join(&self.unit.name, &given_name(name, annotations))
     }
 }
 
-/// `@name("x")`'s x, else the name.
+/// The string of a `@name("…")` annotation, else `name`.
 pub(crate) fn given_name(name: &str, annotations: &[crate::ast::Annotation]) -> String {
     let mut named = annotations.iter().filter(|a| a.name.name == "name");
     named.find_map(name_in).unwrap_or(name).to_owned()
@@ -234,7 +234,7 @@ pub(crate) fn name_in(annotation: &crate::ast::Annotation) -> Option<&str> {
     }
 }
 
-/// A child's name behind its parent's; a name that starts with a dot stands alone.
+/// Qualifies a child's name with its parent's; a name that starts with a dot is absolute.
 pub(crate) fn join(prefix: &str, name: &str) -> String {
     match name.strip_prefix('.') {
         Some(absolute) => absolute.to_owned(),

@@ -1,4 +1,4 @@
-//! What an expression is, before a destination gives it a type.
+//! The value of an expression before a destination gives it a type.
 
 use super::types::Ty;
 use crate::ast;
@@ -10,14 +10,14 @@ use std::rc::Rc;
 /// The value of an expression.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Val<'a> {
-    /// Complained about.
+    /// A value whose error has been reported.
     #[default]
     Poison,
-    /// `int`: no width yet.
+    /// `int`, still without a width.
     Integer(BigInt),
-    /// A value with a type; a constant if the expression is one.
+    /// A typed value; a constant if the expression is one.
     Expr(Ty, ir::Expr),
-    /// A place.
+    /// A value that has a place.
     Place(Place),
     /// `{ … }`
     List(Rc<ListVal<'a>>),
@@ -29,7 +29,7 @@ pub(crate) enum Val<'a> {
     Ellipsis,
     /// A type's name.
     Type(Ty),
-    /// The name of a generic type, or of one that is instantiated: `S`, `Register`, `MyIngress`.
+    /// The name of a generic or instantiable type: `S`, `Register`, `MyIngress`.
     Decl(DeclRef),
     /// An extern instance.
     Extern(ir::ExternId, Ty),
@@ -55,7 +55,7 @@ pub(crate) enum Val<'a> {
     This,
 }
 
-/// A name that becomes something with arguments.
+/// A declaration that needs arguments before it is a type or an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeclRef {
     Struct(u32),
@@ -65,11 +65,11 @@ pub(crate) enum DeclRef {
     Package(u32),
 }
 
-/// `{ … }`, its items still untyped.
+/// `{ … }` with untyped items.
 #[derive(Debug, Clone)]
 pub(crate) struct ListVal<'a> {
     pub(crate) items: Vec<Item<'a>>,
-    /// Ends in `...`.
+    /// Whether it ends in `...`.
     pub(crate) rest: bool,
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct Item<'a> {
     pub(crate) span: Span,
 }
 
-/// Somewhere a value can be read, and perhaps written.
+/// A place that can be read, and written unless it is read-only.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) ty: Ty,
     pub(crate) lv: ir::LValue,
-    /// Why it must not be written.
+    /// The reason why it must not be written; `None` if it may be.
     pub(crate) read_only: Option<&'static str>,
 }
 
@@ -104,7 +104,7 @@ impl Place {
 }
 
 impl Val<'_> {
-    /// What it is, for a message.
+    /// A description of the value's kind, for a message.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Val::Poison => "nothing",

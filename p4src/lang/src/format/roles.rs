@@ -1,33 +1,33 @@
-//! What a token is for, where its kind alone does not say: `<`, `>` and `:` have several uses.
+//! The role of a token whose kind alone is ambiguous: `<`, `>` and `:` have several uses.
 
 use crate::lexer::{Tok, Token};
 
-/// The use of a token.
+/// The role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Its kind says all.
+    /// The token's kind determines its use.
     Plain,
     /// `<` before a width.
     OpensWidth,
-    /// `>` behind a width.
+    /// `>` after a width.
     ClosesWidth,
     /// The first `>` of `>>` between two operands.
     ShiftStart,
-    /// The second.
+    /// The second `>` of `>>` between two operands.
     ShiftEnd,
-    /// `+` or `-` of `e[i +: w]`, which its colon touches.
+    /// `+` or `-` of `e[i +: w]`, directly before the colon.
     PartStart,
-    /// That colon.
+    /// The colon of `e[i +: w]`.
     PartEnd,
-    /// `:` behind a key, a label or a keyset.
+    /// `:` after a key, a label or a keyset.
     Label,
     /// `:` of `c ? a : b`.
     Otherwise,
-    /// In an annotation's parentheses, the closing one with them: the text there is what the annotation says.
+    /// A token in an annotation's parentheses, or the closing parenthesis: the formatter keeps this text as written.
     Verbatim,
 }
 
-/// One role a token.
+/// Computes one role per token.
 pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
     let mut roles = vec![Role::Plain; tokens.len()];
     widths(tokens, &mut roles);
@@ -37,9 +37,9 @@ pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
     roles
 }
 
-/// `bit<W>` and its kin. A `>` in a width stands in parentheses.
+/// Marks the brackets of `bit<W>`, `int<W>` and similar types. A `>` inside a width has to be in parentheses.
 fn widths(tokens: &[Token], roles: &mut [Role]) {
-    // The `<` of the width that is open, and the parentheses opened in it.
+    // The `<` of the open width, and the number of parentheses open in it.
     let mut open: Option<(usize, u32)> = None;
     for (n, token) in tokens.iter().enumerate() {
         let word = n.checked_sub(1).map(|before| tokens[before].kind);
@@ -60,14 +60,14 @@ fn widths(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Two `>` that touch close two lists of types if there are two to close; `>` and `>=` that touch are `>>=`.
+/// Two adjacent `>` close two type argument lists if two are open; adjacent `>` and `>=` form `>>=`.
 fn shifts(tokens: &[Token], roles: &mut [Role]) {
     for n in 1..tokens.len().saturating_sub(2) {
         let (first, second) = (tokens[n], tokens[n + 1]);
         if first.kind != Tok::Gt || first.span.end != second.span.start || roles[n] != Role::Plain {
             continue;
         }
-        // Three in a row are no operator.
+        // Three in a row form no operator.
         let touch = |a: Token, b: Token| {
             a.kind == Tok::Gt && matches!(b.kind, Tok::Gt | Tok::Ge) && a.span.end == b.span.start
         };
@@ -86,10 +86,10 @@ fn shifts(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Whether two `<` are open before the first of two `>`, with nothing behind them that cannot stand in a list of types.
+/// Whether two `<` are open before the first of two `>`, followed only by tokens that can stand in a type argument list.
 fn closes_two(before: &[Token], roles: &[Role]) -> bool {
     let mut open = 2;
-    // How many parentheses and square brackets are to be passed: what is in them does not matter.
+    // Number of open parentheses and square brackets to skip; the tokens in them do not matter.
     let mut inside = 0u32;
     for (token, role) in before.iter().zip(roles).rev().take(LONGEST) {
         match token.kind {
@@ -109,11 +109,11 @@ fn closes_two(before: &[Token], roles: &[Role]) -> bool {
     false
 }
 
-/// Tokens that a list of types has at most; whatever is longer is a shift, so that looking for its start is bounded.
+/// Maximum number of tokens in a type argument list; a longer one is taken for a shift, which bounds the backward search.
 const LONGEST: usize = 1000;
 
 fn colons(tokens: &[Token], roles: &mut [Role]) {
-    // For each open bracket: whether it is square, and the `?` in it that wait for their `:`.
+    // For each open bracket: whether it is square, and the number of `?` in it that still need their `:`.
     let mut open = vec![(false, 0u32)];
     for (n, token) in tokens.iter().enumerate() {
         let depth = open.len();
@@ -147,9 +147,9 @@ fn colons(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// `@name(…)`. A structured one, `@name[…]`, holds expressions.
+/// Marks the body of `@name(…)`. A structured annotation, `@name[…]`, holds expressions and is formatted.
 fn annotations(tokens: &[Token], roles: &mut [Role]) {
-    // Parentheses that are open in one.
+    // Number of parentheses open in an annotation.
     let mut depth = 0;
     for (n, token) in tokens.iter().enumerate() {
         let begins = n >= 2 && tokens[n - 2].kind == Tok::At;

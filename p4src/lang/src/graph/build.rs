@@ -1,4 +1,4 @@
-//! From the IR to nodes and edges.
+//! Builds nodes and edges from the IR.
 
 use super::{Cluster, Edge, Node, Shape};
 use crate::ir::{
@@ -6,7 +6,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The parsers and controls that `main` is made of.
+/// The clusters of all parsers and controls of the program.
 pub(super) fn clusters(program: &Program) -> Vec<Cluster> {
     let parsers = program.parsers.iter().enumerate();
     let parsers = parsers.map(|(n, parser)| of_parser(program, parser, n));
@@ -113,7 +113,7 @@ fn of_control(program: &Program, control: &Control, n: usize) -> Cluster {
     }
 }
 
-/// Nodes that lead on, each with what to write on the way out of it.
+/// Nodes that still need an outgoing edge, each with the label for that edge.
 type Ends = Vec<(usize, String)>;
 
 struct Flow<'p> {
@@ -176,7 +176,7 @@ impl Flow<'_> {
                 self.step(&format!("{name}.{method}"), Shape::Extern, &from)
             }
             StmtKind::If(arms, otherwise) => {
-                // What is behind the last arm that has something to show is not asked.
+                // The arms after the last one with visible content need no test node.
                 let shown = match tells(otherwise) {
                     true => arms.len(),
                     false => (arms.iter().rposition(|arm| tells(&arm.then))).map_or(0, |n| n + 1),
@@ -231,7 +231,7 @@ impl Flow<'_> {
         id
     }
 
-    /// The first line of a statement.
+    /// The first line of a statement's source.
     fn heading(&self, span: Span) -> String {
         let text = self.program.source.slice(span);
         let end = text.find('{').unwrap_or(text.len());
@@ -239,7 +239,7 @@ impl Flow<'_> {
     }
 }
 
-/// Whether a block has something to show.
+/// Whether a block contains a statement that the graph shows.
 fn tells(block: &[Stmt]) -> bool {
     block.iter().any(|stmt| match &stmt.kind {
         StmtKind::If(arms, otherwise) => {

@@ -1,4 +1,4 @@
-//! DOT, as Graphviz reads it.
+//! Prints a graph in DOT, the input language of Graphviz.
 
 use super::{Cluster, Shape};
 use crate::source::visible;

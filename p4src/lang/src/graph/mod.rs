@@ -1,7 +1,7 @@
-//! A program as a graph: the states of its parsers, the tables, calls and branches of its controls, in DOT. Graphviz draws
+//! A program as a graph in DOT: the states of its parsers; the tables, calls and branches of its controls. Graphviz draws
 //! it.
 //!
-//! `build` walks the IR; `dot`(self::dot()) prints.
+//! `build` walks the IR; `dot`(self::dot()) prints the graph.
 
 mod build;
 mod dot;
@@ -11,29 +11,29 @@ use crate::ir::Program;
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
-    /// Unique in the graph.
+    /// Identifier, unique in the graph.
     id: String,
     shape: Shape,
-    /// Lines.
+    /// Lines of the label.
     label: Vec<String>,
 }
 
-/// What a node stands for.
+/// The kind of a node, which determines its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
-    /// Where a control begins and ends.
+    /// Start and end of a control.
     Start,
     End,
     /// A parser's state.
     State,
     Accept,
     Reject,
-    /// `if`, `switch`, a loop.
+    /// `if`, `switch` or a loop.
     Condition,
     Table,
-    /// A control is applied.
+    /// The application of a control.
     Control,
-    /// A method of an extern object is called.
+    /// A call of a method of an extern object.
     Extern,
     Exit,
 }

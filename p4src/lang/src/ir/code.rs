@@ -1,4 +1,4 @@
-//! Statements, places, expressions.
+//! Statements, lvalues, expressions.
 
 pub use crate::ast::BinOp;
 
@@ -10,33 +10,33 @@ pub type Block = Vec<Stmt>;
 /// A statement.
 #[derive(Debug, Clone)]
 pub struct Stmt {
-    /// Which.
+    /// Kind of statement.
     pub kind: StmtKind,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// Which statement.
+/// The kind of a statement.
 #[derive(Debug, Clone)]
 pub enum StmtKind {
-    /// Copies a value; a header's validity with it. Both sides have one type.
+    /// Copies a value, for a header with its validity. Both sides have the same type.
     Assign(LValue, Expr),
-    /// Makes the value undefined: headers invalid, the rest 0 (a local's declaration without initialiser, an `out` parameter).
+    /// Makes the value undefined: headers invalid, all else 0 (for a local declared without initializer, or an `out` parameter).
     Reset(LValue),
-    /// `if`: runs the first arm whose condition holds, else the block. A chain of `else if`s is as long as its source, so its
-    /// arms stand side by side.
+    /// `if`: runs the first arm whose condition holds, else the block. The arms of a chain of `else if`s form a flat list,
+    /// because the chain can be as long as the source.
     If(Vec<Arm>, Block),
-    /// Runs the block of the first label equal to the value, else the default.
+    /// Runs the block of the first label equal to the value, else the default block.
     Switch {
-        /// `bit`, `int`, enum, error; for `switch (t.apply().action_run)` a temporary with the index into the table's actions
-        /// (as `Type::Bit(32)`).
+        /// A `bit`, `int`, enum or error value; for `switch (t.apply().action_run)` a temporary with the index into the table's
+        /// actions (as `Type::Bit(32)`).
         value: Expr,
-        /// Labels (constants) and their block; fall-through is expanded.
+        /// Labels (constants) and their blocks; fall-through is expanded.
         cases: Vec<(Vec<Const>, Block)>,
-        /// `default`, empty if none.
+        /// Block of `default`; empty if there is none.
         default: Block,
     },
-    /// Runs while the condition holds; `cond_stmts` before each test; `update` after each body, also after `continue`.
+    /// Loops while the condition holds; runs `cond_stmts` before each test, `update` after each body, also after `continue`.
     Loop {
         /// Hoisted calls of the condition.
         cond_stmts: Block,
@@ -51,19 +51,19 @@ pub enum StmtKind {
     Atomic(Block, Vec<Annotation>),
     /// Leaves the innermost loop.
     Break,
-    /// Next round of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
-    /// Leaves the action, function, or control.
+    /// Returns from the action, function, or control.
     Return,
-    /// Leaves everything up to the pipeline's end (P4_16 12.5).
+    /// Ends the whole processing of this pipeline (P4_16 12.5).
     Exit,
     /// Applies a table.
     ApplyTable {
-        /// Which, of this control.
+        /// The table, in this control.
         table: TableId,
-        /// Set to whether an entry matched.
+        /// Receives whether an entry matched.
         hit: Option<VarId>,
-        /// Set to the index (into the table's actions) of the action that ran.
+        /// Receives the index (into the table's actions) of the action that ran.
         action_run: Option<VarId>,
     },
     /// Calls an action of this control.
@@ -76,34 +76,34 @@ pub enum StmtKind {
     CallFunction(FunctionId, Args),
     /// Calls a method of an extern object.
     CallMethod {
-        /// On which.
+        /// The extern object.
         object: ExternId,
-        /// Which; overloads differ in the number of arguments.
+        /// The method; overloads differ in the number of arguments.
         method: Method,
         /// Type arguments, given or inferred.
         type_args: Vec<Type>,
         /// Arguments.
         args: Vec<Arg>,
-        /// Where the result goes; `None` if there is none, or the program discards it.
+        /// Destination of the result; `None` if the method returns nothing or the program discards the result.
         result: Option<LValue>,
-        /// Its type.
+        /// Type of the result.
         returns: Type,
     },
     /// Calls an extern function (`mark_to_drop`, `hash`, …).
     CallExtern {
-        /// Which.
+        /// The function.
         function: ExternFunction,
         /// Type arguments, given or inferred.
         type_args: Vec<Type>,
         /// Arguments.
         args: Vec<Arg>,
-        /// Where the result goes; `None` if there is none, or the program discards it.
+        /// Destination of the result; `None` if the function returns nothing or the program discards the result.
         result: Option<LValue>,
-        /// Its type.
+        /// Type of the result.
         returns: Type,
     },
-    /// `pkt.extract(h)`; with the varbit field's length in bits if two arguments. Extracting to a stack's `next` is a
-    /// path that ends in [`Access::Next`].
+    /// `pkt.extract(h)`; with two arguments, also the varbit field's length in bits. For an extraction into a stack's `next`, the
+    /// path ends in [`Access::Next`].
     Extract {
         /// The `packet_in`.
         packet: VarId,
@@ -116,7 +116,7 @@ pub enum StmtKind {
     Advance {
         /// The `packet_in`.
         packet: VarId,
-        /// Bits.
+        /// Number of bits.
         bits: Expr,
     },
     /// `dst = pkt.lookahead<T>()`
@@ -137,7 +137,7 @@ pub enum StmtKind {
     Emit {
         /// The `packet_out`.
         packet: VarId,
-        /// What.
+        /// The emitted value.
         value: LValue,
     },
     /// `verify(cond, error)`
@@ -155,18 +155,18 @@ pub enum StmtKind {
 /// An arm of an `if`.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    /// Hoisted calls of the condition; run if no arm before this one was taken. Those of the first arm stand before the `if`.
+    /// Hoisted calls of the condition; run if no earlier arm was taken. Those of the first arm stand before the `if`.
     pub before: Block,
     /// Condition.
     pub cond: Expr,
-    /// What runs if it holds.
+    /// Block that runs if the condition holds.
     pub then: Block,
     /// From this arm's `if` to the end of the chain.
     pub span: Span,
 }
 
 impl StmtKind {
-    /// `if (cond) { then } else { otherwise }`
+    /// Builds `if (cond) { then } else { otherwise }`.
     pub fn branch(cond: Expr, then: Block, otherwise: Block, span: Span) -> StmtKind {
         let arm = Arm {
             before: Vec::new(),
@@ -181,24 +181,24 @@ impl StmtKind {
 /// An argument.
 #[derive(Debug, Clone)]
 pub enum Arg {
-    /// By value.
+    /// Passed by value.
     In(Expr),
-    /// Copied out at the end; undefined at the start.
+    /// Copied out at the end of the call; undefined at the start.
     Out(LValue),
-    /// Copied in and out.
+    /// Copied in at the start and out at the end.
     InOut(LValue),
-    /// Copied in and out, where a later argument's calls may change the place: the value it had before them.
+    /// Copied in and out; `value` saves the argument's value because calls in a later argument may change it.
     InOutSaved {
-        /// Copied in: a temporary.
+        /// Temporary that is copied in.
         value: Expr,
-        /// Copied out to.
+        /// Destination of the copy-out.
         to: LValue,
     },
     /// An extern object: a `packet_in`/`packet_out` parameter of the calling unit.
     Object(VarId),
     /// An extern instance.
     Extern(ExternId),
-    /// `out` argument that nobody wants (`_`).
+    /// `out` argument that the caller discards (`_`).
     Ignore,
 }
 
@@ -206,17 +206,17 @@ pub enum Arg {
 #[derive(Debug, Clone, Default)]
 pub struct Args {
     list: Vec<Arg>,
-    /// Of named arguments that were written in another order: where each was written.
+    /// For named arguments in another order than the parameters: position of each argument in the call. Else empty.
     written: Vec<u32>,
 }
 
 impl Args {
-    /// `written` tells where each of the first arguments stood in the call.
+    /// `written` holds the position in the call of each of the first arguments.
     pub fn in_order(list: Vec<Arg>, written: Vec<u32>) -> Args {
         Args { list, written }
     }
 
-    /// Adds an argument that is copied out behind all others.
+    /// Adds an argument that is copied out after all others.
     pub fn push(&mut self, arg: Arg) {
         let last = self.list.len() as u32;
         if !self.written.is_empty() {
@@ -226,14 +226,14 @@ impl Args {
         self.list.push(arg);
     }
 
-    /// The positions of all arguments, as they are copied out: in the order of the call (P4_16 1.2.5, section 6.8).
+    /// Indices of the arguments in the order in which they are copied out: the order of the call (P4_16 1.2.5, section 6.8).
     pub fn copied_out(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_key(|&i| self.written.get(i).map_or(i, |at| *at as usize));
         order
     }
 
-    /// Without their order.
+    /// Returns the arguments without the order of the call.
     pub fn into_list(self) -> Vec<Arg> {
         self.list
     }
@@ -262,14 +262,14 @@ impl<'a> IntoIterator for &'a Args {
     }
 }
 
-/// A place: a variable and a path into it.
+/// An lvalue: a variable and a path into it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LValue {
     /// Variable.
     pub var: VarId,
     /// Path.
     pub path: Vec<Access>,
-    /// Type at its end.
+    /// Type of the part that the path selects.
     pub ty: Type,
 }
 
@@ -278,31 +278,31 @@ pub struct LValue {
 pub enum Access {
     /// Field by index.
     Field(u32),
-    /// Element of a stack; out of range: reads are undefined (0), writes do nothing.
+    /// Element of a stack; if the index is out of range, reads are undefined (0) and writes have no effect.
     Index(Box<Expr>),
-    /// `stack.next`: the element at `nextIndex`; in an extract it advances the index; past the end: error `StackOutOfBounds`.
+    /// `stack.next`: the element at `nextIndex`. An extract advances the index; past the end: error `StackOutOfBounds`.
     Next,
     /// `stack.last`
     Last,
-    /// Bits `hi ..= lo`; last step only.
+    /// Bits `hi ..= lo`; only as the last step.
     Slice(u32, u32),
 }
 
 /// A pure expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
-    /// Which.
+    /// Kind of expression.
     pub kind: ExprKind,
     /// Type.
     pub ty: Type,
 }
 
-/// Which expression.
+/// The kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
     /// Constant.
     Const(Const),
-    /// Reads a place. What the fields of an invalid header hold is the target's affair.
+    /// Reads an lvalue. The target decides what the fields of an invalid header hold.
     Read(LValue),
     /// `h.isValid()`
     IsValid(LValue),
@@ -310,17 +310,17 @@ pub enum ExprKind {
     LastIndex(LValue),
     /// `op e`
     Unary(UnOp, Box<Expr>),
-    /// Both sides have the type of the result, except comparisons (bool) and shifts (right side any width).
+    /// Both operands have the result's type, except in comparisons (result `bool`) and shifts (right operand of any width).
     Binary(BinOp, Box<Expr>, Box<Expr>),
-    /// Between `bit`, `int`, `bool`; widths change as P4_16 8.11 says.
+    /// Cast between `bit`, `int` and `bool`; widths change as in P4_16 8.11.
     Cast(Box<Expr>),
     /// Bits `hi ..= lo` of a value.
     Slice(Box<Expr>, u32, u32),
     /// `a ++ b`
     Concat(Box<Expr>, Box<Expr>),
-    /// `c ? a : b`, both sides pure.
+    /// `c ? a : b`; both branches are pure.
     Mux(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// List or tuple or struct value, by field in order. Type: `Tuple` or `Struct` (a header's is valid).
+    /// List, tuple or struct value, fields in order. Its type is `Tuple` or `Struct`; a header value is valid.
     Tuple(Vec<Expr>),
     /// The invalid header `{#}`.
     InvalidHeader,
@@ -337,7 +337,7 @@ pub enum UnOp {
     Neg,
 }
 
-/// The same as [`visit`], to change them.
+/// Like [`visit`], with mutable statements.
 pub fn visit_mut(block: &mut [Stmt], see: &mut impl FnMut(&mut Stmt)) {
     for stmt in block {
         see(stmt);
@@ -371,7 +371,7 @@ pub fn visit_mut(block: &mut [Stmt], see: &mut impl FnMut(&mut Stmt)) {
     }
 }
 
-/// All statements of a block, outer ones first.
+/// Visits all statements of a block, outer ones first.
 pub fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
     for stmt in block {
         see(stmt);

@@ -1,5 +1,5 @@
-//! Types under the names that the source gives them. Nothing here is needed to run a program: newtypes and enums with a
-//! representation are plain bits there. A control plane is told their names (P4Runtime specification 1.4, section 8.4).
+//! Types under the names that the source gives them. A target does not need them: in the IR, new types and enums with a
+//! representation are plain bits. A control plane does learn their names (P4Runtime specification 1.4, section 8.4).
 
 use super::{Annotation, Type};
 use crate::ast::Literal;
@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 /// A type as declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
-    /// One whose run-time type says it all; a struct's fields have declared types of their own.
+    /// A type that its run-time type describes fully; a struct's fields have their own declared types.
     Plain(Type),
     /// `type T x;`: index into [`super::Program::new_types`].
     New(u32),
@@ -23,7 +23,7 @@ pub enum Declared {
 pub struct NewType {
     /// Name.
     pub name: String,
-    /// What it stands for.
+    /// The underlying type.
     pub under: Declared,
     /// Annotations.
     pub annotations: Vec<Annotation>,
@@ -40,7 +40,7 @@ pub struct SerEnum {
     pub members: Vec<(String, BigUint)>,
 }
 
-/// The body of a structured annotation, its expressions evaluated.
+/// The body of a structured annotation, with its expressions evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Structured {
     /// `@name[a, b]`

@@ -1,7 +1,7 @@
-//! What the architectures call their extern objects, methods and functions: each name stands here and nowhere else.
+//! The architectures' names of extern objects, methods and functions: each name stands here and nowhere else.
 //!
-//! Lowering resolves them, so that targets match variants and no text. A name that is not here belongs to an architecture
-//! of the user's own: it is kept, and has no meaning to a target.
+//! The lowering resolves the names, so targets match on variants and not on text. A name that is not listed here belongs to
+//! a user's own architecture: the IR keeps it, and targets give it no meaning.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ macro_rules! names {
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum $what {
             $(#[doc = concat!("`", $name, "`" $(, ", `", $other, "`")*)] $variant,)*
-            /// Of an architecture of the user's own.
+            /// A name from a user's own architecture.
             Other(String),
         }
 
         impl $what {
-            /// What a name stands for.
+            /// Looks up a name.
             pub fn named(name: &str) -> $what {
                 match name {
                     $($name $(| $other)* => $what::$variant,)*
@@ -24,7 +24,7 @@ macro_rules! names {
                 }
             }
 
-            /// Its name, the first one where architectures differ.
+            /// The name; where architectures differ, the first one listed.
             pub fn name(&self) -> &str {
                 match self {
                     $($what::$variant => $name,)*
@@ -44,13 +44,13 @@ macro_rules! names {
 macro_rules! externs {
     ($($variant:ident = $name:literal $(| $other:literal)* { $($method:ident),* },)*) => {
         names! {
-            /// The type of an extern object, as PSA, v1model and TNA declare it. Types that differ only in how many results
-            /// they give are one.
+            /// The type of an extern object, as PSA, v1model and TNA declare it. Types that differ only in their number of
+            /// results share a variant.
             ExternKind { $($variant = $name $(| $other)*,)* }
         }
 
         impl ExternKind {
-            /// The methods that some architecture declares for it, those that a program implements among them.
+            /// The methods that any architecture declares for this kind, including the abstract ones that a program implements.
             pub fn methods(&self) -> &'static [Method] {
                 match self {
                     $(ExternKind::$variant => const { &[$(Method::$method),*] },)*
@@ -62,19 +62,19 @@ macro_rules! externs {
 }
 
 externs! {
-    // Cells by index: `size`, or `n_counters` and `n_meters`.
+    // Cells addressed by index: `size`, or `n_counters` and `n_meters`.
     Counter = "Counter" | "counter" { Count },
     Meter = "Meter" | "meter" { Execute, ExecuteMeter },
     Register = "Register" | "register" { Read, Write, Clear },
     Lpf = "Lpf" { Execute },
     Wred = "Wred" { Execute },
-    // A cell for each entry of the table that names them.
+    // One cell for each entry of the table that names the extern.
     DirectCounter = "DirectCounter" | "direct_counter" { Count },
     DirectMeter = "DirectMeter" | "direct_meter" { Execute, Read },
     DirectRegister = "DirectRegister" { Read, Write, Clear },
     DirectLpf = "DirectLpf" { Execute },
     DirectWred = "DirectWred" { Execute },
-    // What a stateful ALU does with a register or selector, which is the first argument.
+    // Operations of a stateful ALU on a register or selector, which is the first argument.
     RegisterAction = "RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4" {
         Execute, ExecuteLog, Enqueue, Dequeue, Push, Pop, Sweep, Address, Predicate, Min8, Max8, Min16, Max16,
         Apply, Overflow, Underflow
@@ -97,26 +97,26 @@ externs! {
     Checksum16 = "Checksum16" { Get },
     InternetChecksum = "InternetChecksum" { Clear, Add, Subtract, Get, GetState, SetState },
     Random = "Random" { Read, Get },
-    // Behind tables.
+    // Implementations of tables.
     ActionProfile = "ActionProfile" | "action_profile" {},
     ActionSelector = "ActionSelector" | "action_selector" {},
     Atcam = "Atcam" {},
     Alpm = "Alpm" {},
     IdleTimeout = "IdleTimeout" {},
-    // Of parsers and deparsers.
+    // Externs of parsers and deparsers.
     ParserCounter = "ParserCounter" { Set, Push, Pop, IsZero, IsNegative, Increment, Decrement },
     ParserPriority = "ParserPriority" { Set },
     Digest = "Digest" { Pack },
     Mirror = "Mirror" { Emit },
     Resubmit = "Resubmit" { Emit },
     Pktgen = "Pktgen" { Emit },
-    // Blocks of PSA that no program writes.
+    // PSA blocks that a program never instantiates itself.
     PacketReplicationEngine = "PacketReplicationEngine" {},
     BufferingQueueingEngine = "BufferingQueueingEngine" {},
 }
 
 impl ExternKind {
-    /// Has a cell for each entry of the table that names it.
+    /// Whether the extern has one cell for each entry of the table that names it.
     pub fn is_direct(&self) -> bool {
         matches!(
             self,
@@ -173,7 +173,7 @@ names! {
 }
 
 impl Method {
-    /// Of an object of this kind. What another kind calls the same is none of its methods.
+    /// The method `name` of an object of this kind; `Other` if this kind has no such method, even if another kind has one.
     pub fn of(kind: &ExternKind, name: &str) -> Method {
         match Method::named(name) {
             method if kind.methods().contains(&method) => method,
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::ast::DeclKind;
 
-    /// What our own include files declare is what is known here: no name is missing, and no object lacks a method.
+    /// Every object, method and function that our include files declare is known here.
     #[test]
     fn the_include_files_declare_what_is_known() {
         let mut objects = 0;
@@ -238,7 +238,7 @@ mod tests {
             let parsed = crate::parse(&files, "all.p4", &crate::Options::default()).expect(include);
             for decl in &parsed.program.decls {
                 match &decl.kind {
-                    // Lowering makes statements of their own of what core.p4 declares.
+                    // The lowering emits dedicated statements for the declarations of core.p4.
                     DeclKind::Extern { name, .. } if name.name.starts_with("packet_") => {}
                     DeclKind::ExternFunction(proto)
                         if matches!(proto.name.name.as_str(), "verify" | "static_assert") => {}

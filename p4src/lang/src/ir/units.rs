@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A variable of a unit: parameter, local, temporary, or an action's parameter. P4 has no recursion, so each has one
-/// place per unit. Locals without initialiser are undefined at block entry: headers invalid, the rest 0 here.
+/// A variable of a unit: parameter, local, temporary, or an action's parameter. P4 has no recursion, so each variable has one
+/// storage cell per unit. Locals without initializer are undefined at block entry; here headers are invalid, all else is 0.
 #[derive(Debug, Clone)]
 pub struct Var {
     /// Name, unique in the unit (a suffix is added where source names collide).
@@ -15,11 +15,11 @@ pub struct Var {
 /// A run-time parameter.
 #[derive(Debug, Clone)]
 pub struct Param {
-    /// As the source names it, and so P4Info (its variable may have a suffix).
+    /// Name in the source and in P4Info (its variable's name may have a suffix).
     pub name: String,
-    /// Where its value lives.
+    /// The variable that holds its value.
     pub var: VarId,
-    /// `None` for extern objects (`packet_in`), and for an action's control-plane parameters.
+    /// Direction; `None` for extern objects (`packet_in`) and for an action's control-plane parameters.
     pub direction: Direction,
     /// Type as declared.
     pub declared: Declared,
@@ -30,32 +30,32 @@ pub struct Param {
 /// An instance of a parser.
 #[derive(Debug, Clone)]
 pub struct Parser {
-    /// Fully qualified name of the instance (the type's name at the top).
+    /// Fully qualified name of the instance (at the top, the type's name).
     pub name: String,
     /// Run-time parameters.
     pub params: Vec<Param>,
     /// Variables.
     pub vars: Vec<Var>,
-    /// Initialisation of locals, run at each start.
+    /// Initialization of locals, run at each start of the parser.
     pub init: Vec<Stmt>,
     /// States; 0 is `start`.
     pub states: Vec<State>,
     /// Value sets.
     pub value_sets: Vec<ValueSet>,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
 /// A value set.
 #[derive(Debug, Clone)]
 pub struct ValueSet {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
-    /// Element: one scalar, or the fields of its struct or tuple: (name, type, match kind).
+    /// Fields of the element (one scalar, or the fields of its struct or tuple): (name, type, match kind).
     pub fields: Vec<(String, Type, String)>,
     /// The fields' types as declared.
     pub declared: Vec<Declared>,
-    /// Size.
+    /// Maximum number of members.
     pub size: u64,
     /// Annotations.
     pub annotations: Vec<Annotation>,
@@ -68,13 +68,13 @@ pub struct State {
     pub name: String,
     /// Statements.
     pub body: Vec<Stmt>,
-    /// Where next.
+    /// Transition to the next state.
     pub transition: Transition,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// A target of a transition.
+/// The target of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// `accept`
@@ -85,16 +85,16 @@ pub enum Target {
     State(StateId),
 }
 
-/// Where a state goes.
+/// How a state chooses the next state.
 #[derive(Debug, Clone)]
 pub enum Transition {
-    /// Always there.
+    /// Unconditional transition.
     Direct(Target),
-    /// The first case that matches; none: error `NoMatch`, reject.
+    /// Takes the first case that matches; if none matches, the parser rejects with error `NoMatch`.
     Select {
-        /// Selected on.
+        /// Expressions that are matched.
         keys: Vec<Expr>,
-        /// In order.
+        /// Cases in order: one keyset per key, and the target.
         cases: Vec<(Vec<Keyset>, Target)>,
     },
 }
@@ -102,76 +102,76 @@ pub enum Transition {
 /// A set of values of one key.
 #[derive(Debug, Clone)]
 pub enum Keyset {
-    /// Everything.
+    /// Every value.
     Any,
     /// One value.
     Value(Expr),
     /// `value &&& mask`
     Mask(Expr, Expr),
-    /// Inclusive.
+    /// Both bounds inclusive.
     Range(Expr, Expr),
-    /// Member of the value set (stands alone and covers all keys).
+    /// The members of a value set (covers all keys and stands alone).
     ValueSet(ValueSetId),
 }
 
 /// An instance of a control.
 #[derive(Debug, Clone)]
 pub struct Control {
-    /// Fully qualified name of the instance (the type's name at the top).
+    /// Fully qualified name of the instance (at the top, the type's name).
     pub name: String,
     /// The type's name.
     pub type_name: String,
     /// Run-time parameters.
     pub params: Vec<Param>,
-    /// Variables: parameters, locals, those of its actions.
+    /// Variables: parameters, locals, and the variables of its actions.
     pub vars: Vec<Var>,
-    /// Actions, with copies of the top-level actions that it uses.
+    /// Actions, with copies of the top-level actions that the control uses.
     pub actions: Vec<Action>,
     /// Tables.
     pub tables: Vec<Table>,
-    /// Initialisation of locals, then the apply block.
+    /// Initialization of locals, then the apply block.
     pub body: Block,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Place of the type's declaration.
+    /// Span of the type's declaration.
     pub span: Span,
-    /// Place of the instantiation.
+    /// Span of the instantiation.
     pub instantiated: Span,
 }
 
 /// An action.
 #[derive(Debug, Clone)]
 pub struct Action {
-    /// Fully qualified (`Ingress.set_port`; a top-level action's own name, `NoAction`).
+    /// Fully qualified name (`Ingress.set_port`; for a top-level action its plain name, `NoAction`).
     pub name: String,
-    /// Data-plane parameters first, as in the source.
+    /// Parameters in source order: data-plane parameters first.
     pub params: Vec<Param>,
-    /// Body; `return` ends the action, `exit` the whole block.
+    /// Body; `return` ends the action, `exit` ends the whole block.
     pub body: Block,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Fully qualified.
+    /// Fully qualified name.
     pub name: String,
     /// Key.
     pub key: Vec<Key>,
     /// Actions offered.
     pub actions: Vec<TableAction>,
-    /// Runs on a miss (`NoAction` if none is written).
+    /// Action that runs on a miss (`NoAction` if the source gives none).
     pub default_action: BoundAction,
-    /// `const default_action`.
+    /// Whether `const default_action` is written.
     pub const_default: bool,
-    /// `psa_empty_group_action`: runs where an entry's group has no member to pick (PSA, section 7.2.2).
+    /// `psa_empty_group_action`: runs if the matched entry's group has no member (PSA, section 7.2.2).
     pub empty_group_action: Option<BoundAction>,
-    /// Written in the source, in order.
+    /// Entries written in the source, in order.
     pub entries: Vec<Entry>,
-    /// `const entries`: not writable.
+    /// Whether `const entries` is written: the control plane cannot write to the table.
     pub const_entries: bool,
     /// `size`, if written.
     pub size: Option<u64>,
@@ -179,18 +179,18 @@ pub struct Table {
     pub properties: Vec<(String, Const)>,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
-/// A key field. `expr` may be evaluated just before the lookup; it has no side effects.
+/// A key field. `expr` has no side effects and may be evaluated just before the lookup.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// Value.
     pub expr: Expr,
     /// `exact`, `lpm`, `ternary`, `range`, `optional`, `selector`, …
     pub match_kind: String,
-    /// As P4Info names it: `@name`, else the expression's text.
+    /// Name in P4Info: from `@name`, else the expression's text.
     pub name: String,
     /// The expression's type as declared.
     pub declared: Declared,
@@ -201,11 +201,11 @@ pub struct Key {
 /// An action that a table offers.
 #[derive(Debug, Clone)]
 pub struct TableAction {
-    /// Which.
+    /// The action, in this control.
     pub action: ActionId,
-    /// Arguments of the directional parameters, bound in `actions = { a(x); }`.
+    /// Arguments bound in `actions = { a(x); }`, for the directional parameters.
     pub args: Args,
-    /// Hoisted calls of those arguments: run when the action is about to (P4_16 14.2.1.2).
+    /// Hoisted calls in those arguments: run just before the action runs (P4_16 14.2.1.2).
     pub calls: Block,
     /// `@defaultonly`, `@tableonly`, …
     pub annotations: Vec<Annotation>,
@@ -214,31 +214,31 @@ pub struct TableAction {
 /// An action with the values of its control-plane parameters, in order.
 #[derive(Debug, Clone)]
 pub struct BoundAction {
-    /// Index into the table's `actions`; `None` = `NoAction` that the table doesn't list.
+    /// Index into the table's `actions`; `None` = a `NoAction` that the table does not list.
     pub action: Option<usize>,
-    /// One per directionless parameter.
+    /// Arguments, one per directionless parameter.
     pub args: Vec<Const>,
 }
 
 /// An entry written in the source.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// One per key field; constants only.
+    /// Keysets, one per key field; only constants.
     pub keys: Vec<Keyset>,
-    /// What it does.
+    /// Action that runs on a match.
     pub action: BoundAction,
-    /// P4Runtime's sense (largest wins), computed from the order or from `priority =`.
+    /// Priority as in P4Runtime (the largest wins), computed from the order of entries or from `priority =`.
     pub priority: i32,
-    /// `const`
+    /// Whether `const` is written.
     pub is_const: bool,
-    /// Place.
+    /// Source span.
     pub span: Span,
 }
 
 /// A function.
 #[derive(Debug, Clone)]
 pub struct Function {
-    /// Name, specialised.
+    /// Name, for a generic function with its type arguments.
     pub name: String,
     /// Parameters; a return value is an extra last `out` parameter.
     pub params: Vec<Param>,

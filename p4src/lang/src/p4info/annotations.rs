@@ -1,4 +1,4 @@
-//! What annotations say to P4Info: names, ids, scopes, texts.
+//! Annotations that P4Info evaluates: names, ids, scopes, descriptions.
 
 use super::{ActionScope, StructuredAnnotation};
 use crate::ir;
@@ -8,7 +8,7 @@ pub(crate) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
     annotations.iter().any(|a| a.name == "hidden")
 }
 
-/// The integer of an annotation.
+/// The integer in the body of the annotation `name`.
 pub(super) fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32> {
     let annotation = annotations.iter().find(|a| a.name == name)?;
     match annotation.literals.first()? {
@@ -17,10 +17,10 @@ pub(super) fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32>
     }
 }
 
-/// Annotations that P4Info says otherwise.
+/// Annotations that have their own fields in P4Info.
 const SAID: [&str; 4] = ["name", "id", "brief", "description"];
 
-/// Structured annotations, without those that P4Info says otherwise.
+/// Structured annotations, without those that have their own fields in P4Info.
 pub(super) fn structured(annotations: &[ir::Annotation]) -> Vec<StructuredAnnotation> {
     annotations
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn structured(annotations: &[ir::Annotation]) -> Vec<StructuredAnnota
         .collect()
 }
 
-/// Annotations as text, without those that P4Info says otherwise.
+/// Annotations as text, without those that have their own fields in P4Info.
 pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
     annotations
         .iter()
@@ -49,7 +49,7 @@ pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
         .collect()
 }
 
-/// `@name("x")`'s x, else the name.
+/// The string of a `@name("…")` annotation, else `name`.
 pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
     let given = annotations.iter().find(|a| a.name == "name");
     match given.and_then(|a| a.literals.first()) {
@@ -64,7 +64,7 @@ pub(super) fn param_ids<'p>(params: impl Iterator<Item = &'p ir::Param>) -> Vec<
     field_ids(&given)
 }
 
-/// Numbers from 1 for what has no `@id`, past those that are given.
+/// Returns the ids that are given by `@id`, and numbers from 1, skipping those ids, for everything else.
 pub(super) fn field_ids(given: &[Option<u32>]) -> Vec<u32> {
     let mut taken: BTreeSet<u32> = given.iter().flatten().copied().collect();
     let mut next = 1u32;

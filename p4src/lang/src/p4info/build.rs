@@ -1,7 +1,7 @@
-//! IR → P4Info.
+//! Builds P4Info from the IR.
 //!
-//! The order is p4c's: the package's controls one by one, tables, actions and inner instances of a control as they stand in
-//! it. What the control plane cannot reach (`@hidden`, actions that nothing offers) is left out.
+//! The order is p4c's: the package's controls one by one; within a control, its tables, actions and inner instances in source
+//! order. P4Info omits what the control plane cannot reach: `@hidden` objects, and actions that no table offers.
 
 use super::annotations::{
     annotation_texts, field_ids, given_name, integer, is_hidden, param_ids, scope, structured,
@@ -16,10 +16,10 @@ use crate::ids::{Names, Prefix};
 use crate::ir::{self, Type};
 use crate::source::Span;
 
-/// Size of a table that gives none.
+/// Size of a table without a `size` property.
 const DEFAULT_TABLE_SIZE: i64 = 1024;
 
-/// Describes a program to its control plane. Faults of `@id` annotations go to the sink.
+/// Builds the P4Info of a program. Errors in `@id` annotations go to the sink.
 pub fn build(program: &ir::Program, sink: &mut Sink) -> P4Info {
     let blocks = Blocks::of(program);
     let mut names = Names::default();
@@ -89,7 +89,7 @@ impl Collector<'_, '_> {
     }
 }
 
-/// `@controller_header("packet_in")`
+/// The name in `@controller_header("packet_in")`.
 fn controller_header(ty: &ir::StructType) -> Option<&str> {
     let annotation = ty
         .annotations
@@ -238,7 +238,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Arguments of the default action, each in as many bytes as its type takes.
+    /// Arguments of the default action, each in as many bytes as its type needs.
     fn default_args(&self, control: &ir::Control, table: &ir::Table) -> Vec<(u32, Vec<u8>)> {
         let action = table.default_action.action.and_then(|index| {
             control
@@ -268,7 +268,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.
+    /// Whether the table has `psa_idle_timeout = NOTIFY_CONTROL` or, in v1model, `support_timeout = true`.
     fn idle_timeout(&self, table: &ir::Table) -> bool {
         table
             .properties
@@ -346,7 +346,7 @@ impl Builder<'_> {
             });
         let metadata = metadata.collect();
         ControllerPacketMetadata {
-            // Named by the annotation, numbered by the type's name.
+            // The name comes from the annotation, the id from the type's name.
             preamble: Preamble {
                 id: self.ids.id(Prefix::ControllerHeader, &ty.name),
                 name: name.to_owned(),
@@ -359,7 +359,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Fields that the control plane sees; those of a struct in a header are named `s.f`.
+    /// The fields as the control plane sees them; the fields of a struct in a header are named `s.f`.
     fn flat_fields<'t>(
         &'t self,
         ty: &'t ir::StructType,

@@ -1,4 +1,4 @@
-//! The state of a description in progress, and what all its parts use.
+//! The state of a P4Info under construction, shared by all its parts.
 
 use super::Preamble;
 use super::annotations::{annotation_texts, structured};
@@ -6,14 +6,14 @@ use super::package::documentation;
 use crate::ids::{Ids, Prefix};
 use crate::ir::{self, Type};
 
-/// Describes a program whose objects have been numbered.
+/// Builds the P4Info of a program whose objects already have ids.
 pub(super) struct Builder<'p> {
     pub(super) program: &'p ir::Program,
     pub(super) ids: Ids,
 }
 
 impl Builder<'_> {
-    /// Number, name and annotations of an object.
+    /// The id, name and annotations of an object.
     pub(super) fn preamble(
         &self,
         prefix: Prefix,
@@ -32,7 +32,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Bits that a value takes in the protocol.
+    /// Width in bits of a value in P4Runtime messages.
     pub(super) fn width(&self, ty: &Type) -> u32 {
         match ty {
             Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => *w,

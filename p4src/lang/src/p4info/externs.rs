@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::Prefix;
 use crate::ir::{self, Const, ExternFunction, ExternId, ExternKind, StmtKind, Type, visit};
 
-/// What the control plane sees of an extern object, if anything.
+/// The P4Info kind of an extern object; `None` if the control plane does not see it.
 pub(super) fn prefix(kind: &ExternKind) -> Option<Prefix> {
     Some(match kind {
         ExternKind::Counter => Prefix::Counter,
@@ -26,7 +26,7 @@ pub(super) struct DigestSource {
     pub(super) ty: Type,
 }
 
-/// v1model's `digest<T>(…)`: called like a function, known by the name of T.
+/// The digests of v1model's `digest<T>(…)`: called like a function, named after T.
 pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<DigestSource> {
     let mut found = Vec::new();
     if program.arch != ir::Arch::V1model {
@@ -58,7 +58,7 @@ pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<
     found
 }
 
-/// What a table has beside its key and actions.
+/// The parts of a table other than its key and actions.
 #[derive(Default)]
 pub(super) struct Resources {
     pub(super) implementation: u32,
@@ -75,7 +75,7 @@ const DIRECT: [&str; 4] = [
 ];
 
 impl Builder<'_> {
-    /// Ids of a table's resources; the direct ones are described on the way.
+    /// Returns the ids of a table's resources, and adds the direct ones to the P4Info.
     pub(super) fn table_resources(
         &self,
         control: &ir::Control,
@@ -136,7 +136,7 @@ impl Builder<'_> {
         found
     }
 
-    /// On Tofino a direct counter or meter belongs to the table whose actions call it.
+    /// Adds direct counters and meters on Tofino, where they belong to the table whose actions call them.
     fn add_called_by_actions<'s>(
         &'s self,
         control: &ir::Control,
@@ -225,7 +225,7 @@ impl Builder<'_> {
                     });
                 }
             }
-            // Direct resources come with their tables.
+            // The tables add their direct resources.
             _ => {}
         }
     }
@@ -234,11 +234,11 @@ impl Builder<'_> {
         self.data_type(instance.declared_args.first()?, &mut info.types)
     }
 
-    /// The index is the last type argument, where the architecture has one.
+    /// The name of the index's type, which is the last type argument where the architecture has one.
     fn index_type(&self, instance: &ir::ExternInstance, info: &mut P4Info) -> Option<String> {
         let position = match prefix(&instance.kind)? {
             Prefix::Register => 1,
-            // The width of a cell comes first where there is one.
+            // The width of a cell precedes the index, where there is one.
             Prefix::Counter => instance.declared_args.len().saturating_sub(1),
             _ => 0,
         };
@@ -257,7 +257,7 @@ impl Builder<'_> {
                 "@max_group_size" | "@selector_size_semantics" | "@max_member_weight"
             )
         });
-        // TNA's selector has the size of its profile.
+        // TNA's selector takes the size of its profile.
         let profile = argument(instance, "action_profile").and_then(|value| match value {
             Const::Extern(id) => self.program.externs.get(id.index()),
             _ => None,
@@ -272,7 +272,7 @@ impl Builder<'_> {
             .collect();
         users.sort_unstable();
         users.dedup();
-        // Groups are a selector's.
+        // Only a selector has groups.
         let with_selector = instance.kind == ExternKind::ActionSelector;
         ActionProfile {
             preamble,
@@ -304,7 +304,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Scalars of a register's or digest's element, and its struct's name. Fields of inner structs are named `a.b`.
+    /// The scalars of a register's or digest's element, and its struct's name. Fields of inner structs are named `a.b`.
     fn element(&self, ty: &Type) -> (Vec<ElementField>, Option<String>) {
         let mut fields = Vec::new();
         self.flatten(ty, "", &mut fields);

@@ -1,10 +1,10 @@
-//! `@pkginfo`, `@platform_property`, `@brief` and `@description`: what a program says of itself.
+//! The program's own description: `@pkginfo`, `@platform_property`, `@brief` and `@description`.
 
 use super::{Package, Platform};
 use crate::ast::Literal;
 use crate::ir::{Annotation, Structured};
 
-/// From the annotations of `main`.
+/// Builds the description from the annotations of `main`.
 pub(super) fn package(annotations: &[Annotation]) -> Package {
     let pkginfo = pairs(annotations, "pkginfo");
     let platform = pairs(annotations, "platform_property");
@@ -35,7 +35,7 @@ pub(super) fn package(annotations: &[Annotation]) -> Package {
     }
 }
 
-/// `@brief` and `@description`.
+/// The texts of `@brief` and `@description`.
 pub(super) fn documentation(annotations: &[Annotation]) -> (String, String) {
     let said = |name: &str| {
         let annotation = annotations.iter().find(|a| a.name == name);
@@ -51,7 +51,7 @@ fn find(pairs: &[(String, String)], key: &str) -> Option<String> {
     pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.clone())
 }
 
-/// `@name(k = v, …)` or `@name[k = v, …]`, strings without their quotes.
+/// The pairs of `@name(k = v, …)` or `@name[k = v, …]`, strings without their quotes.
 fn pairs(annotations: &[Annotation], name: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for annotation in annotations.iter().filter(|a| a.name == name) {
@@ -81,7 +81,7 @@ fn pairs(annotations: &[Annotation], name: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The pieces of a text between separators that stand outside of string literals.
+/// The pieces of a text, split at the separators that are outside of string literals.
 fn outside_strings(text: &str, separator: char) -> Vec<&str> {
     let (mut inside, mut escaped) = (false, false);
     text.split(|c: char| {

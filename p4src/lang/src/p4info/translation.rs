@@ -1,4 +1,4 @@
-//! `@p4runtime_translation`: the type that a control plane knows a new type by (P4Runtime 1.4, section 6.4.9).
+//! `@p4runtime_translation`: the type that replaces a new type in the control plane (P4Runtime 1.4, section 6.4.9).
 
 use super::types::SdnType;
 use crate::ast::Literal;
@@ -8,19 +8,19 @@ use crate::limits::LIMITS;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-/// The annotation's name.
+/// Name of the annotation.
 pub(crate) const TRANSLATION: &str = "p4runtime_translation";
 
-/// What is wrong with a translation.
+/// The error in a translation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// Not a URI and a type.
+    /// The body is not a URI and a type.
     Form,
-    /// No width, or none that a value may have.
+    /// The width is missing or out of range.
     Width,
 }
 
-/// The URI and the control plane's type: `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`.
+/// The URI and the control plane's type, from `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`.
 pub(crate) fn translated(annotation: &Annotation) -> Result<(&str, SdnType), Mistake> {
     if let [Literal::Str(uri), Literal::Int(width)] = annotation.literals.as_slice() {
         return Ok((uri, bits(width)?));

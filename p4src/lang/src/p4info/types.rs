@@ -1,8 +1,8 @@
-//! Types that a P4Info names: what registers, digests, keys and parameters are made of (P4Runtime specification 1.4, section 6.5).
+//! Types that P4Info names: those of registers, digests, keys and parameters (P4Runtime specification 1.4, section 6.5).
 
 use std::collections::BTreeMap;
 
-/// A data type, named types by their names.
+/// A data type; it refers to named types by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
     /// `bit<W>`
@@ -17,28 +17,28 @@ pub enum DataType {
     Error,
     /// `tuple<…>`
     Tuple(Vec<DataType>),
-    /// In [`TypeInfo::structs`].
+    /// Name in [`TypeInfo::structs`].
     Struct(String),
-    /// In [`TypeInfo::headers`].
+    /// Name in [`TypeInfo::headers`].
     Header(String),
-    /// In [`TypeInfo::header_unions`].
+    /// Name in [`TypeInfo::header_unions`].
     HeaderUnion(String),
-    /// A stack of headers.
+    /// A stack of headers: the header's name and the number of elements.
     HeaderStack(String, u32),
-    /// A stack of header unions.
+    /// A stack of header unions: the union's name and the number of elements.
     HeaderUnionStack(String, u32),
-    /// In [`TypeInfo::enums`].
+    /// Name in [`TypeInfo::enums`].
     Enum(String),
-    /// In [`TypeInfo::serializable_enums`].
+    /// Name in [`TypeInfo::serializable_enums`].
     SerializableEnum(String),
-    /// In [`TypeInfo::new_types`].
+    /// Name in [`TypeInfo::new_types`].
     NewType(String),
 }
 
-/// Fields with their types.
+/// Fields with their names and types.
 pub type Members = Vec<(String, DataType)>;
 
-/// Every type that something in a P4Info names, by name.
+/// Every type that another part of a P4Info names, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypeInfo {
     /// Structs.
@@ -49,11 +49,11 @@ pub struct TypeInfo {
     pub header_unions: BTreeMap<String, Members>,
     /// Enums without a representation, with their members.
     pub enums: BTreeMap<String, Vec<String>>,
-    /// Enums with one.
+    /// Enums with a representation.
     pub serializable_enums: BTreeMap<String, SerializableEnum>,
-    /// Members of `error`, if something uses it.
+    /// Members of `error`, if a type uses it.
     pub errors: Vec<String>,
-    /// `type T x;`
+    /// The `type T x;` declarations.
     pub new_types: BTreeMap<String, NewType>,
 }
 
@@ -62,14 +62,14 @@ pub struct TypeInfo {
 pub struct SerializableEnum {
     /// Width of the representation.
     pub bitwidth: u32,
-    /// Members and their values' bytes, the representation's width.
+    /// Members with their values, as bytes in the representation's width.
     pub members: Vec<(String, Vec<u8>)>,
 }
 
 /// `type T x;`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewType {
-    /// What it means to a control plane.
+    /// Its type in the control plane.
     pub meaning: Meaning,
     /// Annotations as text.
     pub annotations: Vec<String>,
@@ -77,24 +77,24 @@ pub struct NewType {
     pub structured: Vec<super::StructuredAnnotation>,
 }
 
-/// What `type T x;` means to a control plane.
+/// The type of a `type T x;` in the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meaning {
-    /// As the data plane has it.
+    /// The same type as in the data plane.
     Original(DataType),
-    /// `@p4runtime_translation(uri, type)`: the control plane has a type of its own.
+    /// `@p4runtime_translation(uri, type)`: the control plane uses its own type.
     Translated {
-        /// Names the translation.
+        /// URI of the translation.
         uri: String,
         /// The control plane's type.
         sdn: SdnType,
     },
 }
 
-/// The control plane's side of a translation.
+/// The control plane's type in a translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdnType {
-    /// A number of so many bits.
+    /// A number of this many bits.
     Bits(u32),
     /// A string.
     String,

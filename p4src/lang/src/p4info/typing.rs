@@ -1,4 +1,4 @@
-//! Declared types → [`TypeInfo`]. What is named once is described with everything that it names itself.
+//! Adds declared types to [`TypeInfo`]. A type is added once, together with all types that it names.
 
 use super::annotations::{annotation_texts, given_name, structured};
 use super::builder::Builder;
@@ -9,7 +9,7 @@ use crate::ir::{Annotation, Declared, Type};
 use num_bigint::BigUint;
 
 impl Builder<'_> {
-    /// The type; whatever it names is added to `info`.
+    /// Returns the type, and adds every type that it names to `info`.
     pub(super) fn data_type(&self, ty: &Declared, info: &mut TypeInfo) -> Option<DataType> {
         Some(match ty {
             Declared::New(index) => DataType::NewType(self.new_type(*index, info)?),
@@ -88,7 +88,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A header's fields; those of a struct in it are named `s.f`.
+    /// A header's fields; the fields of a struct in it are named `s.f`.
     fn flat_members(
         &self,
         ty: &crate::ir::StructType,
@@ -118,7 +118,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Describes a newtype and returns its name.
+    /// Adds a new type and returns its name.
     fn new_type(&self, index: u32, info: &mut TypeInfo) -> Option<String> {
         let declared = self.program.new_types.get(index as usize)?;
         let meaning = match translation(&declared.annotations) {
@@ -126,7 +126,7 @@ impl Builder<'_> {
                 uri: uri.to_owned(),
                 sdn,
             },
-            // Only the name of the outermost one is told, as p4c has it.
+            // Only the name of the outermost new type appears, as in p4c.
             None => Meaning::Original(self.data_type(self.bottom(&declared.under), info)?),
         };
         let mut annotations = declared.annotations.clone();
@@ -140,7 +140,7 @@ impl Builder<'_> {
         Some(declared.name.clone())
     }
 
-    /// What a chain of newtypes stands for in the end.
+    /// The type at the end of a chain of new types.
     fn bottom<'d>(&'d self, mut ty: &'d Declared) -> &'d Declared {
         while let Declared::New(index) = ty
             && let Some(declared) = self.program.new_types.get(*index as usize)
@@ -150,11 +150,11 @@ impl Builder<'_> {
         ty
     }
 
-    /// The name by which a control plane looks a value's type up, if it has to.
+    /// The name under which a control plane finds the type of a value in `info`, if it needs it.
     pub(super) fn type_name(&self, ty: &Declared, info: &mut TypeInfo) -> Option<String> {
         match ty {
             Declared::New(index) => self.new_type(*index, info),
-            // An enum with a representation is described, but its values travel as plain numbers.
+            // An enum with a representation is added, but its values are sent as plain numbers.
             Declared::SerEnum(_) => {
                 self.data_type(ty, info);
                 None
@@ -167,7 +167,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Bits that a value takes in the protocol: 0 for a string.
+    /// Width in bits of a value in P4Runtime messages: 0 for a string.
     pub(super) fn declared_width(&self, ty: &Declared) -> u32 {
         match ty {
             Declared::Plain(ty) => self.width(ty),
@@ -192,11 +192,11 @@ impl Builder<'_> {
 
 fn translation(annotations: &[Annotation]) -> Option<(&str, SdnType)> {
     let annotation = annotations.iter().find(|a| a.name == TRANSLATION)?;
-    // What cannot be read is an error of the program.
+    // The checker reports a malformed annotation.
     translated(annotation).ok()
 }
 
-/// A value's bytes, as many as the width takes.
+/// A value's bytes, in big-endian order, padded to the width.
 pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     let bytes = value.to_bytes_be();
     let want = width.div_ceil(8) as usize;
@@ -205,8 +205,8 @@ pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     out
 }
 
-/// A struct's name for a control plane: `@name`, else its own; an instance of a generic one is named as p4c names it,
-/// `S<bit<8>>` as `S_bit8`.
+/// A struct's name in the control plane: `@name`, else its own name. A specialization is named as in p4c: `S<bit<8>>` is
+/// `S_bit8`.
 pub(super) fn type_name(ty: &crate::ir::StructType) -> String {
     let name = given_name(&ty.name, &ty.annotations);
     match name.split_once('<') {

@@ -1,4 +1,4 @@
-//! Which blocks, tables and actions of a program P4Info speaks of, and in which order.
+//! Selects the blocks, tables and actions of a program that P4Info contains, and their order.
 
 use super::annotations::is_hidden;
 use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind, visit};
@@ -11,10 +11,10 @@ pub(super) struct Blocks<'p> {
     pub(super) externs: Vec<ExternId>,
 }
 
-/// What the control plane can see of a control and of those that it instantiates: p4c describes a program whose controls
-/// are put into those of the package, each where its instance is declared.
+/// The control plane's view of a control and of the controls that it instantiates: p4c describes a program after it has inlined
+/// those controls into the package's, each at the declaration of its instance.
 pub(super) struct Visible<'p> {
-    /// Tables that are applied, with the control that holds them.
+    /// Applied tables, with the control that holds them.
     pub(super) tables: Vec<(&'p ir::Control, &'p ir::Table)>,
     /// Actions that those tables offer or that the controls call: shared ones first, in order of their first use, then the
     /// controls' own.
@@ -24,11 +24,11 @@ pub(super) struct Visible<'p> {
 }
 
 pub(super) enum VisibleAction<'p> {
-    /// A table offers it, so its parameters are the control plane's.
+    /// An action that a table offers; the control plane supplies its parameters.
     Offered(&'p ir::Action),
-    /// Called only.
+    /// An action that is only called.
     Called(&'p ir::Action),
-    /// `NoAction`, which a table falls back on without naming it.
+    /// `NoAction` as the default action of a table that does not list it.
     Implied,
 }
 
@@ -55,7 +55,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// What the package is given.
+/// The arguments of the package.
 #[derive(Default)]
 struct Roots {
     parsers: Vec<ParserId>,
@@ -75,7 +75,7 @@ impl Roots {
     }
 }
 
-/// Gathers what one control of the package holds.
+/// Collects the contents of one control of the package.
 struct Walk<'p> {
     program: &'p ir::Program,
     seen: BTreeSet<ControlId>,
@@ -83,13 +83,13 @@ struct Walk<'p> {
     owned: BTreeMap<Option<ControlId>, Vec<ExternId>>,
     controls: Vec<&'p ir::Control>,
     tables: Vec<(&'p ir::Control, &'p ir::Table)>,
-    /// Their own actions, in order.
+    /// The controls' own actions, in order.
     own: Vec<&'p ir::Action>,
-    /// Those that they use but do not declare.
+    /// Actions that the controls use but do not declare.
     called: Vec<&'p ir::Action>,
 }
 
-/// What stands in a control, in the order of the source.
+/// A local declaration of a control, in source order.
 enum Local<'p> {
     Table(&'p ir::Table),
     Action(&'p ir::Action),
@@ -175,7 +175,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// What was gathered since the last time.
+    /// Returns everything collected since the last call.
     fn visible(&mut self) -> Option<Visible<'p>> {
         let controls = std::mem::take(&mut self.controls);
         let tables = std::mem::take(&mut self.tables);
@@ -224,7 +224,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// The tables of a control that it applies: a control plane knows no others.
+/// Indices of the tables that a control applies; the control plane sees no others.
 pub(crate) fn applied_tables(control: &ir::Control) -> BTreeSet<usize> {
     let mut applied = BTreeSet::new();
     let mut see = |stmt: &Stmt| {
@@ -239,7 +239,7 @@ pub(crate) fn applied_tables(control: &ir::Control) -> BTreeSet<usize> {
     applied
 }
 
-/// Whether an action is declared in this control; others are shared.
+/// Whether this control declares the action; other actions are shared.
 fn is_own(control: &ir::Control, action: &ir::Action) -> bool {
     control.span.start <= action.span.start && action.span.end <= control.span.end
 }
@@ -252,7 +252,7 @@ pub(super) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 
 pub(super) const NO_ACTION: &str = "NoAction";
 
-/// Index of `NoAction` among a table's actions.
+/// Index of `NoAction` in a table's actions.
 pub(super) fn listed_no_action(control: &ir::Control, table: &ir::Table) -> Option<usize> {
     table.actions.iter().position(|offered| {
         let action = control.actions.get(offered.action.index());
@@ -260,7 +260,7 @@ pub(super) fn listed_no_action(control: &ir::Control, table: &ir::Table) -> Opti
     })
 }
 
-/// Whether a table falls back on a `NoAction` that it does not list.
+/// Whether a table's default action is a `NoAction` that it does not list.
 pub(super) fn implies_no_action(control: &ir::Control, table: &ir::Table) -> bool {
     table.default_action.action.is_none() && listed_no_action(control, table).is_none()
 }

@@ -1,4 +1,4 @@
-//! Annotations.
+//! Parses annotations.
 
 use super::{Parsed, Parser};
 use crate::ast::{Annotation, AnnotationBody, Ident, Literal};
@@ -9,7 +9,7 @@ use crate::spelling::unescape;
 use num_bigint::BigInt;
 
 impl Parser<'_, '_> {
-    /// Any number of annotations.
+    /// Parses any number of annotations.
     pub(super) fn annotations(&mut self) -> Parsed<Vec<Annotation>> {
         let mut annotations = Vec::new();
         while self.kind() == Tok::At {
@@ -20,7 +20,7 @@ impl Parser<'_, '_> {
 
     fn annotation(&mut self) -> Parsed<Annotation> {
         let start = self.expect(Tok::At, "before an annotation")?.span;
-        // Reserved words may name annotations.
+        // A reserved word may be an annotation's name.
         let token = self.token();
         if token.kind != Tok::Ident && !token.kind.is_keyword() {
             return Err(self.unexpected("an annotation's name after `@`"));
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `@pragma name tokens` up to the end of the line: the older way to write `@name(tokens)`.
+    /// Parses `@pragma name tokens` up to the end of the line: the older form of `@name(tokens)`.
     fn pragma(&mut self, start: Span) -> Parsed<Annotation> {
         let from = self.last_span().end as usize;
         let line_end = self.text[from..]
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `( tokens )`: any tokens with balanced parentheses.
+    /// Parses `( tokens )`: any tokens with balanced parentheses.
     fn unstructured(&mut self) -> Parsed<AnnotationBody> {
         let open = self.bump();
         let first = self.at;
@@ -108,13 +108,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The tokens' text with a space between each, as p4c's P4Info has it.
+    /// The text of the tokens with a space between each two, as in p4c's P4Info.
     fn folded(&self, tokens: std::ops::Range<usize>) -> String {
         let texts = self.tokens[tokens].iter().map(|t| self.slice(t.span));
         texts.collect::<Vec<_>>().join(" ")
     }
 
-    /// The literals, if there is nothing but literals, commas, and `++` between strings.
+    /// The literals, if the tokens are only literals, commas, and `++` between strings.
     fn literals(&self, tokens: std::ops::Range<usize>) -> Option<Vec<Literal>> {
         let mut literals = Vec::new();
         let mut negative = false;
@@ -150,7 +150,7 @@ impl Parser<'_, '_> {
         (!negative && !joined).then_some(literals)
     }
 
-    /// `[ e, … ]` or `[ k = e, … ]`
+    /// Parses `[ e, … ]` or `[ k = e, … ]`.
     fn structured(&mut self) -> Parsed<AnnotationBody> {
         self.bump();
         let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! Declarations that stand at top level, and those that stand in several places.
+//! Parses top-level declarations, and declarations that are allowed at several levels.
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
@@ -9,7 +9,7 @@ use crate::lexer::Tok;
 use crate::source::Span;
 
 impl Parser<'_, '_> {
-    /// The whole source.
+    /// Parses the whole source.
     pub(super) fn program(&mut self) -> Program {
         let mut decls = Vec::new();
         while self.kind() != Tok::Eof && !self.sink.is_full() {
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
                 Err(Failed) => {
                     self.depth = 0;
                     self.resync(before);
-                    // A brace that nothing opened: its fault has been reported.
+                    // Skip unmatched closing braces: their error has been reported.
                     while self.eat(Tok::RBrace) {}
                 }
             }
@@ -79,13 +79,13 @@ impl Parser<'_, '_> {
         ))
     }
 
-    /// `type T name;`, and not a type that is called `type`.
+    /// Whether `type` here begins `type T name;`. It may also be the name of a type.
     fn at_new_type(&self) -> bool {
         self.skip_type(self.at + 1)
             .is_some_and(|end| self.tokens.get(end).is_some_and(|t| t.kind == Tok::Ident))
     }
 
-    /// `const T x = e;`
+    /// Parses `const T x = e;`.
     pub(super) fn constant(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let ty = self.ty()?;
@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         Ok(DeclKind::Const { ty, name, init })
     }
 
-    /// `T x;`, `T x = e;`, `T(args) x;`, `T(args) x = { … };`
+    /// Parses `T x;`, `T x = e;`, `T(args) x;` or `T(args) x = { … };`.
     pub(super) fn variable_or_instance(&mut self) -> Parsed<DeclKind> {
         let ty = self.ty()?;
         if self.kind() == Tok::LParen {
@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A method's implementation or an instance, in an instance's block.
+    /// Parses an item in an instance's block: a method's implementation or an instance.
     fn object_decl(&mut self) -> Parsed<Decl> {
         let start = self.span();
         let annotations = self.annotations()?;
@@ -153,7 +153,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// What begins with a type at top level: a function or an instance.
+    /// Parses a top-level declaration that begins with a type: a function or an instance.
     fn function_or_instance(&mut self) -> Parsed<DeclKind> {
         let start = self.span();
         let first_word = self.slice(start);
@@ -217,12 +217,12 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `R f<T>(params)`, then `rest` in the scope of its type parameters and parameters.
+    /// Parses `R f<T>(params)`, then `rest` in the scope of its type parameters and parameters.
     fn scoped_function<T>(
         &mut self,
         rest: impl FnOnce(&mut Self, FunctionProto) -> Parsed<T>,
     ) -> Parsed<T> {
-        // The return type may name a type parameter that comes after it; a name there is a type by its place.
+        // The return type may name a type parameter declared after it: a name in this position is always a type.
         let ret = self.ty()?;
         let name = self.name("the function's name")?;
         self.declare_object(&name);
@@ -241,7 +241,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `action a(…) { … }`
+    /// Parses `action a(…) { … }`.
     pub(super) fn action(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let name = self.name("the action's name")?;
@@ -349,7 +349,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `( params )`; their names are objects in the scope that is open.
+    /// Parses `( params )` and declares their names as objects in the current scope.
     pub(super) fn params(&mut self) -> Parsed<Vec<Param>> {
         self.expect(Tok::LParen, "before the parameters")?;
         let mut params = Vec::new();
@@ -398,7 +398,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Whether two words differ by at most two edits, and are not just short.
+/// Whether two words differ by at most two edits and are long enough for a suggestion.
 fn distance_is_small(a: &str, b: &str) -> bool {
     b.len() >= 4 && a.len().abs_diff(b.len()) <= 2 && strsim::levenshtein(a, b) <= 2
 }

@@ -1,4 +1,4 @@
-//! Declarations of types: `typedef`, `type`, structs, headers, unions, enums.
+//! Parses declarations of types: `typedef`, `type`, structs, headers, unions, enums.
 
 use super::{Parsed, Parser};
 use crate::ast::{Decl, DeclKind, EnumMember, Field, StructKind, TypeOrDecl};

@@ -1,4 +1,4 @@
-//! Expressions: precedence climbing over prefix, primary and postfix forms.
+//! Parses expressions: precedence climbing over prefix, primary and postfix forms.
 
 use super::scope::Meaning;
 use super::{Failed, Parsed, Parser};
@@ -8,7 +8,7 @@ use crate::lexer::{Tok, parse_int};
 use crate::source::Span;
 use crate::spelling::unescape;
 
-/// How tight a binary operator binds; the bitwise ones bind tighter than comparisons, unlike in C (P4_16 section 8).
+/// Precedence of a binary operator; unlike in C, bitwise operators bind tighter than comparisons (P4_16 section 8).
 fn precedence(op: BinOp) -> u8 {
     match op {
         BinOp::LogOr => 1,
@@ -25,7 +25,7 @@ fn precedence(op: BinOp) -> u8 {
 }
 
 impl Parser<'_, '_> {
-    /// Any expression.
+    /// Parses any expression.
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
         let outer = std::mem::replace(&mut self.in_angles, false);
         let expr = self.conditional_expr();
@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
         expr
     }
 
-    /// Any expression in which a `>` outside brackets ends it.
+    /// Parses an expression that ends at a `>` outside brackets.
     pub(super) fn expr_in_angles(&mut self) -> Parsed<Expr> {
         let outer = std::mem::replace(&mut self.in_angles, true);
         let expr = self.conditional_expr();
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Binary operators that bind at least as tight as `min`, all to the left.
+    /// Parses left-associative binary operators of precedence `min` or higher.
     fn binary(&mut self, min: u8) -> Parsed<Expr> {
         let first = self.unary()?;
         let mut rest = Vec::new();
@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The binary operator that stands here and the number of its tokens.
+    /// The binary operator at the current token, and its number of tokens.
     fn binary_operator(&self) -> Option<(BinOp, usize)> {
         let op = match self.kind() {
             Tok::Gt | Tok::Ge if self.in_angles => return None,
@@ -124,7 +124,7 @@ impl Parser<'_, '_> {
         Some((op, 1))
     }
 
-    /// Whether no space stands between this token and the next.
+    /// Whether the next token follows this one without a space.
     pub(super) fn touches_next(&self) -> bool {
         self.tokens
             .get(self.at + 1)
@@ -158,7 +158,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A primary expression with `.m`, `[i]`, `[h:l]`, `<T>(…)`, `(…)` behind it.
+    /// Parses a primary expression and any `.m`, `[i]`, `[h:l]`, `<T>(…)`, `(…)` after it.
     pub(super) fn postfix(&mut self) -> Parsed<Expr> {
         let start = self.span();
         let outer = std::mem::replace(&mut self.deepest, self.depth);
@@ -213,7 +213,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `N<args>` before a `.`.
+    /// Builds `N<args>` before a `.`.
     fn specialized(&self, base: Expr, args: Vec<Type>) -> ExprKind {
         let span = self.since(base.span);
         match base.kind {
@@ -227,12 +227,12 @@ impl Parser<'_, '_> {
                 },
                 span,
             }),
-            // `may_be_type` lets only names through.
+            // `may_be_type` accepts only names.
             other => other,
         }
     }
 
-    /// The name behind a dot; `apply` and the like are plain names, and so are reserved words in `error.X`-like places.
+    /// Parses the name after a dot: `apply` and similar words are plain names, and so are reserved words after `error.`.
     fn member_name(&mut self) -> Parsed<crate::ast::Ident> {
         self.name("a member's name after `.`")
     }
@@ -259,7 +259,7 @@ impl Parser<'_, '_> {
         Ok(kind)
     }
 
-    /// `e[lo +: w]`, `e[hi -: w]`
+    /// Parses `e[lo +: w]` or `e[hi -: w]`.
     fn part_select(&mut self, base: Expr, from: Expr) -> Parsed<ExprKind> {
         let upwards = self.bump().kind == Tok::Plus;
         self.expect(Tok::Colon, "in the slice")?;
@@ -272,13 +272,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `( args )`
+    /// Parses `( args )`.
     pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
         self.expect(Tok::LParen, "before the arguments")?;
         self.list(Tok::RParen, "after the arguments")
     }
 
-    /// Perhaps named expressions with commas between, up to and with `close`. A comma at the end is allowed.
+    /// Parses comma-separated expressions, optionally named, including `close`. A trailing comma is allowed.
     fn list(&mut self, close: Tok, context: &str) -> Parsed<Vec<Arg>> {
         let mut args = Vec::new();
         while self.kind() != close {
@@ -302,7 +302,7 @@ impl Parser<'_, '_> {
         Ok(args)
     }
 
-    /// A literal, a name, a list, an expression in parentheses, a type that a member is taken from.
+    /// Parses a literal, a name, a list, an expression in parentheses, or a type before a member access.
     pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let start = self.span();
         let kind = match self.kind() {
@@ -380,7 +380,7 @@ impl Parser<'_, '_> {
 
     fn int(&mut self) -> Parsed<ExprKind> {
         let token = self.bump();
-        // The lexer has reported a malformed one.
+        // The lexer has already reported a malformed literal.
         let literal = parse_int(self.slice(token.span)).map_err(|_| Failed)?;
         Ok(ExprKind::Int {
             value: literal.value,

@@ -1,23 +1,23 @@
-//! Looks ahead without building anything: is this a type, is this a declaration? Every look is bounded, so
-//! that hostile input costs linear time.
+//! Lookahead without building a tree: whether the tokens form a type or a declaration. Every lookahead is bounded, so
+//! hostile input takes linear time.
 
 use super::Parser;
 use super::scope::Meaning;
 use crate::lexer::Tok;
 
-/// Deepest nesting of type arguments that a look follows.
+/// Maximum nesting of type arguments in a lookahead.
 const MAX_LOOK_DEPTH: u32 = 16;
 
-/// Most tokens of a width that a look follows.
+/// Maximum number of tokens of a width in a lookahead.
 const MAX_LOOK_WIDTH: usize = 64;
 
 impl Parser<'_, '_> {
-    /// Index behind the type that starts at `at`, if one can. A name that is known not to be a type ends the look.
+    /// Index after the type that starts at `at`; `None` if there is none, also for a name that is declared as something else.
     pub(super) fn skip_type(&self, at: usize) -> Option<usize> {
         self.skip_type_at(at, 0)
     }
 
-    /// Index behind `< types >` at `at`.
+    /// Index after `< types >` at `at`.
     pub(super) fn skip_type_args(&self, at: usize) -> Option<usize> {
         self.skip_type_args_at(at, 0)
     }
@@ -106,7 +106,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a statement or member that starts with a name or a type's word is a declaration: `T x`, `T<A> x`, `T[4] x`, `T(e) x`.
+    /// Whether a statement or member that starts with a name or type keyword declares something, as in `T x`, `T[4] x`, `T(e) x`.
     pub(super) fn at_declaration(&self) -> bool {
         let Some(mut at) = self.skip_type_shape() else {
             return false;
@@ -117,11 +117,11 @@ impl Parser<'_, '_> {
                 None => return false,
             }
         }
-        // `T _` means one too, though `_` names nothing.
+        // `T _` is a declaration too, although `_` is not a valid name.
         matches!(self.tok(at), Tok::Ident | Tok::DontCare)
     }
 
-    /// As `skip_type`, from here, but a name need not be a type: `x y` is always meant as a declaration.
+    /// Like `skip_type` from the current token, but a name need not be a type: `x y` is always taken for a declaration.
     fn skip_type_shape(&self) -> Option<usize> {
         let at = self.at;
         let name = at + usize::from(self.tok(at) == Tok::Dot);
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
         Some(at)
     }
 
-    /// Whether `(` here begins a cast: `(T) e`.
+    /// Whether the `(` here begins a cast: `(T) e`.
     pub(super) fn at_cast(&self) -> bool {
         let Some(close) = self.partner(self.at) else {
             return false;
@@ -169,14 +169,14 @@ impl Parser<'_, '_> {
                     operand_follows
                         || matches!(next, Tok::LParen | Tok::Minus | Tok::Plus | Tok::Dot)
                 }
-                // A misspelt type; `(x) - y` and `(x) (y)` stay what they look like.
+                // A misspelled type; `(x) - y` and `(x) (y)` stay expressions.
                 _ => operand_follows,
             };
         }
         operand_follows || matches!(next, Tok::LParen | Tok::Minus | Tok::Plus | Tok::Dot)
     }
 
-    /// Whether the tokens from `at` to before `end` are `x` or `.x`.
+    /// Whether the tokens from `at` up to `end` (exclusive) are `x` or `.x`.
     fn is_plain_name(&self, at: usize, end: usize) -> bool {
         match end - at {
             1 => self.tok(at) == Tok::Ident,
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether `<` here begins type arguments of a call or of a type that a member is taken from.
+    /// Whether the `<` here begins the type arguments of a call, or of a type before a member access.
     pub(super) fn at_type_args(&self, callee_is_type: bool) -> bool {
         match self.skip_type_args(self.at).map(|end| self.tok(end)) {
             Some(Tok::LParen) => true,

@@ -1,11 +1,11 @@
-//! Tokens → syntax tree, by recursive descent. Grammar: P4_16 1.2.5, appendix H.
+//! Builds the syntax tree from tokens, by recursive descent. Grammar: P4_16 1.2.5, appendix H.
 //!
-//! Three places of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. The last is decided by what
-//! follows; for the first two a scope of declared names is kept (`scope`), with the shape of what follows as the second
-//! opinion for names that nothing declares, so that a misspelt type is still reported as an unknown name and not as nonsense.
+//! Three constructs of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. For the last, the
+//! parser looks at the tokens that follow. For the others, it looks up the name among the declared names (`scope`); for an
+//! undeclared name, it also looks at the following tokens, so that it reports a misspelled type as an unknown name.
 //!
-//! A fault is pushed to the sink where it is found, and parsing goes on behind the next `;` or `}` of the same
-//! list. Nesting is bounded (`Limits::nesting`), so no input overflows the stack, here or in whoever walks the tree.
+//! The parser pushes an error to the sink where it finds it, and resumes after the next `;` or `}` of the same list. Nesting is
+//! bounded (`Limits::nesting`), so no input overflows the stack, neither in the parser nor in a traversal of the tree.
 
 mod annotations;
 mod decls;
@@ -25,7 +25,7 @@ use crate::limits::LIMITS;
 use crate::source::Span;
 use scope::{Meaning, Scopes};
 
-/// Parses a preprocessed text. The tree holds whatever was understood, also when there were errors.
+/// Parses a preprocessed text. After errors, the tree holds everything that could be parsed.
 pub fn parse(text: &str, sink: &mut Sink) -> Program {
     let tokens = lex(text, sink);
     let partners = partners(&tokens);
@@ -45,7 +45,7 @@ pub fn parse(text: &str, sink: &mut Sink) -> Program {
     parser.program()
 }
 
-/// The fault has been pushed to the sink.
+/// A failed parse, whose error is already in the sink.
 struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
@@ -53,23 +53,23 @@ type Parsed<T> = Result<T, Failed>;
 struct Parser<'a, 's> {
     text: &'a str,
     tokens: Vec<Token>,
-    /// For each opening bracket the index of its closing one, or `u32::MAX`.
+    /// For each opening bracket the index of its closing bracket, or `u32::MAX`.
     partners: Vec<u32>,
     at: usize,
     depth: u32,
-    /// The deepest level of what is being parsed, so far: what stands in front of a `.m` or `[i]` becomes a part of it.
+    /// The deepest level so far of the current construct: a following `.m` or `[i]` wraps it and adds a level.
     deepest: u32,
-    /// How many of those levels are statements.
+    /// Number of those levels that are statements.
     statements: u32,
-    /// A limit was hit: what follows is not worth a message.
+    /// Whether a limit was reached; no further errors are reported.
     stopped: bool,
-    /// Inside `<…>`, where `>` closes and does not compare.
+    /// Whether the parser is inside `<…>`, where `>` is a closing bracket and no comparison.
     in_angles: bool,
     scopes: Scopes<'a>,
     sink: &'s mut Sink,
 }
 
-/// Pairs `(`, `[`, `{`. A closing bracket of the wrong kind closes what is open inside its own.
+/// Pairs `(`, `[`, `{`. A closing bracket of another kind also closes the unclosed brackets inside its own pair.
 fn partners(tokens: &[Token]) -> Vec<u32> {
     let mut partners = vec![u32::MAX; tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -84,7 +84,7 @@ fn partners(tokens: &[Token]) -> Vec<u32> {
             Tok::RBrace => Tok::LBrace,
             _ => continue,
         };
-        // A `)` without its `(` must not reach over a `{`.
+        // An unmatched `)` must not reach back over a `{`.
         let reachable = open
             .iter()
             .rev()
@@ -109,7 +109,7 @@ impl<'a> Parser<'a, '_> {
         self.tokens[self.at].kind
     }
 
-    /// The kind of the `n`th token from here.
+    /// The kind of the `n`th token after the current one.
     fn nth(&self, n: usize) -> Tok {
         self.tokens.get(self.at + n).map_or(Tok::Eof, |t| t.kind)
     }
@@ -118,14 +118,14 @@ impl<'a> Parser<'a, '_> {
         self.tokens[self.at].span
     }
 
-    /// Place of the token before this one.
+    /// Span of the previous token.
     fn last_span(&self) -> Span {
         self.at
             .checked_sub(1)
             .map_or(Span::default(), |i| self.tokens[i].span)
     }
 
-    /// From `start` to the last token taken.
+    /// The span from `start` to the last consumed token.
     fn since(&self, start: Span) -> Span {
         start.to(self.last_span())
     }
@@ -134,7 +134,7 @@ impl<'a> Parser<'a, '_> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// Whether this token is the word `text`, reserved or not.
+    /// Whether the current token is the identifier `text`.
     fn is_word(&self, text: &str) -> bool {
         self.kind() == Tok::Ident && self.slice(self.span()) == text
     }
@@ -155,7 +155,7 @@ impl<'a> Parser<'a, '_> {
         found
     }
 
-    /// Takes a token of this kind; `context` completes "expected `;` …".
+    /// Consumes a token of this kind; `context` completes the message "expected `;` …".
     fn expect(&mut self, kind: Tok, context: &str) -> Parsed<Token> {
         if self.kind() == kind {
             return Ok(self.bump());
@@ -175,7 +175,7 @@ impl<'a> Parser<'a, '_> {
         ))
     }
 
-    /// What stands here, for a message.
+    /// The current token, as an error message names it.
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
@@ -223,7 +223,7 @@ impl<'a> Parser<'a, '_> {
         result
     }
 
-    /// One level deeper; whoever calls it sets `depth` back.
+    /// Enters one nesting level; the caller restores `depth`.
     fn deepen(&mut self) -> Parsed<()> {
         if self.depth >= LIMITS.nesting {
             return Err(self.too_deep());
@@ -233,7 +233,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// What has been parsed since `deepest` was set becomes a part of something: everything in it is one level deeper.
+    /// Adds a level: everything parsed since `deepest` was set becomes a part of a new construct.
     fn wrap(&mut self) -> Parsed<()> {
         if self.deepest >= LIMITS.nesting {
             return Err(self.too_deep());
@@ -248,7 +248,7 @@ impl<'a> Parser<'a, '_> {
             false => "split the expression with constants or variables",
         };
         let span = self.span();
-        // Whatever is behind here would be reported in pieces: stop.
+        // Stop here: parsing the rest would only report consequential errors.
         self.at = self.tokens.len() - 1;
         let failed = self.fail(
             Diagnostic::error(
@@ -262,7 +262,7 @@ impl<'a> Parser<'a, '_> {
         failed
     }
 
-    /// A name. Words that are reserved only in some places are names too.
+    /// Parses a name. Words that are reserved only in some contexts are names too.
     fn name(&mut self, what: &str) -> Parsed<Ident> {
         if self.kind() == Tok::Ident {
             let span = self.bump().span;
@@ -293,7 +293,7 @@ impl<'a> Parser<'a, '_> {
         self.scopes.declare(text, Meaning::Object);
     }
 
-    /// Runs `parse` in a scope of its own.
+    /// Runs `parse` in a new scope.
     fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.scopes.push();
         let result = parse(self);
@@ -301,7 +301,7 @@ impl<'a> Parser<'a, '_> {
         result
     }
 
-    /// Items of `{ … }`, until the closing brace; a failed item is skipped. The opening brace has been taken at `open`.
+    /// Parses the items of `{ … }` up to the closing brace and skips failed items. The caller has consumed the brace at `open`.
     fn items<T>(
         &mut self,
         open: Span,
@@ -340,7 +340,7 @@ impl<'a> Parser<'a, '_> {
         )
     }
 
-    /// After a fault in an item that began at `before`: behind the next `;` or `{ … }`, or before the `}` of the list.
+    /// Resumes after an error in an item that began at `before`: after the next `;` or `{ … }`, or before the `}` of the list.
     fn resync(&mut self, before: usize) {
         if self.at > before && self.tokens[self.at - 1].kind == Tok::RBrace {
             return;
@@ -370,13 +370,13 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Whether this token is the first on its line.
+    /// Whether the current token is the first on its line.
     fn starts_line(&self) -> bool {
         let between = self.last_span().end as usize..self.span().start as usize;
         self.text.get(between).is_some_and(|gap| gap.contains('\n'))
     }
 
-    /// Behind the bracket that closes this one; only behind this one if nothing closes it.
+    /// Skips to after the bracket that closes this one; if none closes it, skips only this one.
     fn skip_brackets(&mut self) {
         match self.partners[self.at] {
             u32::MAX => {
@@ -387,7 +387,7 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Words that can only begin a declaration or statement: a good place to go on after a fault.
+/// Whether a keyword can only begin a declaration or statement, so that the parser can resume there after an error.
 fn starts_declaration(kind: Tok) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! Parsers and controls.
+//! Parses parsers and controls.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -9,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 use crate::source::Span;
 
-/// What both kinds of blocks begin with.
+/// The common start of a parser and a control declaration.
 struct Head {
     name: Ident,
     type_params: Vec<Ident>,
@@ -18,7 +18,7 @@ struct Head {
 }
 
 impl Parser<'_, '_> {
-    /// `parser P<T>(…);` or `parser P(…)(…) { … }`
+    /// Parses `parser P<T>(…);` or `parser P(…)(…) { … }`.
     pub(super) fn parser(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let name = self.name("the parser's name")?;
@@ -40,7 +40,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `control C<T>(…);` or `control C(…)(…) { … }`
+    /// Parses `control C<T>(…);` or `control C(…)(…) { … }`.
     pub(super) fn control(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let name = self.name("the control's name")?;

@@ -1,8 +1,8 @@
-//! What a name means where it stands, as far as the grammar asks: a type, or not.
+//! Scopes of declared names, as far as the grammar needs them: whether a name is a type.
 
 use hashbrown::HashMap;
 
-/// A type, or something else.
+/// The meaning of a name: a type, or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Type, extern, parser, control, package, type parameter.
@@ -11,7 +11,7 @@ pub(super) enum Meaning {
     Object,
 }
 
-/// Declared names, innermost last.
+/// Declared names, with the innermost meaning last.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Vec<Meaning>>,
@@ -37,7 +37,7 @@ impl<'a> Scopes<'a> {
         self.undo.push(Some(name));
     }
 
-    /// `None`: not declared.
+    /// The meaning of a name; `None` if it is not declared.
     pub(super) fn meaning(&self, name: &str) -> Option<Meaning> {
         self.names.get(name)?.last().copied()
     }

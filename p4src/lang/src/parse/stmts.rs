@@ -1,4 +1,4 @@
-//! Statements.
+//! Parses statements.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -10,7 +10,7 @@ use crate::lexer::Tok;
 use crate::source::Span;
 
 impl Parser<'_, '_> {
-    /// `{ … }`, in a scope of its own.
+    /// Parses `{ … }` in a new scope.
     pub(super) fn block(&mut self, annotations: Vec<Annotation>, what: &str) -> Parsed<Block> {
         let start = self.span();
         let open = self.expect(Tok::LBrace, &format!("before {what}"))?.span;
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// One statement or local declaration.
+    /// Parses one statement or local declaration.
     pub(super) fn statement(&mut self) -> Parsed<Stmt> {
         self.statements += 1;
         let stmt = self.nested(|p| {
@@ -102,7 +102,7 @@ impl Parser<'_, '_> {
         })))
     }
 
-    /// `lvalue = e`, `lvalue op= e`, or a call, without the semicolon.
+    /// Parses `lvalue = e`, `lvalue op= e`, or a call, without the semicolon.
     fn assignment_or_call(&mut self) -> Parsed<StmtKind> {
         if !matches!(
             self.kind(),
@@ -148,7 +148,7 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// The assignment operator that stands here, and the number of its tokens.
+    /// The assignment operator at the current token, and its number of tokens.
     fn assignment_operator(&self) -> Option<(Option<BinOp>, usize)> {
         let op = match self.kind() {
             Tok::Assign => return Some((None, 1)),
@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
         Some((Some(op), 1))
     }
 
-    /// `if`, and each `else if` behind it.
+    /// Parses an `if` and all `else if`s after it.
     fn conditional(&mut self) -> Parsed<StmtKind> {
         let mut arms = Vec::new();
         let mut otherwise = None;
@@ -192,7 +192,7 @@ impl Parser<'_, '_> {
         Ok(StmtKind::If { arms, otherwise })
     }
 
-    /// `if (cond) then`
+    /// Parses `if (cond) then`.
     fn arm(&mut self) -> Parsed<IfArm> {
         let start = self.span();
         self.bump();
@@ -249,13 +249,13 @@ impl Parser<'_, '_> {
         Ok(SwitchCase { label, block, span })
     }
 
-    /// `for (init; cond; update) body` and `for (T x in c) body` (P4_16 1.2.5, section 12.7).
+    /// Parses `for (init; cond; update) body` or `for (T x in c) body` (P4_16 1.2.5, section 12.7).
     fn for_loop(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         self.bump();
         let open = self.at;
         self.expect(Tok::LParen, "after `for`")?;
         let parsed = self.for_header(annotations);
-        // What is left between the parentheses is no statement.
+        // Skip the rest of the parentheses: it is no statement.
         let close = self.partners[open] as usize;
         if parsed.is_err() && self.at <= close && close < self.tokens.len() {
             self.at = close + 1;
@@ -263,7 +263,7 @@ impl Parser<'_, '_> {
         parsed
     }
 
-    /// What is between the parentheses, and the body.
+    /// Parses the text between the parentheses, and the body.
     fn for_header(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         self.scoped(|p| {
             let start = p.span();
@@ -353,7 +353,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Statements with commas between, without semicolons.
+    /// Parses comma-separated statements without semicolons.
     fn for_statements(&mut self, end: Tok) -> Parsed<Vec<Stmt>> {
         let mut stmts = Vec::new();
         while self.kind() != end {

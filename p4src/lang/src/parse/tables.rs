@@ -1,4 +1,4 @@
-//! Tables.
+//! Parses tables.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -9,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 
 impl Parser<'_, '_> {
-    /// `table t { … }`
+    /// Parses `table t { … }`.
     pub(super) fn table(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let name = self.name("the table's name")?;
@@ -53,7 +53,7 @@ impl Parser<'_, '_> {
                 TablePropertyKind::Other { name, value }
             }
         };
-        // `key = { … };` is a frequent slip that p4c allows nowhere; an empty one does no harm.
+        // `key = { … };` is a frequent mistake, which p4c rejects; the extra semicolon is harmless, so accept it.
         self.eat(Tok::Semi);
         Ok(TableProperty {
             annotations,
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         Ok(TableAction { annotations, expr })
     }
 
-    /// `a`, `.a`, `a(args)`
+    /// Parses `a`, `.a` or `a(args)`.
     fn action_reference(&mut self) -> Parsed<Expr> {
         if !matches!(self.kind(), Tok::Ident | Tok::Dot) {
             return Err(self.unexpected("an action's name"));
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `k`, or `(k, k, …)` flattened.
+    /// Parses `k`, or `(k, k, …)`, which is flattened.
     pub(super) fn keysets(&mut self) -> Parsed<Vec<Keyset>> {
         if self.kind() != Tok::LParen || !self.parenthesis_before_colon() {
             return Ok(vec![self.keyset()?]);
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
         Ok(keys)
     }
 
-    /// Whether the parenthesis here closes just before a `:`, and so holds a tuple of keysets.
+    /// Whether the parenthesis here closes just before a `:` and therefore holds a tuple of keysets.
     fn parenthesis_before_colon(&self) -> bool {
         let close = self.partners[self.at] as usize;
         self.tokens

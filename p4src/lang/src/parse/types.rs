@@ -1,4 +1,4 @@
-//! Types and their parameters.
+//! Parses types and type parameters.
 
 use super::{Parsed, Parser};
 use crate::ast::{Ident, Type, TypeKind};
@@ -6,7 +6,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 use crate::source::Span;
 
-/// Sizes behind one name.
+/// Maximum number of array sizes after a name.
 const MAX_SIZES_BEHIND: usize = 8;
 
 impl Parser<'_, '_> {
@@ -28,7 +28,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// A type, header stacks included.
+    /// Parses a type, including header stacks.
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         let start = self.span();
         let outer = std::mem::replace(&mut self.deepest, self.depth);
@@ -49,7 +49,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// The type of a declared name. An array's size may stand behind the name, as in C and in p4c: with a warning.
+    /// The type of a declared name. As in C and p4c, an array's size may follow the name; this gives a warning.
     pub(super) fn sized_behind(&mut self, mut ty: Type, name: &Ident) -> Parsed<Type> {
         let mut sizes = Vec::new();
         let start = self.span();
@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
         } else {
             warning
         });
-        // `T a[2][3]` has two elements of three each, as `T[3][2] a` has.
+        // `T a[2][3]` has two elements of three each, like `T[3][2] a`.
         for size in sizes.into_iter().rev() {
             ty = Type {
                 span: ty.span,
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// A type without `[n]` behind it.
+    /// Parses a type without a following `[n]`.
     pub(super) fn unindexed_type(&mut self) -> Parsed<Type> {
         let start = self.span();
         let kind = match self.kind() {
@@ -161,7 +161,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// `<w>`. The grammar wants parentheses around all but literals; p4c takes any expression, and so do we.
+    /// Parses `<w>`. The grammar requires parentheses around all but literals; like p4c, this parser accepts any expression.
     fn width(&mut self) -> Parsed<Option<crate::ast::Expr>> {
         if !self.eat(Tok::Lt) {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
         Ok(Some(width))
     }
 
-    /// `< types >`; `_` is allowed.
+    /// Parses `< types >`; `_` is allowed.
     pub(super) fn type_args(&mut self) -> Parsed<Vec<Type>> {
         self.expect(Tok::Lt, "before the type arguments")?;
         let mut args = Vec::new();
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         Ok(args)
     }
 
-    /// `<A, B>`, or nothing. The names are types in the scope that is open.
+    /// Parses `<A, B>`, or nothing. Declares the names as types in the current scope.
     pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
         let mut params = Vec::new();
         if !self.eat(Tok::Lt) {

@@ -1,4 +1,4 @@
-//! Calls of macros in a file: what they are replaced with, and how places lead back to what was written.
+//! Replaces macro calls in a file and records the positions that map the replacements back to the source.
 
 use super::macros::CallSite;
 use super::tokens::{self, Kind, Token};
@@ -7,7 +7,7 @@ use crate::diagnostics::Code;
 use crate::source::{Expansion, Span};
 
 impl Preprocessor<'_, '_> {
-    /// A macro's name stands here: replaces it, with its arguments if it takes them.
+    /// Replaces the macro call at the cursor, including its arguments if the macro takes any.
     pub(super) fn call(&mut self, cursor: &mut Cursor<'_>, kind: Kind, length: usize) {
         let start = cursor.at;
         let first_column = cursor.column();
@@ -34,7 +34,7 @@ impl Preprocessor<'_, '_> {
             line,
         };
         let mut result = self.macros.expand(input, site);
-        // An expansion may end in the name of another macro, whose arguments follow in the file.
+        // An expansion may end in the name of another macro whose arguments follow in the file.
         while let Ok(tokens) = &mut result {
             let Some(last) = tokens.pop_if(|last| self.macros.awaits_arguments(last)) else {
                 break;
@@ -56,7 +56,7 @@ impl Preprocessor<'_, '_> {
         let last_column = cursor.column();
         match result {
             Ok(tokens) => {
-                // Of a call over several lines, what stands on the first.
+                // For a call over several lines, the part on the first line.
                 let line_end = written.find('\n').map(|n| start + n);
                 let first_end = cursor
                     .joint_before(line_end.unwrap_or(cursor.at))
@@ -86,10 +86,10 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Keeps the cursor's line as the user wrote it, for messages: the output has something else.
+    /// Keeps the cursor's line as the user wrote it, for error messages: the output has the replacement.
     fn keep_written(&mut self, cursor: &Cursor<'_>) {
         let index = self.map.lines.len().saturating_sub(1) as u32;
-        // Once a line, so that many calls on a long one cost no more than it is long.
+        // Copied once per line, so that many calls on a long line cost no more than its length.
         self.map
             .written
             .entry(index)
@@ -109,7 +109,7 @@ impl Preprocessor<'_, '_> {
         });
     }
 
-    /// Takes `( … )` from the file, over line ends too. False, with nothing taken: no `(` follows.
+    /// Consumes `( … )` from the file, across line ends too. Returns false and consumes nothing if no `(` follows.
     fn gather_arguments(&mut self, cursor: &mut Cursor<'_>, input: &mut Vec<Token>) -> bool {
         let rest = cursor.rest();
         let mut at = 0;

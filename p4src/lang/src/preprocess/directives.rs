@@ -1,4 +1,4 @@
-//! What begins with `#`.
+//! Preprocessor directives.
 
 use super::condition;
 use super::loader::{self, BUILTIN_DIR};
@@ -10,31 +10,31 @@ use crate::limits::LIMITS;
 use crate::source::Span;
 use crate::spelling::unescape;
 
-/// Why a file is not included.
+/// The reason why an include fails.
 enum NotFound {
-    /// Its path, and why it cannot be read.
+    /// The file's path, and the reason why it cannot be read.
     Unreadable(String, String),
-    /// The paths that were tried.
+    /// No file was found; the paths that were tried.
     Nowhere(Vec<String>),
 }
 
-/// An `#if` that is open.
+/// An open `#if`.
 pub(super) struct Conditional {
-    /// As written: `if`, `ifdef`, `ifndef`.
+    /// The directive as written: `if`, `ifdef`, `ifndef`.
     pub(super) directive: String,
     /// Its first line, as written.
     pub(super) shown: String,
-    /// Where that line is in the output: its number there, and an empty span at its start.
+    /// The position of that line in the output: its line number, and an empty span at its start.
     pub(super) place: (u32, Span),
-    /// This branch is read.
+    /// Whether the current branch is read.
     pub(super) live: bool,
-    /// A branch has been or is being read, or none may be.
+    /// Whether a branch has been or is being read, or none may be read.
     done: bool,
     seen_else: bool,
 }
 
 impl Preprocessor<'_, '_> {
-    /// A directive's line; `lead` bytes of white space before the `#`.
+    /// Handles a directive's line; `lead` is the number of bytes before the `#`.
     pub(super) fn directive(&mut self, cursor: &mut Cursor<'_>, lead: usize) {
         let raw = logical_line(cursor.rest());
         let shown = cursor.written_line().trim_end();
@@ -83,7 +83,7 @@ impl Preprocessor<'_, '_> {
                 self.end_directive(cursor, raw);
                 return self.line_directive(cursor, args, shown);
             }
-            // `# 12 "file" 2`: what other preprocessors write.
+            // `# 12 "file" 2`: line markers that other preprocessors write.
             "" if args.is_empty() => {}
             _ if word.bytes().all(|b| b.is_ascii_digit()) => {
                 self.end_directive(cursor, raw);
@@ -105,7 +105,7 @@ impl Preprocessor<'_, '_> {
         self.end_directive(cursor, raw);
     }
 
-    /// Empty lines for the directive's lines.
+    /// Writes empty lines in place of the directive's lines.
     fn end_directive(&mut self, cursor: &mut Cursor<'_>, raw: &str) {
         if raw.ends_with('\n') {
             self.blank_lines(cursor, raw);
@@ -115,7 +115,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Whether the directive was one of the conditionals.
+    /// Handles a conditional; returns whether the directive was one.
     fn conditional(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -192,7 +192,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// `defined X` and `defined(X)` → 1 or 0.
+    /// Replaces `defined X` and `defined(X)` by 1 or 0.
     fn replace_defined(&self, tokens: Vec<Token>) -> Result<Vec<Token>, String> {
         let mut out = Vec::new();
         let mut rest = tokens.into_iter().peekable();
@@ -223,7 +223,7 @@ impl Preprocessor<'_, '_> {
         Ok(out)
     }
 
-    /// `#line 12 "file"`: places of the lines behind it.
+    /// Handles `#line 12 "file"`, which sets the position of the following lines.
     fn line_directive(&mut self, cursor: &mut Cursor<'_>, args: &str, shown: &str) {
         let parts = tokens(args);
         let mut parts = parts.iter().filter(|t| !t.is_blank());
@@ -302,7 +302,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Name, and whether it is in quotes. Macros are expanded if it is neither form.
+    /// The name, and whether it is in quotes. If the text is neither `"…"` nor `<…>`, its macros are expanded.
     fn include_target(&mut self, cursor: &Cursor<'_>, args: &str) -> Option<(String, bool)> {
         if let Some(target) = quoted(args) {
             return Some(target);
@@ -316,7 +316,7 @@ impl Preprocessor<'_, '_> {
         quoted(tokens::render(&expanded).trim())
     }
 
-    /// Path and text of an included file.
+    /// Finds an included file and returns its path and text.
     fn find(&self, name: &str, in_quotes: bool) -> Result<(String, String), NotFound> {
         let mut tried = Vec::new();
         let mut folders: Vec<String> = Vec::new();
@@ -353,7 +353,7 @@ impl Preprocessor<'_, '_> {
     }
 }
 
-/// A path, cut to a bearable length.
+/// A path, cut to at most 200 characters.
 fn shortened(path: &str) -> String {
     const LENGTH: usize = 200;
     match path.char_indices().nth(LENGTH) {
@@ -377,7 +377,7 @@ fn quoted(args: &str) -> Option<(String, bool)> {
     (closed && !name.is_empty()).then(|| (name.to_owned(), in_quotes))
 }
 
-/// The line at the start of `text` with those that continue it, by a backslash or a comment, and its line end.
+/// The line at the start of `text`, with the lines that a backslash or a comment joins to it, and its line end.
 pub(crate) fn logical_line(text: &str) -> &str {
     let mut at = 0;
     while at < text.len() {
@@ -390,7 +390,7 @@ pub(crate) fn logical_line(text: &str) -> &str {
     &text[..at]
 }
 
-/// A logical line as one: continuations and comments become spaces.
+/// A logical line as one physical line: continuations and comments become spaces.
 fn joined(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

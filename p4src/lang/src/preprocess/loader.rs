@@ -1,21 +1,21 @@
-//! Where the text of files comes from.
+//! Loaders of source files.
 
 use std::collections::BTreeMap;
 
-/// Gives the text of a file, or `None` if there is none of this name. Paths are `/`-separated and normalised.
+/// Loads source files. Paths are `/`-separated and normalized.
 pub trait Loader {
-    /// The file's text.
+    /// The file's text; `None` if there is no file of this name, or it cannot be read.
     fn load(&self, path: &str) -> Option<String>;
 
-    /// Why a file that [`Self::load`] did not give cannot be read, though it is there: `it is a folder`. `None`: it is not
-    /// there.
+    /// The reason why a file that [`Self::load`] did not return exists but cannot be read: `it is a folder`. `None` if it does
+    /// not exist.
     fn why_not(&self, path: &str) -> Option<String> {
         let _ = path;
         None
     }
 }
 
-/// The text in a file's bytes, or what they are instead.
+/// Decodes a file's bytes to text; the error says what the bytes are instead.
 pub fn source_text(bytes: Vec<u8>) -> Result<String, String> {
     let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     if utf16 {
@@ -54,19 +54,19 @@ pub struct Files {
 }
 
 impl Files {
-    /// None.
+    /// Creates an empty set of files.
     pub fn new() -> Files {
         Files::default()
     }
 
-    /// With one more file.
+    /// Adds a file and returns the set.
     #[must_use]
     pub fn with(mut self, path: &str, text: impl Into<String>) -> Files {
         self.insert(path, text);
         self
     }
 
-    /// One more file.
+    /// Adds a file.
     pub fn insert(&mut self, path: &str, text: impl Into<String>) {
         self.files.insert(normalised(path), text.into());
     }
@@ -78,10 +78,10 @@ impl Loader for Files {
     }
 }
 
-/// In front of the names of built-in files, in places and messages.
+/// Prefix of the names of built-in files, in positions and messages.
 pub const BUILTIN_DIR: &str = "<built-in>";
 
-/// The declarations that come with the compiler, by the name in `#include <…>`.
+/// The declaration files that come with the compiler, by their name in `#include <…>`.
 pub fn builtin(name: &str) -> Option<&'static str> {
     Some(match name {
         "core.p4" => include_str!("../../../include/core.p4"),
@@ -94,7 +94,7 @@ pub fn builtin(name: &str) -> Option<&'static str> {
     })
 }
 
-/// `a/./b/../c` → `a/c`.
+/// Normalizes a path: `a/./b/../c` → `a/c`.
 pub(super) fn normalised(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -110,7 +110,7 @@ pub(super) fn normalised(path: &str) -> String {
     parts.join("/")
 }
 
-/// `dir` of `dir/file`, with the slash; empty if there is none.
+/// The folder of a path, `dir/` of `dir/file`, with its slash; empty if there is none.
 pub(super) fn directory(path: &str) -> &str {
     path.rfind('/').map_or("", |slash| &path[..=slash])
 }

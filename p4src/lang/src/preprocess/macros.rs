@@ -1,16 +1,16 @@
-//! Macro definitions and their expansion, by Prosser's algorithm (the one behind the C standard's text): a token carries the
-//! set of macros it came from and is never expanded by one of them again.
+//! Macro definitions and their expansion, by Prosser's algorithm (on which the C standard's text is based): a token carries the
+//! set of macros from whose expansion it came, and none of them expands it again.
 
 use super::tokens::{HideSet, Kind, Token, render, tokens};
 use crate::limits::LIMITS;
 use hashbrown::HashMap;
 use std::rc::Rc;
 
-/// A definition.
+/// A macro definition.
 #[derive(Debug, Clone)]
 pub(super) struct Macro {
     id: u32,
-    /// `None`: object-like.
+    /// Parameters; `None` for an object-like macro.
     params: Option<Vec<Rc<str>>>,
     variadic: bool,
     body: Rc<[Token]>,
@@ -28,18 +28,18 @@ impl Macro {
     }
 }
 
-/// All definitions in force.
+/// The macro definitions currently in force.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
     table: HashMap<Rc<str>, Macro>,
     next_id: u32,
-    /// Bytes that expansions had in the end.
+    /// Total bytes of final expansions.
     output: usize,
-    /// Bytes that making them took: of each token each time that it is replaced, or handed on as an argument.
+    /// Total bytes processed by expansions: a token counts each time that it is replaced or passed as an argument.
     work: usize,
 }
 
-/// Where a macro is called, for `__FILE__` and `__LINE__`.
+/// Position of a macro call, for `__FILE__` and `__LINE__`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallSite<'a> {
     pub(super) file: &'a str,
@@ -48,16 +48,16 @@ pub(super) struct CallSite<'a> {
 
 const VA_ARGS: &str = "__VA_ARGS__";
 
-/// How a definition ended.
+/// The result of a definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Defined {
     New,
-    /// It replaces another one that said something else.
+    /// It replaces a definition with another body.
     Changed,
 }
 
 impl Macros {
-    /// `#define` with everything behind the word.
+    /// Handles `#define`; `text` is everything after the word.
     pub(super) fn define(&mut self, text: &str) -> Result<Defined, String> {
         let text = text.trim_start();
         let tokens = tokens(text);
@@ -68,7 +68,7 @@ impl Macros {
         if name.is("defined") || name.is("__FILE__") || name.is("__LINE__") {
             return Err(format!("`{}` cannot be redefined", name.text));
         }
-        // Parameters begin only where `(` touches the name.
+        // A parameter list begins only if `(` directly follows the name.
         let (params, variadic, body) = match rest.first() {
             Some(open) if open.is("(") => {
                 let (params, variadic, used) = parameters(&rest[1..])?;
@@ -107,12 +107,12 @@ impl Macros {
         self.table.contains_key(name) || is_builtin(name)
     }
 
-    /// The macro that `name` calls, if it calls one.
+    /// The macro with this name, if there is one.
     pub(super) fn called(&self, name: &str) -> Option<&Macro> {
         self.table.get(name)
     }
 
-    /// Whether `token` at the end of an expansion still waits for its arguments.
+    /// Whether `token` at the end of an expansion is a macro that still needs its arguments.
     pub(super) fn awaits_arguments(&self, token: &Token) -> bool {
         token.kind == Kind::Ident
             && self
@@ -121,7 +121,7 @@ impl Macros {
                 .is_some_and(|m| m.is_function() && token.hide.binary_search(&m.id).is_err())
     }
 
-    /// All macros in `input` replaced.
+    /// Replaces all macros in `input`.
     pub(super) fn expand(
         &mut self,
         input: Vec<Token>,
@@ -136,7 +136,7 @@ impl Macros {
         Ok(tokens)
     }
 
-    /// Whether a limit on all expansions has been passed.
+    /// Whether the total size of expansions exceeds a limit.
     pub(super) fn exhausted(&self) -> bool {
         self.output > LIMITS.expansion_bytes || self.work > LIMITS.expansion_work
     }
@@ -156,7 +156,7 @@ impl Macros {
         let mut pending = input;
         pending.reverse();
         let mut out: Vec<Token> = Vec::with_capacity(pending.len());
-        // The token behind a replacement does not touch it.
+        // The token after a replacement is not joined to it.
         let mut separate = 0usize;
         while let Some(mut token) = pending.pop() {
             if separate > pending.len() {
@@ -219,7 +219,7 @@ impl Macros {
         Ok(())
     }
 
-    /// The body with its arguments, `#` and `##` carried out.
+    /// The macro's body with its arguments inserted; applies `#` and `##`.
     fn substitute(
         &mut self,
         called: &Macro,
@@ -287,7 +287,7 @@ impl Macros {
                 }
                 None => {
                     let mut token = token.clone();
-                    // Behind an argument.
+                    // A token after an argument is not joined to it.
                     token.joined &= at == 0 || argument(&body[at - 1]).is_none();
                     vec![token]
                 }
@@ -300,7 +300,7 @@ impl Macros {
     }
 }
 
-/// Appends; with `paste` the tokens at the seam become one text, which is cut into tokens anew.
+/// Appends tokens; with `paste` the tokens at the seam become one text, which is tokenized again.
 fn join(out: &mut Vec<Token>, mut piece: Vec<Token>, paste: bool) {
     if paste && !piece.is_empty() && !out.is_empty() {
         let right = piece.remove(0);
@@ -326,7 +326,7 @@ fn next_is_paste(body: &[Token]) -> bool {
     starts_paste(&body[blank..])
 }
 
-/// `a, b, ...)`: names, whether variadic, and the number of tokens with the parenthesis.
+/// Parses `a, b, ...)`: parameter names, whether it is variadic, and the number of tokens with the parenthesis.
 fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     let mut params: Vec<Rc<str>> = Vec::new();
     let mut variadic = false;
@@ -361,7 +361,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     Err("expected parameter names with commas between, and `)`".to_owned())
 }
 
-/// Takes `( … )` from the end of `pending`: arguments, and the hide set of `)`. `None`: no parenthesis follows.
+/// The arguments of a call, taken from the end of `pending`, and the hide set of its `)`. `None`: no parenthesis follows.
 type Arguments = (Vec<Vec<Token>>, HideSet);
 
 fn take_arguments(pending: &mut Vec<Token>, name: &str) -> Result<Option<Arguments>, String> {
@@ -403,7 +403,7 @@ fn trim(arg: &mut Vec<Token>) {
     arg.drain(..blank);
 }
 
-/// One argument per parameter, or a message.
+/// Checks that there is one argument per parameter; the error is a message.
 fn bind(called: &Macro, mut args: Vec<Vec<Token>>, name: &str) -> Result<Vec<Vec<Token>>, String> {
     let Some(params) = &called.params else {
         return Ok(args);

@@ -1,8 +1,8 @@
-//! The C preprocessor's part of P4 (P4_16 1.2.5, section 5.3): `#include`, `#define` and `#undef`, conditionals, `#line`,
-//! `#error`; function-like macros too, as every P4 compiler that calls `cpp` has them.
+//! The preprocessor of P4 (P4_16 1.2.5, section 5.3): `#include`, `#define` and `#undef`, conditionals, `#line`, `#error`;
+//! function-like macros too, which every P4 compiler that calls `cpp` supports.
 //!
-//! Lines stay lines: a directive leaves an empty line, so the output's line map has one entry per line. Lines that a backslash
-//! joins are one line of the output with an entry for each. Comments stay where they are. A directive at fault is put into the output as written, so that its error can show it.
+//! Line structure stays: a directive leaves an empty line, so the output's line map has one entry per line. Lines joined by a
+//! backslash are one output line with an entry for each. Comments stay. A faulty directive is copied for its error message.
 
 mod calls;
 mod condition;
@@ -27,19 +27,19 @@ use splice::Spliced;
 use std::collections::BTreeSet;
 use tokens::Kind;
 
-/// What is set from outside.
+/// Options of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Macros: name and body (`("N", "8")`), as by `-DN=8`; a name may have parameters.
+    /// Macros: name and body (`("N", "8")`), as with `-DN=8`; a name may have parameters.
     pub defines: Vec<(String, String)>,
-    /// Searched in this order, behind the including file's own folder and before the built-in files.
+    /// Include folders, searched in this order, after the including file's own folder and before the built-in files.
     pub include_dirs: Vec<String>,
 }
 
-/// Reads `path` and all that it includes into one text. Faults go to the sink; their spans are in the map.
+/// Reads `path` and all its includes into one text. Errors go to the sink; their spans refer to the returned map.
 ///
-/// The macros of the target's driver are defined before the first line. Which target it is, the architecture's file tells, so
-/// a source that asks for one of those macros is read a second time once that file is known.
+/// Macros of the target's compiler driver are defined before the first line. The architecture's include file determines the
+/// target, so a source that uses one of those macros is read a second time once that file is known.
 pub fn preprocess(
     loader: &dyn Loader,
     path: &str,
@@ -59,7 +59,7 @@ pub fn preprocess(
     read(loader, path, options, driver, sink).0
 }
 
-/// One reading, and whether the source asks for a macro that a driver defines.
+/// Reads the source once; also returns whether the source uses a macro that a driver defines.
 fn read(
     loader: &dyn Loader,
     path: &str,
@@ -85,7 +85,7 @@ fn read(
     pre.file_index(&path);
     pre.map.lines.push((0, 0, 1));
     for (name, body) in driver {
-        // Well-formed; what is set from outside goes before it.
+        // These definitions are well-formed; the caller's options override them.
         let _ = pre.macros.define(&format!("{name} {body}"));
     }
     for (name, body) in &options.defines {
@@ -117,36 +117,36 @@ fn read(
 struct Preprocessor<'o, 's> {
     loader: &'o dyn Loader,
     options: &'o Options,
-    /// A file of the program has the name of a macro that a driver defines.
+    /// Whether a file of the program names a macro that a driver defines.
     asks_target: bool,
     macros: Macros,
-    /// Where a file's name stands in the map.
+    /// Index of each file's name in the map.
     file_numbers: HashMap<String, u32>,
     /// Files with `#pragma once`.
     once: BTreeSet<String>,
     includes: u32,
     bytes_read: usize,
-    /// Paths of the files that are open.
+    /// Paths of the open files.
     stack: Vec<String>,
     map: SourceMap,
     sink: &'s mut Sink,
-    /// A limit was hit.
+    /// Whether a limit was reached.
     stopped: bool,
 }
 
-/// How far one file has been read.
+/// The read position in one file.
 struct Cursor<'t> {
-    /// `file`'s text.
+    /// The text of `spliced`.
     text: &'t str,
     spliced: &'t Spliced<'t>,
-    /// Joints of it that have been passed.
+    /// Number of its joints that have been passed.
     joints: usize,
     at: usize,
-    /// As `#line` wants it.
+    /// Line number, which `#line` may set.
     line: u32,
     file: u32,
     conditionals: Vec<Conditional>,
-    /// Byte up to which `column` has been counted, and that column.
+    /// Byte up to which `column` has counted, and the column there.
     counted: (usize, u32),
 }
 
@@ -159,22 +159,22 @@ impl<'t> Cursor<'t> {
         self.conditionals.last().is_none_or(|c| c.live)
     }
 
-    /// The next joint, if it is in front of that byte.
+    /// The next joint, if it is before `end`.
     fn joint_before(&self, end: usize) -> Option<usize> {
         self.spliced.joint(self.joints).filter(|at| *at < end)
     }
 
-    /// Joints up to the cursor; one right at it counts once it is passed.
+    /// Number of joints up to the cursor; a joint exactly at the cursor counts once it is passed.
     fn joints_here(&self) -> usize {
         self.joints.max(self.spliced.joints_before(self.at))
     }
 
-    /// The line of the file that the cursor is in.
+    /// The line of the file in which the cursor is.
     fn written_line(&self) -> &'t str {
         self.spliced.line(self.at, self.joints_here())
     }
 
-    /// Column of `at`, which must not be before an earlier one of the same line.
+    /// Column of the cursor, which must not be before its position at an earlier call in the same line.
     fn column(&mut self) -> u32 {
         let (from, column) = self.counted;
         let last_joint = self.joints_here().checked_sub(1);
@@ -194,7 +194,7 @@ impl<'t> Cursor<'t> {
 }
 
 impl Preprocessor<'_, '_> {
-    /// Counts a file that is to be read; if that is too much, `shown`, what asks for it, has the fault.
+    /// Counts a file before it is read; if it exceeds a limit, reports an error at `shown`, the directive that includes it.
     fn has_room(&mut self, path: &str, text: &str, shown: &str) -> bool {
         self.bytes_read += text.len();
         let fits = self.bytes_read <= LIMITS.source_bytes;
@@ -207,7 +207,7 @@ impl Preprocessor<'_, '_> {
         fits
     }
 
-    /// One file, from its first line; ends at a line's start.
+    /// Reads one file, from its first line; ends at the start of an output line.
     fn file(&mut self, path: &str, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         self.asks_target |= !path.starts_with(BUILTIN_DIR) && target::asks(text);
@@ -241,7 +241,7 @@ impl Preprocessor<'_, '_> {
         self.stack.pop();
     }
 
-    /// One line of input, with the lines that its comments or macro calls run into.
+    /// Reads one input line, and the further lines into which its comments or macro calls extend.
     fn line(&mut self, cursor: &mut Cursor<'_>) {
         self.pass_joints(cursor);
         let lead = leading_blank(cursor.rest());
@@ -283,7 +283,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// A `//` comment that takes the next line with it is seldom meant.
+    /// Warns of a `//` comment that a backslash extends to the next line: it is rarely intended.
     fn warn_of_continued(&mut self, comment: Span) {
         let message = "the backslash at its end makes the next line a part of this comment";
         self.sink.push(
@@ -292,7 +292,7 @@ impl Preprocessor<'_, '_> {
         );
     }
 
-    /// Text in front of the cursor that stays as it is.
+    /// Copies text at the cursor unchanged.
     fn copy(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         let behind_expansion = self
             .map
@@ -326,7 +326,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The lines in front of the cursor that end in `text`, and nothing else of it.
+    /// Writes only the line ends in `text`, which stands at the cursor.
     fn blank_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         for _ in text.matches('\n') {
             self.newline(cursor);
@@ -337,14 +337,14 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// What was joined in front of the cursor.
+    /// Passes the joints at the cursor.
     fn pass_joints(&mut self, cursor: &mut Cursor<'_>) {
         while cursor.joint_before(cursor.at + 1).is_some() {
             self.join_line(cursor);
         }
     }
 
-    /// The next line of the file goes on in the same line of the output, which gets a place of its own.
+    /// Continues with the next input line in the same output line, and adds an entry for it to the line map.
     fn join_line(&mut self, cursor: &mut Cursor<'_>) {
         if let Some(joint) = cursor.spliced.joint(cursor.joints) {
             let index = self.map.lines.len().saturating_sub(1) as u32;
@@ -379,7 +379,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The output's line that begins here is the cursor's.
+    /// Maps the output line that begins here to the cursor's line.
     fn mark_line(&mut self, cursor: &Cursor<'_>) {
         let entry = (self.map.text.len() as u32, cursor.file, cursor.line);
         match self.map.lines.last_mut() {
@@ -398,7 +398,7 @@ impl Preprocessor<'_, '_> {
         number
     }
 
-    /// An error; `shown` goes into the output as a line of its own, to be pointed at.
+    /// Reports an error; `shown` is written to the output on a separate line, for the span to refer to.
     fn fault(&mut self, code: Code, shown: &str, message: impl Into<String>) {
         self.fault_hint(code, shown, message, None);
     }
@@ -416,14 +416,14 @@ impl Preprocessor<'_, '_> {
         self.sink.push(diagnostic);
     }
 
-    /// Puts text at fault into the output.
+    /// Writes faulty text to the output.
     fn show(&mut self, text: &str) -> Span {
         let start = self.map.text.len() as u32;
         self.push(text);
         Span::new(start, self.map.text.len() as u32)
     }
 
-    /// A directive as a comment, of which messages show what was written.
+    /// Writes a directive as a comment; messages show the directive as written.
     fn show_comment(&mut self, directive: &str) -> Span {
         let written = directive.trim_start();
         let span = self.show(&format!("// {written}"));
@@ -442,12 +442,12 @@ impl Preprocessor<'_, '_> {
     }
 }
 
-/// Whether the line at the start of `text` is a directive's.
+/// Whether the line at the start of `text` is a directive.
 pub(crate) fn is_directive(text: &str) -> bool {
     text[leading_blank(text)..].starts_with('#')
 }
 
-/// Bytes of white space and one-line comments at the start of a line.
+/// Number of bytes of white space and one-line comments at the start of a line.
 fn leading_blank(text: &str) -> usize {
     let mut at = 0;
     while at < text.len() {

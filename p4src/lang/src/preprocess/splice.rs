@@ -1,4 +1,4 @@
-//! Lines that a backslash continues are joined before anything else is looked at, so that a token may stand on two of them
+//! Joins lines that a backslash continues before all other processing, so that a token may extend over two lines
 //! (C23, section 5.1.1.2, phase 2).
 
 use crate::spelling::continuation;
@@ -6,20 +6,20 @@ use std::borrow::Cow;
 
 /// A file's text with continued lines joined.
 pub(super) struct Spliced<'t> {
-    /// Without the backslashes and the line ends behind them.
+    /// The text without the continuing backslashes and their line ends.
     pub(super) text: Cow<'t, str>,
-    /// As it is in the file.
+    /// The text as it is in the file.
     written: &'t str,
-    /// In order.
+    /// The joints in order.
     joints: Vec<Joint>,
 }
 
-/// Where two lines were joined.
+/// A position at which two lines were joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Joint {
-    /// The second one's start in the joined text.
+    /// Start of the second line in the joined text.
     at: usize,
-    /// And in the file.
+    /// Start of the second line in the file.
     written_at: usize,
 }
 
@@ -34,7 +34,7 @@ impl<'t> Spliced<'t> {
             };
             joined.push_str(&written[done..at]);
             done = at + length;
-            // A backslash at the file's end does not reach into the file that includes this one.
+            // A backslash at the end of a file does not continue into the including file.
             if written[..done].ends_with('\n') {
                 joints.push(Joint {
                     at: joined.len(),
@@ -53,18 +53,18 @@ impl<'t> Spliced<'t> {
         }
     }
 
-    /// The start of the `n`th line that was joined to the one before.
+    /// The start of the `n`th line that was joined to its predecessor.
     pub(super) fn joint(&self, n: usize) -> Option<usize> {
         self.joints.get(n).map(|joint| joint.at)
     }
 
-    /// How many joints there are in front of a byte.
+    /// Number of joints before a byte.
     pub(super) fn joints_before(&self, at: usize) -> usize {
         self.joints.partition_point(|joint| joint.at < at)
     }
 
-    /// The line of the file that holds a byte of the joined text in front of which so many joints have been passed, without
-    /// its end.
+    /// The line of the file, without its end, that holds byte `at` of the joined text; `joints` is the number of joints passed
+    /// before it.
     pub(super) fn line(&self, at: usize, joints: usize) -> &'t str {
         let at = match joints.checked_sub(1).and_then(|n| self.joints.get(n)) {
             Some(joint) => joint.written_at + at.saturating_sub(joint.at),

@@ -10,7 +10,7 @@ fn run(files: Files, options: &Options) -> (SourceMap, Diagnostics) {
     (map, diagnostics)
 }
 
-/// Output without empty lines.
+/// The output without empty lines.
 fn text(source: &str) -> String {
     let (map, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
     assert!(!diagnostics.has_errors(), "{diagnostics}");
@@ -48,7 +48,7 @@ fn object_and_function_macros() {
     );
 }
 
-/// The example of the C standard, 6.10.3.5, that every expansion algorithm is tried on.
+/// The example of the C standard, 6.10.3.5, the usual test of an expansion algorithm.
 #[test]
 fn rescanning_as_the_c_standard_shows_it() {
     let source = "#define x 3\n#define f(a) f(x * (a))\n#undef x\n#define x 2\n#define g f\n#define z z[0]\n\
@@ -181,7 +181,7 @@ fn places_survive_macros_and_markers() {
     assert_eq!(at(&map, "q"), "other.p4:50:1");
     assert!(map.text.contains("51 \"other.p4\""));
 
-    // The marked text, read again, has the same places.
+    // Preprocessing the output with its markers again yields the same positions.
     let marked = map.with_line_markers();
     let (again, _) = run(Files::new().with("main.p4", marked), &Options::default());
     for needle in ["123456", "z", "q"] {
@@ -193,7 +193,7 @@ fn places_survive_macros_and_markers() {
     }
 }
 
-/// The C standard's phase 2, before tokens are made.
+/// Phase 2 of the C standard comes before tokenization.
 #[test]
 fn continued_lines_are_joined_first() {
     assert_eq!(
@@ -249,7 +249,7 @@ fn places_survive_continued_lines() {
     assert_eq!(shown("ab"), "ab \\");
     assert_eq!(shown("cdef"), "  cd\\");
     assert_eq!(shown("gh"), " N gh\\");
-    // The marked text, read again, has the same tokens at the same lines.
+    // Preprocessing the output with its markers again yields the same tokens on the same lines.
     let (again, _) = run(
         Files::new().with("main.p4", map.with_line_markers()),
         &Options::default(),
@@ -261,7 +261,7 @@ fn places_survive_continued_lines() {
     }
 }
 
-/// Tokens that are handed from macro to macro are not what a program becomes.
+/// Tokens passed from macro to macro do not count as output.
 #[test]
 fn the_limit_on_macros_is_on_what_they_leave() {
     let mut source = String::from("#define M0(x) x + x\n");
@@ -284,7 +284,7 @@ fn defines_from_outside() {
     assert_eq!(squeezed(&map.text), "1+8");
 }
 
-/// What the driver of the target defines, before the first line, whichever file includes the architecture.
+/// The driver's macros are defined before the first line, whichever file includes the architecture.
 #[test]
 fn a_target_is_known_by_its_architecture() {
     let shown = "#ifdef __TARGET_BMV2__
@@ -310,7 +310,7 @@ __p4c_major__
         ("\"arch.p4\"", none(), "bmv2"),
         ("\"own/v1model.p4\"", none(), "bmv2"),
         ("<core.p4>", none(), ""),
-        // Set from outside, it stays so.
+        // The caller's definition wins.
         ("\"chosen.p4\"", tofino2(), "two 1\n9"),
         ("\"chosen.p4\"", none(), "one\n9"),
         ("<core.p4>", tofino2(), "two __TOFINO2_VARIANT__"),
@@ -374,7 +374,7 @@ fn faults_have_places_and_kinds() {
     );
 }
 
-/// Sources that would take for ever, or all memory.
+/// Sources that would take unbounded time or memory without limits.
 #[test]
 fn hostile_sources_end_soon() {
     let mut doubling = String::from("#define M0 x x\n");

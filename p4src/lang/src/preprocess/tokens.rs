@@ -1,23 +1,23 @@
-//! Preprocessing tokens: coarser than P4's, with white space and comments kept.
+//! Preprocessing tokens: coarser than P4's tokens; they include white space and comments.
 
 use std::rc::Rc;
 
 use crate::spelling::{continuation, line_comment};
 
-/// Kinds that the preprocessor tells apart.
+/// Kinds of preprocessing tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name or reserved word.
     Ident,
-    /// Anything that starts with a digit.
+    /// A token that starts with a digit.
     Number,
-    /// `"…"` or `'…'`, closed or cut off by the end of the line.
+    /// `"…"` or `'…'`, closed or ended by the end of the line.
     Str,
     /// White space within a line, continued lines, block comments without a line end.
     Space,
     /// A block comment over several lines.
     LongComment,
-    /// `// …`, with the lines that backslashes make part of it.
+    /// `// …`, with the lines that a backslash joins to it.
     LineComment,
     /// The end of a line.
     Newline,
@@ -25,8 +25,8 @@ pub(super) enum Kind {
     Punct,
 }
 
-/// The token at the start of `text`, as (kind, length). `text` is not empty. Only where lines have not been joined is there
-/// a backslash at a line's end; it is blank.
+/// The token at the start of `text`, which is not empty, as (kind, length). A backslash at a line's end occurs only where lines
+/// have not been joined, and counts as white space.
 pub(super) fn first(text: &str) -> (Kind, usize) {
     if let Some(length) = continuation(text) {
         return (Kind::LongComment, length);
@@ -61,7 +61,7 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
     }
 }
 
-/// Length of a string literal; an unclosed one ends with its line.
+/// Length of a string literal; an unclosed literal ends at the end of its line.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = bytes.get(at) {
@@ -81,16 +81,16 @@ fn string(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Macros in whose expansion a token came to be, sorted.
+/// The macros from whose expansion a token came, sorted.
 pub(super) type HideSet = Rc<[u32]>;
 
-/// A token that takes part in macro expansion.
+/// A token during macro expansion.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) text: Rc<str>,
     pub(super) hide: HideSet,
-    /// Stood right behind its predecessor where it was written, so that no space may come between.
+    /// Whether it directly followed its predecessor in the source, so that no space may be inserted.
     pub(super) joined: bool,
 }
 
@@ -116,7 +116,7 @@ impl Token {
     }
 }
 
-/// Tokens of a piece of text; each run of white space and comments becomes one space, none at either end.
+/// Splits text into tokens; each run of white space and comments becomes one space, and is dropped at both ends.
 pub(super) fn tokens(mut text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut blank = false;
@@ -137,7 +137,7 @@ pub(super) fn tokens(mut text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Text of tokens; a space is put where two tokens that did not touch would become another one.
+/// The text of tokens, with a space between two tokens that were apart and would otherwise merge.
 pub(super) fn render(tokens: &[Token]) -> String {
     let mut text = String::new();
     for token in tokens {
@@ -149,7 +149,7 @@ pub(super) fn render(tokens: &[Token]) -> String {
     text
 }
 
-/// Whether `next` right behind `text` would read as one token.
+/// Whether `text` and `next` written together would read as one token.
 pub(super) fn would_glue(text: &str, next: &str) -> bool {
     let (Some(a), Some(b)) = (text.chars().next_back(), next.chars().next()) else {
         return false;

@@ -1,15 +1,15 @@
-/// How a key field is matched: core.p4's match kinds, and those that the architectures add.
+/// The match kind of a key field: core.p4's match kinds, and those that the architectures add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchKind {
-    /// Equal.
+    /// The field equals the value.
     Exact,
-    /// Longest prefix.
+    /// Longest prefix match.
     Lpm,
-    /// Value and mask.
+    /// Match against value and mask.
     Ternary,
-    /// Low and high.
+    /// Match against lower and upper bound.
     Range,
-    /// Equal, or absent.
+    /// The field equals the value, or the entry omits it.
     Optional,
 }
 
@@ -22,13 +22,13 @@ impl MatchKind {
         Self::Optional,
     ];
 
-    /// From its P4 name.
+    /// Returns the kind with this P4 name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Its P4 name.
+    /// The P4 name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl MatchKind {
         }
     }
 
-    /// Whether entries may overlap, so that they need a priority.
+    /// Whether entries may overlap and therefore need a priority.
     #[must_use]
     pub fn wants_priority(self) -> bool {
         matches!(self, Self::Ternary | Self::Range | Self::Optional)

@@ -1,19 +1,19 @@
-//! Unsigned values of any width, as tables, registers, digests and P4Runtime's byte strings (1.4, section 8.4) carry them.
+//! Unsigned values of any width, for tables, registers, digests and P4Runtime's byte strings (1.4, section 8.4).
 //!
-//! Almost all are below 2¹²⁸: those lie in the value itself and cost no allocation.
+//! Almost all values are below 2¹²⁸: these are stored inline, without allocation.
 
 use num_bigint::BigUint;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::BitAnd;
 
-/// An unsigned integer. Equal numbers are equal values, however wide the fields are that they stand in.
+/// An unsigned integer. Equal numbers are equal values, whatever the widths of their fields.
 ///
-/// [`From<u128>`] is its only conversion from Rust's integers, so that a literal is one without a suffix.
+/// [`From<u128>`] is the only conversion from Rust's integers, so that a literal needs no suffix.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Value(Limbs);
 
-/// Words of 64 bits, the least significant first. Each number has one form, so that comparing and hashing are derived.
+/// Words of 64 bits, the least significant first. Each number has exactly one form, so comparison and hashing can be derived.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Limbs {
     /// Below 2¹²⁸.
@@ -23,10 +23,10 @@ enum Limbs {
 }
 
 impl Value {
-    /// 0.
+    /// The value 0.
     pub const ZERO: Value = Value(Limbs::Two([0; 2]));
 
-    /// From words of 64 bits, the least significant first, as many as there are.
+    /// Creates a value from words of 64 bits, the least significant first.
     #[must_use]
     #[inline]
     pub fn from_limbs(limbs: &[u64]) -> Value {
@@ -41,7 +41,7 @@ impl Value {
         })
     }
 
-    /// The largest value of so many bits: all are set.
+    /// The largest value of `width` bits: all bits are set.
     #[must_use]
     pub fn ones(width: u32) -> Value {
         if width <= 128 {
@@ -54,7 +54,7 @@ impl Value {
         Value(Limbs::Many(limbs.into()))
     }
 
-    /// Of `width` bits the first, uppermost `len`, or all if there are no more.
+    /// A mask of the `len` most significant bits of `width`, or of all bits if `len` is larger.
     #[must_use]
     pub fn prefix(width: u32, len: u32) -> Value {
         let host = width.saturating_sub(len);
@@ -63,11 +63,11 @@ impl Value {
             let below = host.saturating_sub(i as u32 * 64);
             *limb &= u64::MAX.checked_shl(below).unwrap_or(0);
         }
-        // Only without a prefix is the last of many 0.
+        // Only for an empty prefix the last word is 0.
         if len == 0 { Value::ZERO } else { mask }
     }
 
-    /// Words of 64 bits, the least significant first: two at least, and no more than it takes.
+    /// The words of 64 bits, the least significant first: at least two, and no more than the number needs.
     #[must_use]
     #[inline]
     pub fn limbs(&self) -> &[u64] {
@@ -84,14 +84,14 @@ impl Value {
         }
     }
 
-    /// One of its words; those beyond [`limbs`](Self::limbs) are 0.
+    /// The word `i`; words beyond [`limbs`](Self::limbs) are 0.
     #[must_use]
     #[inline]
     pub fn limb(&self, i: usize) -> u64 {
         self.limbs().get(i).copied().unwrap_or(0)
     }
 
-    /// As Rust's widest integer, if it fits.
+    /// Converts to `u128`, if the value fits.
     #[must_use]
     pub fn to_u128(&self) -> Option<u128> {
         match self.0 {
@@ -100,19 +100,19 @@ impl Value {
         }
     }
 
-    /// As one of Rust's integers, if it fits.
+    /// Converts to a Rust integer, if the value fits.
     #[must_use]
     pub fn to<T: TryFrom<u128>>(&self) -> Option<T> {
         T::try_from(self.to_u128()?).ok()
     }
 
-    /// It is 0.
+    /// Whether the value is 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Value::ZERO
     }
 
-    /// Bits up to the uppermost one that is set.
+    /// Number of bits up to the most significant set bit.
     #[must_use]
     pub fn bits(&self) -> u32 {
         match &self.0 {
@@ -125,27 +125,27 @@ impl Value {
         }
     }
 
-    /// It is a `bit<width>`.
+    /// Whether the value fits into `bit<width>`.
     #[must_use]
     #[inline]
     pub fn fits(&self, width: u32) -> bool {
         self.bits() <= width
     }
 
-    /// Bits that are set.
+    /// Number of bits that are set.
     #[must_use]
     pub fn count_ones(&self) -> u32 {
         self.limbs().iter().map(|limb| limb.count_ones()).sum()
     }
 
-    /// No bit is set that the mask lacks.
+    /// Whether every set bit is also set in `mask`.
     #[must_use]
     pub fn is_within(&self, mask: &Value) -> bool {
         let mut limbs = self.limbs().iter().enumerate();
         limbs.all(|(i, limb)| limb & !mask.limb(i) == 0)
     }
 
-    /// Big-endian, without leading zero bytes; zero is one byte. P4Runtime's canonical form.
+    /// Bytes in big-endian order without leading zeros; zero is one byte. This is P4Runtime's canonical form.
     #[must_use]
     pub fn to_be_bytes(&self) -> Vec<u8> {
         let length = (self.bits().div_ceil(8) as usize).max(1);
@@ -160,7 +160,7 @@ impl Value {
         }
     }
 
-    /// From big-endian bytes; none are 0.
+    /// Creates a value from big-endian bytes; no bytes mean 0.
     #[must_use]
     pub fn from_be_bytes(bytes: &[u8]) -> Value {
         let (mut more, low) = bytes.split_at(bytes.len().saturating_sub(16));
@@ -181,12 +181,12 @@ impl Value {
         Value::from_limbs(&limbs)
     }
 
-    /// From digits, without a sign or a prefix that names the radix; `None` if they are not all digits of it.
+    /// Parses digits without a sign or radix prefix; `None` if one of them is not a digit of `radix`.
     ///
-    /// Takes the square of their number: who reads what others wrote bounds it first.
+    /// Takes time quadratic in the number of digits: a caller with untrusted input has to limit it first.
     #[must_use]
     pub fn from_str_radix(digits: &str, radix: u32) -> Option<Value> {
-        // Stricter than what follows, which takes a sign, or skips underscores.
+        // Stricter than the parser below, which accepts a sign and underscores.
         if !digits.chars().all(|c| c.is_digit(radix)) {
             return None;
         }
@@ -200,7 +200,7 @@ impl Value {
         }
     }
 
-    /// For printing: rare, and not on a packet's path.
+    /// Converts to `BigUint` for printing, which is rare and never on a packet's path.
     fn big(&self) -> BigUint {
         BigUint::from_bytes_be(&self.to_be_bytes())
     }
@@ -288,7 +288,7 @@ mod tests {
     use std::collections::hash_map::DefaultHasher;
     use std::hash::{BuildHasher, BuildHasherDefault};
 
-    /// Numbers of up to 320 bits, often with few bits, often equal, often at the border between the two forms.
+    /// Numbers of up to 320 bits: often with few set bits, often equal, often at the border between the two forms.
     fn number() -> impl Strategy<Value = BigUint> {
         prop_oneof![
             (0u8..4, 0u32..320).prop_map(|(n, at)| BigUint::from(n) << at),

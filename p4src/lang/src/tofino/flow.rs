@@ -1,19 +1,19 @@
-//! When each value can be known: the table dependency graph, walked from the first statement to the last.
+//! The table dependency graph: computes when each value is known, in a walk from the first statement to the last.
 //!
-//! Every value has the stage *at whose end* it is known: 0 for what the parser hands over. The rules, each the most
-//! generous that the hardware allows, so that the depth is a lower bound:
+//! Every value has the stage *at whose end* it is known: 0 for the parser's output. Each rule assumes the most that the
+//! hardware allows, so the depth is a lower bound:
 //!
-//! - A table's stage is one past those of its key and of the conditions that lead to it (match dependency). Which action
-//!   ran, and constants that actions set, steer later tables in the *same* stage (successor dependency); action data and
+//! - A table's stage is one past those of its key and of the conditions before it (match dependency). The action that
+//!   ran, and constants that actions set, control later tables in the *same* stage (successor dependency); action data and
 //!   sums are known one stage later (match and action dependency).
-//! - An addition, a bitwise operation, a shift or a comparison of the size of two variables takes a stage. Comparisons with
-//!   constants, equality, masks and logic are the gateways', which take none.
-//! - Constants and copies under conditions take none: a compiler may test the conditions instead. So `outcome`, or a flag,
-//!   is as deep as what it was decided by. To write one into a header takes the stage after that.
-//! - A register, counter or meter takes one stage, the same wherever it is called from; slices, casts and concatenations of
-//!   its index are the hash's, and free.
-//! - Operators in a block `@in_hash { … }` are the hash unit's, and free.
-//! - A hash is free as an operand, and takes a stage in keys, conditions and other hashes.
+//! - An addition, a bitwise operation, a shift, or an ordered comparison of two variables takes a stage. Gateways evaluate
+//!   comparisons with constants, equality, masks and logic, which take none.
+//! - Constants and copies under conditions take none: a compiler may test the conditions instead. A flag such as `outcome`
+//!   therefore has the depth of its conditions. Writing it into a header takes one more stage.
+//! - A register, counter or meter takes one stage, the same for all its calls. The hash unit computes slices, casts and
+//!   concatenations of its index at no cost.
+//! - The hash unit evaluates operators in a block `@in_hash { … }` at no cost.
+//! - A hash costs nothing as an operand, and takes a stage in keys, conditions and other hashes.
 
 mod externs;
 mod values;
@@ -28,16 +28,16 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// What is known of a value.
+/// The timing of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Val {
     /// The stage at whose end it is known.
     pub at: u32,
-    /// The operation that the stage is of.
+    /// Index of the operation that takes that stage.
     pub by: Option<usize>,
-    /// Straight from a hash unit.
+    /// Whether it comes directly from a hash unit.
     hash: bool,
-    /// Straight from a table's entry: to put it into a field takes the table's stage.
+    /// Whether it is action data of a table's entry: writing it to a field takes the table's stage.
     data: bool,
 }
 
@@ -52,7 +52,7 @@ impl Val {
     }
 }
 
-/// A thing that sits in one stage.
+/// An object that occupies one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Node {
     Table(ControlId, TableId),
@@ -62,42 +62,42 @@ pub(super) enum Node {
     Alu,
 }
 
-/// Something that takes a stage.
+/// An operation that takes a stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Op {
     pub node: Node,
     pub stage: u32,
-    /// What it waited for.
+    /// Index of the operation that it depends on.
     pub after: Option<usize>,
     pub span: Span,
 }
 
-/// What a walk finds.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pub ops: Vec<Op>,
-    /// Earliest stage of everything that sits in one, and where it is first used.
+    /// Earliest stage of every object that occupies one, and the span of its first use.
     pub nodes: BTreeMap<Node, (u32, Span)>,
-    /// Second uses of a register on one path: the register, the place, the first place.
+    /// Second uses of a register on one path: the register, the span, the first use's span.
     pub twice: Vec<(ExternId, Span, Span)>,
-    /// Registers executed from within a table's action: they need no table of their own.
+    /// Registers executed in a table's action: they need no logical table of their own.
     pub in_tables: BTreeSet<ExternId>,
-    /// Fields that the exact crossbar carries, with their bits; keys of ternary tables.
+    /// Fields on the exact crossbar with their bits, and fields of ternary keys.
     pub exact: BTreeMap<Place, (u64, Span)>,
     pub ternary: BTreeMap<Place, (u64, Span)>,
-    /// Bits that hashes put out: per hash, and per distinct index of a register or counter.
+    /// Output bits of hashes: per hash, and per distinct index of a register or counter.
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
-    /// Which place a value goes on to; `None` where it takes effect.
+    /// Uses of a place's value: the place it is copied to (`None` if it takes effect directly), and the place read.
     pub uses: Vec<(Option<Place>, Place)>,
-    /// Of these, the numbers of those that only bring it to a table's key.
+    /// Indices into `uses` of those that only bring a value to a table's key.
     pub key_uses: BTreeSet<usize>,
-    /// Where hashes go, and the fields that they are of, with their bits.
+    /// The destinations of each hash, and the hashed fields with their bits.
     pub hashed: BTreeMap<ExternId, Hashed>,
-    /// Header fields that an ALU computes, of more than 16 bits.
+    /// Header fields of more than 16 bits that an ALU computes.
     pub words: BTreeMap<Place, Span>,
 }
 
-/// A hash.
+/// A hash function's results and inputs.
 #[derive(Debug, Default)]
 pub(super) struct Hashed {
     pub results: Vec<Place>,
@@ -105,8 +105,8 @@ pub(super) struct Hashed {
 }
 
 impl Flow {
-    /// Whether hash distribution has to bring a hash anywhere: a match finds it where it is made, and what nobody reads is
-    /// not made at all.
+    /// Whether hash distribution has to carry a hash: a match uses the hash where it is computed, and an unread hash is not
+    /// computed at all.
     pub fn is_distributed(&self, hash: ExternId) -> bool {
         let moved = self.places_used(|n| !self.key_uses.contains(&n));
         let read = |result: &Place| moved.iter().any(|l| l.holds(result) || result.holds(l));
@@ -117,12 +117,12 @@ impl Flow {
         self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
     }
 
-    /// The places whose values take effect, by way of others or at once.
+    /// The places whose values take effect, directly or through other places.
     pub fn live(&self) -> BTreeSet<Place> {
         self.places_used(|_| true)
     }
 
-    /// The same by way of some of the uses.
+    /// The places whose values take effect, following only the uses that `counts` accepts.
     fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<Place> {
         let mut live = BTreeSet::new();
         loop {
@@ -142,7 +142,7 @@ impl Flow {
         }
     }
 
-    /// The operations that the depth consists of, first to last.
+    /// The operations on the longest dependency chain, in order.
     pub fn critical_path(&self) -> Vec<Op> {
         let mut path = Vec::new();
         let mut at = (0..self.ops.len()).max_by_key(|&i| (self.ops[i].stage, usize::MAX - i));
@@ -155,11 +155,11 @@ impl Flow {
     }
 }
 
-/// Walks a control with everything that it calls.
+/// Walks a control and everything that it calls.
 pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     let mut floors = BTreeMap::new();
-    // A register that is called from two places sits where the later one needs it, which delays the earlier: again until
-    // nothing moves. Any number of rounds gives a lower bound.
+    // A register that is called at two places is in the stage of the later call, which delays the earlier one. Repeat until the
+    // stages are stable. The result is a lower bound after any number of rounds.
     let mut flow = Flow::default();
     for _ in 0..MAX_ROUNDS {
         let mut walk = Walk::new(program, floors);
@@ -185,23 +185,23 @@ pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     flow
 }
 
-/// Walks until everything has found its stage.
+/// Maximum number of walks until the stages are stable.
 const MAX_ROUNDS: usize = 5;
 
-/// Where the walk is.
+/// The context of the walk at a statement.
 #[derive(Clone, Copy)]
 struct Cx {
     unit: Unit,
     control: Option<ControlId>,
-    /// When the conditions that lead here are known.
+    /// When the conditions of this statement are known.
     ctl: Val,
-    /// The stage of the table whose action this is.
+    /// The stage of the table whose action contains the statement.
     table: Option<u32>,
-    /// Under `@in_hash`: the hash unit computes, so that operators take no instruction.
+    /// Whether the statement is under `@in_hash`: the hash unit computes, and operators take no instruction.
     in_hash: bool,
 }
 
-/// Who reads a value.
+/// The consumer of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Alu,
@@ -344,7 +344,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Parameters that a callee writes are the caller's places; so are the places that it only reads.
+    /// Binds a callee's parameters to the caller's places, both written and only read ones.
     fn bind(&mut self, cx: Cx, unit: Unit, params: impl Iterator<Item = VarId>, args: &[Arg]) {
         for (var, arg) in params.zip(args) {
             self.alias.remove(&(unit, var));
@@ -389,7 +389,7 @@ impl<'p> Walk<'p> {
         let before = self.flow.uses.len();
         for key in &table.key {
             inputs = inputs.max(self.eval(cx, &key.expr, Reader::Match));
-            // Which crossbars an algorithm takes is the compiler's choice.
+            // The compiler chooses the crossbars of an algorithmic table.
             if !algorithmic {
                 self.carry(cx, &key.expr, !exact);
             }
@@ -405,7 +405,7 @@ impl<'p> Walk<'p> {
             0,
         );
         self.span = span;
-        // What follows from the entry found is decided within the stage.
+        // Decisions that depend on the matched entry take effect in the same stage.
         let decided = Val {
             at: stage.at - 1,
             ..stage

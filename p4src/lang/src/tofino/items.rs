@@ -1,4 +1,4 @@
-//! The resources one by one, each with what it is used for and where most of it goes.
+//! The individual resources: the amount used, and the source line that uses most of it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{ExternId, Package, PackageArg, Program};
 use crate::source::{Location, Span};
 
-/// Costs by place.
+/// Costs with their spans.
 #[derive(Default)]
 struct Costs(Vec<(u64, Span)>);
 
@@ -25,7 +25,7 @@ impl Costs {
         self.0.iter().map(|(amount, _)| amount).sum()
     }
 
-    /// The line with the largest sum, the first of several.
+    /// The line with the largest sum; the first one if there are several.
     fn most(&self, program: &Program) -> Option<(Location, u64, Span)> {
         let mut lines: BTreeMap<(String, u32), (u64, Span)> = BTreeMap::new();
         for (amount, span) in &self.0 {
@@ -49,12 +49,12 @@ impl Costs {
     }
 }
 
-/// What needs room in a stage, with the first stage that it can stand in.
+/// Amounts of a resource to be placed, each with the earliest stage at which it can be.
 #[derive(Default)]
 struct Packing(Vec<(u32, u64)>);
 
 impl Packing {
-    /// Stages that hold all of it, if each holds `per_stage`: for every stage, those before it and what cannot stand there.
+    /// Number of stages for all amounts if each stage holds `per_stage`: an amount cannot be in a stage before its earliest one.
     fn stages(&self, per_stage: u64) -> u64 {
         let mut least: Vec<u32> = self.0.iter().map(|(stage, _)| *stage).collect();
         least.sort_unstable();
@@ -102,7 +102,7 @@ pub(super) fn dependency_item(
     for (register, here, first) in &flow.twice {
         let register = &program.externs[register.index()].name;
         faults.push(
-            // bf-p4c takes some such programs.
+            // bf-p4c accepts some of these programs.
             Diagnostic::warning(
                 Code::Architecture,
                 *here,
@@ -113,7 +113,7 @@ pub(super) fn dependency_item(
     }
 }
 
-/// Tables, memories and ALUs; the stages they need, alone and with what they wait for.
+/// Tables, memories and ALUs; the number of stages that they need, alone and with their dependencies.
 pub(super) fn memory_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -157,7 +157,7 @@ pub(super) fn memory_items(
                     blocks = memory::cells(program, &program.externs[id.index()]);
                     alus.add(1, *span);
                     p_alus.0.push((*stage, 1));
-                    // A logical table addresses one stateful ALU.
+                    // A logical table can address one stateful ALU.
                     if !found.in_tables.contains(id) {
                         tables.add(1, *span);
                         p_tables.0.push((*stage, 1));
@@ -207,7 +207,7 @@ pub(super) fn memory_items(
     stages
 }
 
-/// Crossbars and hash distribution. A field that several stages match on is counted once.
+/// Crossbars and hash distribution. A field that several stages match on counts once.
 pub(super) fn bus_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -253,7 +253,7 @@ pub(super) fn bus_items(
     ));
 }
 
-/// Parsers and containers.
+/// Parsers and PHV containers.
 pub(super) fn packet_items(
     program: &Program,
     package: &Package,
@@ -284,7 +284,7 @@ pub(super) fn packet_items(
         parsed.rows.iter().for_each(|(n, span)| rows.add(*n, *span));
         parsed.bits.iter().for_each(|(n, span)| phv.add(*n, *span));
         items.push(rows.item(program, rows_name, Some(limits.parser_rows)));
-        // A state that extracts more is split into several rows, which are counted: no limit of its own.
+        // A state that extracts more is split into several rows, which are counted, so there is no limit on this item.
         items.push(Item {
             name: widest_name,
             used: parsed.widest.0,
@@ -292,7 +292,7 @@ pub(super) fn packet_items(
             most: Some((program.source.location(parsed.widest.1), parsed.widest.0)),
         });
     }
-    // What one entry writes is written in one stage, and alive together as far as anything comes of it.
+    // The fields that one entry writes are written in one stage and, as far as their values are used, live at the same time.
     for (_, found) in flows {
         let live = found.live();
         let tables = found.nodes.keys().filter_map(|node| match node {

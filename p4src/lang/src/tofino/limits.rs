@@ -1,4 +1,4 @@
-//! What one pipe of each chip has. Sources: the public open bf-p4c and the vendor's public architecture papers.
+//! Resources of one pipe of each chip. Sources: the public open bf-p4c and the vendor's public architecture papers.
 
 /// A chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,34 +9,34 @@ pub enum Chip {
     Tofino2,
 }
 
-/// The limits of one pipe. Ingress and egress share everything but the parsers.
+/// The limits of one pipe. Ingress and egress share everything except the parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// As the command line names it.
+    /// Name of the chip on the command line.
     pub name: &'static str,
     /// Match-action stages.
     pub stages: u64,
-    /// Logical tables a stage.
+    /// Logical tables per stage.
     pub tables: u64,
-    /// Of these, ternary.
+    /// Maximum number of ternary tables among them.
     pub ternary_tables: u64,
-    /// SRAM blocks of 1024 × 128 bits, a stage.
+    /// SRAM blocks of 1024 × 128 bits per stage.
     pub sram: u64,
-    /// TCAM blocks of 512 × 44 bits, a stage.
+    /// TCAM blocks of 512 × 44 bits per stage.
     pub tcam: u64,
-    /// Map RAMs a stage.
+    /// Map RAMs per stage.
     pub map_ram: u64,
-    /// Stateful or meter ALUs a stage.
+    /// Stateful or meter ALUs per stage.
     pub stateful_alus: u64,
-    /// Statistics ALUs a stage.
+    /// Statistics ALUs per stage.
     pub statistics_alus: u64,
-    /// Bytes of the exact crossbar, a stage.
+    /// Bytes of the exact crossbar per stage.
     pub exact_crossbar: u64,
-    /// Bytes of the ternary crossbar, a stage.
+    /// Bytes of the ternary crossbar per stage.
     pub ternary_crossbar: u64,
-    /// 16-bit units of hash distribution, a stage.
+    /// 16-bit units of hash distribution per stage.
     pub hash_distribution: u64,
-    /// Bits of all PHV containers, tagalong and the like included.
+    /// Bits of all PHV containers, including tagalong and similar ones.
     pub phv_bits: u64,
     /// PHV containers of 32 bits that ALUs can write.
     pub phv_words: u64,
@@ -44,32 +44,32 @@ pub struct Limits {
     pub parser_rows: u64,
     /// Bits that one parser row matches on.
     pub parser_match_bits: u64,
-    /// Bytes that one parser row extracts; not known for Tofino 2.
+    /// Bytes that one parser row extracts; unknown for Tofino 2.
     pub parser_extract_bytes: Option<u64>,
     /// Comparators of a stateful ALU.
     pub comparators: usize,
-    /// Values that a stateful ALU hands out.
+    /// Output values of a stateful ALU.
     pub outputs: usize,
-    /// Bits of a register's cell, pairs included.
+    /// Bits of a register's cell; a pair counts both its words.
     pub cell_bits: u32,
-    /// Words of a packet that a stateful ALU takes in.
+    /// Words of a packet that are inputs of a stateful ALU.
     pub inputs: usize,
 }
 
-/// Entries of an SRAM or TCAM block, and bits of their rows.
+/// Rows of an SRAM or TCAM block, and bits per row.
 pub(super) const SRAM_ROWS: u64 = 1024;
 pub(super) const SRAM_BITS: u64 = 128;
 pub(super) const TCAM_ROWS: u64 = 512;
 pub(super) const TCAM_BITS: u64 = 44;
-/// RegisterActions of one register, which are the ALU's instructions.
+/// Maximum number of RegisterActions of one register; each is an instruction of its ALU.
 pub(super) const REGISTER_ACTIONS: usize = 4;
-/// Constants outside −8 ..= 7 that a stateful ALU can hold.
+/// Maximum number of constants outside −8 ..= 7 in a stateful ALU.
 pub(super) const LARGE_CONSTANTS: usize = 4;
-/// Instructions of a stateful ALU for one word.
+/// Maximum number of instructions of a stateful ALU for one word.
 pub(super) const UPDATES_OF_A_WORD: usize = 2;
 
 impl Chip {
-    /// Its limits.
+    /// The chip's limits.
     pub fn limits(self) -> Limits {
         let tofino = Limits {
             name: "tofino",
@@ -96,7 +96,7 @@ impl Chip {
         };
         match self {
             Chip::Tofino => tofino,
-            // Containers of Tofino 2 by kind, of 8, 16 and 32 bits: normal 48, 72, 48; mocha and dark 16, 24, 16 each.
+            // Containers of Tofino 2 by kind, with 8, 16 and 32 bits: normal 48, 72, 48; mocha and dark 16, 24, 16 each.
             Chip::Tofino2 => Limits {
                 name: "tofino2",
                 stages: 20,

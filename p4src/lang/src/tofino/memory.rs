@@ -1,11 +1,11 @@
-//! SRAM, TCAM and map RAM.
+//! Use of SRAM, TCAM and map RAM.
 
 use super::expr::width;
 use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 use super::salu;
 use crate::ir::{Const, ExternInstance, ExternKind, Program, Table, Type, VarId};
 
-/// Blocks of each kind.
+/// Number of blocks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub sram: u64,
@@ -13,20 +13,20 @@ pub(super) struct Blocks {
     pub map_ram: u64,
 }
 
-/// Entries of a table that names no size.
+/// Entries of a table without a size.
 const DEFAULT_SIZE: u64 = 512;
-/// Bits of a key that the place of an entry in an exact table stands for (of 1024 rows).
+/// Key bits that an exact table need not store, because the row (of 1024) implies them.
 const GHOST_BITS: u64 = 10;
-/// Version bits of an exact entry.
+/// Version bits of an entry in an exact table.
 const VERSION_BITS: u64 = 4;
-/// Action data beside an entry.
+/// Maximum bits of action data stored with an entry.
 const IMMEDIATE_BITS: u64 = 32;
 
-/// A table's blocks.
+/// The memory blocks of a table.
 ///
-/// Exact: rows × (key, less the 10 bits that the row itself says, + 4 of version + the action's number + up to 32 bits of action
-/// data) in blocks of 128 × 1024 bits, at least one. Ternary: ⌈key / 44⌉ × ⌈entries / 512⌉ TCAM blocks (a range counts
-/// as its bits, though its encoding takes more) and an SRAM block for what is found. More action data has blocks of its own.
+/// Exact: rows × (key, minus the 10 bits implied by the row, + 4 bits of version + the action's number + up to 32 bits of action
+/// data) in blocks of 128 × 1024 bits, at least one. Ternary: ⌈key / 44⌉ × ⌈entries / 512⌉ TCAM blocks (a range counts its
+/// bits, though its encoding takes more) and an SRAM block for the result. Further action data takes separate blocks.
 pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks {
     let key: u64 = table.key.iter().map(|k| width(&k.expr.ty).max(1)).sum();
     if key == 0 {
@@ -37,7 +37,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         .unwrap_or(DEFAULT_SIZE)
         .max(table.entries.len() as u64)
         .max(1);
-    // The data of a profile's members lie in the profile, once for all entries that share one.
+    // The data of a profile's members is stored in the profile, once for all entries that share a member.
     let data = match has_object(program, table, |kind| {
         matches!(kind, ExternKind::ActionProfile | ExternKind::ActionSelector)
     }) {
@@ -77,7 +77,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
     }
 }
 
-/// Whether an algorithm takes the place of TCAM for a table: how its entries are spread is the compiler's choice.
+/// Whether a table uses an algorithm instead of TCAM: the compiler chooses how its entries are distributed.
 pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
     let asked = |name: &str| name.starts_with("alpm") || name.starts_with("atcam");
     table.annotations.iter().any(|a| asked(&a.name))
@@ -86,7 +86,7 @@ pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
         })
 }
 
-/// Whether one of a table's properties is an object of such a kind.
+/// Whether one of a table's properties is an object of the given kind.
 fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) -> bool) -> bool {
     let objects = table
         .properties
@@ -98,7 +98,7 @@ fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) ->
     objects.into_iter().any(|e| is_kind(&e.kind))
 }
 
-/// Bits of the widest action's data, of those parameters that are wanted.
+/// Bits of the largest action data, counting only the selected parameters.
 pub(super) fn action_data(
     program: &Program,
     control: usize,
@@ -124,7 +124,7 @@ pub(super) fn action_data(
     table.actions.iter().filter_map(bits).max().unwrap_or(0)
 }
 
-/// Blocks for entries of so many bits, several to a row or several rows each.
+/// Blocks for entries of `bits` bits, with several entries per row or several rows per entry.
 fn sram_blocks(entries: u64, bits: u64) -> u64 {
     entries
         .saturating_mul(bits.max(1))
@@ -132,8 +132,8 @@ fn sram_blocks(entries: u64, bits: u64) -> u64 {
         .max(1)
 }
 
-/// Blocks of a register, counter or meter: those of its cells and a spare one (a write and a read in one clock), each with
-/// a map RAM. The NGA prototype's 33 registers of 16,384 words make 165 of the 167 map RAMs that bf-p4c reports.
+/// Blocks of a register, counter or meter: those of its cells and a spare one (for a write and a read in one clock), each with
+/// a map RAM. The NGA prototype's 33 registers of 16,384 words take 165 of the 167 map RAMs that bf-p4c reports.
 pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
     let size = instance.args.iter().find_map(|(_, arg)| match arg {
         Const::Bits { value, .. } => u64::try_from(value).ok(),
@@ -160,7 +160,7 @@ pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
         name == "true_egress_accounting" && *arg == Const::Bool(true)
     };
     Blocks {
-        // bf-p4c places one that counts what leaves with less.
+        // bf-p4c uses fewer blocks for a counter with `true_egress_accounting`.
         sram: if instance.args.iter().any(of_egress) {
             1
         } else {

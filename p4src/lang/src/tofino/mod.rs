@@ -1,8 +1,8 @@
-//! What a TNA program takes of a Tofino, and what no Tofino can do.
+//! The resources of a Tofino that a TNA program needs, and constructs that no Tofino can execute.
 //!
-//! Everything here is a **lower bound**: what any compiler must spend, given how the program is written. Final placement
-//! costs more: tables that cannot share a stage, padding of containers, ways of hash tables, copies. So a program beyond a
-//! limit is certainly illegal, and one within it may still not fit. docs/tofino.md says how far off the bound was found to be.
+//! Every figure is a **lower bound**: the cost with any compiler, for the program as written. The final placement costs
+//! more: tables that cannot share a stage, padding of containers, ways of hash tables, copies. A program beyond a limit is
+//! therefore certainly illegal, and one within it may still not fit. docs/tofino.md gives the measured gap to the bound.
 
 mod expr;
 mod flow;
@@ -22,49 +22,49 @@ use crate::source::{Location, Span};
 use flow::{Flow, Node};
 use items::{bus_items, dependency_item, memory_items, packet_items};
 
-/// What a program takes.
+/// The resources that a program needs.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Of which chip.
+    /// Limits of the chip.
     pub limits: Limits,
-    /// Per pipe.
+    /// Resources per pipe.
     pub pipes: Vec<Pipe>,
-    /// What is certainly illegal, and what looks so.
+    /// Errors for what is certainly illegal, warnings for what may be.
     pub faults: Vec<Diagnostic>,
 }
 
-/// What one pipe takes.
+/// The resources that one pipe needs.
 #[derive(Debug, Clone)]
 pub struct Pipe {
-    /// The instance's name.
+    /// Name of the pipeline instance.
     pub name: String,
-    /// By resource, always in the same order.
+    /// Resources, always in the same order.
     pub items: Vec<Item>,
-    /// Stages that the resources alone need: the largest of used over available in a stage.
+    /// Number of stages that the resources alone need: the maximum over resources of used divided by available per stage.
     pub stages_by_resources: u64,
-    /// Stages that resources and dependencies need together: nothing stands before the stage that its inputs are known in.
+    /// Number of stages with dependencies: nothing is placed before the stage at which its inputs are known.
     pub stages: u64,
-    /// How often a packet must pass: stages over those of the chip, and stateful ALUs likewise.
+    /// Number of passes of a packet: needed stages (and stateful ALUs) divided by those of the chip.
     pub passes: u64,
-    /// The longest chain of dependencies: stage, what, and where.
+    /// The longest dependency chain: stage, object and position of each step.
     pub critical_path: Vec<(u32, String, Location)>,
 }
 
-/// A resource.
+/// The use of one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// Name.
     pub name: &'static str,
-    /// At least so much.
+    /// Lower bound of the amount used.
     pub used: u64,
-    /// What the pipe has; `None`: not known.
+    /// Amount that the pipe has; `None` if unknown.
     pub available: Option<u64>,
-    /// The source line that costs most, and how much.
+    /// The source line that uses most, and its amount.
     pub most: Option<(Location, u64)>,
 }
 
 impl Item {
-    /// Used over available.
+    /// Used divided by available.
     pub fn share(&self) -> Option<f64> {
         self.available
             .filter(|a| *a > 0)
@@ -72,18 +72,18 @@ impl Item {
     }
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotTofino {
-    /// Another architecture's program.
+    /// The program is for another architecture.
     #[error("this program is not written for TNA (it includes no tna.p4 or t2na.p4)")]
     Architecture,
-    /// No `Pipeline` in `main`.
+    /// `main` contains no `Pipeline`.
     #[error("main has no pipeline with an ingress control")]
     NoPipe,
 }
 
-/// Looks at a program.
+/// Computes the resources that a program needs.
 pub fn analyse(program: &Program, chip: Chip) -> Result<Report, NotTofino> {
     if !matches!(program.arch, Arch::Tna | Arch::T2na) {
         return Err(NotTofino::Architecture);
@@ -188,7 +188,7 @@ fn described(program: &Program, flow: &Flow) -> Vec<(u32, String, Location)> {
         .collect()
 }
 
-/// Names in [`Pipe::items`] that may be exceeded: what a compiler can split, overlay or spread over rows.
+/// Names in [`Pipe::items`] that may exceed their limit: a compiler can split, overlay or spread these resources.
 const SOFT: [&str; 3] = [
     "parser bytes a state, ingress",
     "parser bytes a state, egress",
@@ -222,7 +222,7 @@ fn over(
     ));
 }
 
-/// A span that starts at this place.
+/// A span that starts at this position.
 fn span_of(program: &Program, flows: &[(&'static str, Flow)], at: &Location) -> Span {
     let ops = flows.iter().flat_map(|(_, f)| {
         f.ops

@@ -1,4 +1,4 @@
-//! Rows of a parser, and the packet bits that it must keep.
+//! Rows of a parser, and the packet bits that it has to keep.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// What a parser takes.
+/// The resources that a parser needs.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// TCAM rows: per state one for each case, more where it selects on more bits or extracts more bytes than a row can. A state
-    /// without a choice may be merged with those before or behind it: it takes a row for each time that it extracts all that
-    /// a row can.
+    /// TCAM rows: per state one for each case, and more if it selects on more bits or extracts more bytes than a row can. A state
+    /// with a direct transition can be merged with its neighbors; it takes one row for each full row of extracted bytes.
     pub rows: Vec<(u64, Span)>,
-    /// The most bytes that a state extracts.
+    /// The largest number of bytes that one state extracts.
     pub widest: (u64, Span),
-    /// Header bits on the path that extracts most: these are alive together.
+    /// Header bits on the path that extracts most; these are live at the same time.
     pub bits: Vec<(u64, Span)>,
 }
 
@@ -36,7 +35,7 @@ pub(super) fn parser(program: &Program, id: ParserId, limits: &Limits) -> Parsed
     parsed
 }
 
-/// Parsers inside parsers.
+/// Maximum nesting of parsers in parsers.
 const MAX_DEPTH: usize = 16;
 
 type Bits = Vec<(u64, Span)>;
@@ -45,7 +44,7 @@ struct Walk<'p, 'o> {
     program: &'p Program,
     limits: &'o Limits,
     parsed: &'o mut Parsed,
-    /// Per state, the heaviest way from it; `None` while it is being found (a loop adds nothing).
+    /// The heaviest path from each state; `None` while it is being computed (a loop adds nothing).
     best: BTreeMap<(ParserId, StateId), Option<Bits>>,
     depth: usize,
 }
@@ -107,7 +106,7 @@ impl Walk<'_, '_> {
         }
         let most = self.limits.parser_extract_bytes;
         match state.transition {
-            // The first state has a row of its own where nothing else has one.
+            // The first state always takes a row.
             Transition::Direct(_) if id != StateId(0) => {
                 rows = most.map_or(0, |most| extracted / most);
             }

@@ -1,8 +1,8 @@
-//! Fields, by where they live once all controls are expanded into their callers.
+//! Fields, identified by their storage after all controls are expanded into their callers.
 
 use crate::ir::{Access, Const, ExprKind, LValue, VarId};
 
-/// Whose variable: a control's number, or a function's behind all controls'.
+/// The owner of a variable: a control's number, or a function's, counted after all controls.
 pub(super) type Unit = u32;
 
 /// A step into a value.
@@ -10,13 +10,13 @@ pub(super) type Unit = u32;
 pub(super) enum Step {
     Field(u32),
     Index(u64),
-    /// An element that only the packet knows.
+    /// An element whose index depends on the packet.
     Some,
     /// A header's validity.
     Valid,
 }
 
-/// A field, header or struct. Sorted, the parts of a place follow it.
+/// A field, header or struct. In sorted order, the parts of a place follow it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub root: (Unit, VarId),
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The place that a path leads to from here. Slices are not told apart from the whole field.
+    /// The place at the end of a path from here. A slice stands for its whole field.
     pub fn follow(mut self, path: &[Access]) -> Place {
         for access in path {
             self.path.push(match access {

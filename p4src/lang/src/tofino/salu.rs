@@ -1,4 +1,4 @@
-//! What a stateful ALU can do: the rules that a RegisterAction must keep.
+//! The capabilities of a stateful ALU: the rules for a RegisterAction.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The register that a RegisterAction is of; a register's own.
+/// The register of a RegisterAction, from its constructor arguments; `None` if no argument is an extern object.
 pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternId> {
     let instance = program.externs.get(object.index())?;
     instance.args.iter().find_map(|(_, arg)| match arg {
@@ -21,9 +21,9 @@ pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternI
     })
 }
 
-/// The abstract methods' bodies.
+/// Bodies of the abstract methods.
 fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Action> {
-    // Copies in other controls say the same.
+    // Copies in other controls are identical.
     let Some(first) = instance.methods.first() else {
         return Vec::new();
     };
@@ -37,7 +37,7 @@ fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Act
         .collect()
 }
 
-/// The packet's fields that a RegisterAction takes in.
+/// The packet's fields that a RegisterAction reads.
 pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
     let Some(instance) = program.externs.get(object.index()) else {
         return Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
     found
 }
 
-/// Bits of a cell, and of each of its words; `None`: no type that a register can have.
+/// Bits of a cell, and of each of its words; `None` if a register cannot have this type.
 pub(super) fn cell(program: &Program, ty: &Type) -> Option<(u32, u32)> {
     match ty {
         Type::Bit(w) | Type::Int(w) => Some((*w, *w)),
@@ -73,7 +73,7 @@ pub(super) fn cell(program: &Program, ty: &Type) -> Option<(u32, u32)> {
     }
 }
 
-/// What a body does.
+/// The operations in a method's body.
 #[derive(Default)]
 struct Look {
     memory: Vec<VarId>,
@@ -82,12 +82,12 @@ struct Look {
     inputs: Vec<LValue>,
     comparisons: Vec<(Expr, Span)>,
     constants: BTreeSet<num_bigint::BigInt>,
-    /// Assignments to memory: the word, the value, the place.
+    /// Assignments to memory: word, value, span.
     updates: Vec<(Vec<Access>, Expr, Span)>,
     outputs: Vec<(Expr, Span)>,
-    /// Operators that no stateful ALU has.
+    /// The first operator that no stateful ALU supports.
     foreign: Option<(&'static str, Span)>,
-    /// A word computed again from what was just computed.
+    /// A word that is computed from a value that this body has just computed.
     again: Option<Span>,
     branches: bool,
 }
@@ -139,7 +139,7 @@ impl Look {
 
     fn assign(&mut self, lv: &LValue, e: &Expr, span: Span, written: &mut Vec<Vec<Access>>) {
         self.expression(e, span);
-        // A word that stays as it is needs no instruction.
+        // Assigning a word to itself needs no instruction.
         let stays = matches!(&e.kind, ExprKind::Read(from) if from == lv);
         if self.memory.contains(&lv.var) {
             if stays {
@@ -178,7 +178,7 @@ impl Look {
             ExprKind::Unary(_, a) => self.condition(a, span),
             ExprKind::Binary(op, a, b) if is_comparison(*op) => {
                 self.expression(cond, span);
-                // `a != b`, `a > b`, `b < a` and `a <= b` are one comparator's.
+                // `a != b`, `a > b`, `b < a` and `a <= b` share one comparator.
                 let (kind, a, b) = match op {
                     BinOp::Eq | BinOp::Ne => (BinOp::Eq, a, b),
                     BinOp::Lt | BinOp::Ge => (BinOp::Lt, a, b),
@@ -215,7 +215,7 @@ impl Look {
             ExprKind::Const(Const::Bits { value, ty }) => {
                 let mut value = num_bigint::BigInt::from(value.clone());
                 let bits = width(ty);
-                // −1 is all ones.
+                // −1 has all bits set.
                 if bits > 0 && value >= num_bigint::BigInt::from(1) << (bits - 1) {
                     value -= num_bigint::BigInt::from(1) << bits;
                 }
@@ -249,7 +249,7 @@ impl Look {
     }
 }
 
-/// Faults of all RegisterActions of a register that the pipe uses.
+/// Errors in all RegisterActions of a register that the pipe uses.
 pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let Some(instance) = program.externs.get(register.index()) else {
@@ -406,7 +406,7 @@ fn check_body(
             );
         }
     }
-    // The second ALU computes the second word; without one, it is free for a value that is only returned.
+    // The second ALU computes the second word; if there is none, the ALU can compute a value that is only returned.
     let computed: Vec<&(Expr, Span)> = look
         .outputs
         .iter()

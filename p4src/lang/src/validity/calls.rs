@@ -1,4 +1,4 @@
-//! Calls: actions, units, what the architecture brings along.
+//! Calls: actions, units, and functions and methods of the architecture.
 
 use super::state::{Place, State};
 use super::{Frame, Unit, Walk};
@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use std::collections::BTreeMap;
 
 impl<'p> Walk<'p> {
-    /// Runs an action. `data`: what an entry gives it, where that is known.
+    /// Runs an action. `data`: the arguments from the table's entry, if they are known.
     pub(super) fn action(
         &mut self,
         frame: Frame<'p>,
@@ -23,7 +23,7 @@ impl<'p> Walk<'p> {
         let mut given = args.iter();
         let mut data = data.into_iter().flatten();
         for param in &action.params {
-            // Those without a direction come from an entry, unless a body calls.
+            // The table's entry supplies directionless parameters, unless a body calls the action.
             if param.direction == Direction::None && args.len() < action.params.len() {
                 self.frames[frame.number].remove(&param.var.0);
                 let place = self.var(frame, param.var);
@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Evaluates an argument for a parameter; gives the caller's place if the parameter stands for that.
+    /// Evaluates an argument for a parameter; returns the caller's place if the parameter stands for it.
     pub(super) fn pass(
         &mut self,
         frame: Frame<'p>,
@@ -134,7 +134,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// The number that stands for a scalar constant in the facts.
+/// The number that represents a scalar constant in facts.
 pub(super) fn value(constant: &Const) -> Option<BigUint> {
     match constant {
         Const::Bits { value, .. } => Some(value.clone()),

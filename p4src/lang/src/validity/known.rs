@@ -1,4 +1,4 @@
-//! What a walk knows at a point, and how that changes.
+//! The walk's knowledge at a point, and operations on it.
 
 use super::MAX_FACTS;
 use super::Walk;
@@ -7,11 +7,11 @@ use super::state::{Kind, Place, State, Value};
 use super::statements::MAX_ROUNDS;
 use num_bigint::BigUint;
 
-/// Nodes of a set of paths before it is widened.
+/// Maximum number of nodes in a set of paths before it is widened.
 const MAX_SIZE: usize = 8_000;
 
 impl Walk<'_> {
-    /// The paths of either.
+    /// The union of two states' paths.
     pub(super) fn join(&mut self, mut a: State, b: State) -> State {
         if b.is_unreachable() {
             return a;
@@ -28,7 +28,7 @@ impl Walk<'_> {
         a
     }
 
-    /// Adds paths to those that enter a loop; whether any is new. After some rounds facts are no longer related.
+    /// Adds paths to those that enter a loop; returns whether any is new. After some rounds it drops the relations between facts.
     pub(super) fn enters(&mut self, head: &mut State, more: State, rounds: u32) -> bool {
         let before = (head.paths, head.set.len());
         *head = self.join(std::mem::take(head), more);
@@ -38,7 +38,7 @@ impl Walk<'_> {
         before != (head.paths, head.set.len())
     }
 
-    /// Widens a set of paths that is too large: values are forgotten first, then what the headers have to do with each other.
+    /// Widens a set of paths that is too large: first forgets values, then the relations between headers.
     pub(super) fn bound(&mut self, state: &mut State) {
         if !self.diagrams.is_larger(state.paths, MAX_SIZE) {
             return;
@@ -58,7 +58,7 @@ impl Walk<'_> {
         state.paths = self.diagrams.unrelated(state.paths);
     }
 
-    /// Ends the walk here.
+    /// Ends the walk at this position.
     pub(super) fn stop(&mut self) {
         self.stopped.get_or_insert((self.unit, self.span));
     }
@@ -76,7 +76,7 @@ impl Walk<'_> {
         fact
     }
 
-    /// The paths on which a fact holds, and the others.
+    /// Splits the paths into those on which a fact holds, and the others.
     pub(super) fn split(&mut self, state: State, fact: u32) -> (State, State) {
         if self.is_first {
             return (state.clone(), state);
@@ -86,21 +86,21 @@ impl Walk<'_> {
         (state.on(yes), state.on(no))
     }
 
-    /// Makes a fact hold, or not.
+    /// Sets a fact to true or false.
     pub(super) fn hold(&mut self, state: &mut State, fact: u32, holds: bool) {
         if !self.is_first {
             state.paths = self.diagrams.set(state.paths, fact, holds);
         }
     }
 
-    /// Makes a fact what another is.
+    /// Sets a fact to the state of another fact.
     pub(super) fn hold_as(&mut self, state: &mut State, to: u32, from: u32) {
         if !self.is_first {
             state.paths = self.diagrams.copy(state.paths, to, from);
         }
     }
 
-    /// Whether a fact holds on some path, and on all.
+    /// Whether a fact holds on some path, and on all paths.
     pub(super) fn known(&mut self, state: &State, fact: u32) -> (bool, bool) {
         if self.is_first {
             return (true, false);
@@ -109,7 +109,7 @@ impl Walk<'_> {
         (yes != Paths::NONE, yes == state.paths)
     }
 
-    /// Forgets the values of which that is true.
+    /// Forgets the values that satisfy a predicate.
     pub(super) fn forget_where(&mut self, state: &mut State, is: impl Fn(&Value) -> bool) {
         for value in self.facts.all_values().filter(|value| is(value)) {
             for (_, fact) in &value.equals {
@@ -118,7 +118,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Forgets the values at a place and in its parts.
+    /// Forgets the values of a place and its parts.
     pub(super) fn forget_in(&mut self, place: &Place, state: &mut State) {
         for (_, value) in self.facts.values_in(place) {
             for (_, fact) in &value.equals {
@@ -127,7 +127,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Sets the value at a place to a constant.
+    /// Sets the value of a place to a constant.
     pub(super) fn set_value(&mut self, place: &Place, constant: &BigUint, state: &mut State) {
         if self.is_first {
             self.facts.set(place, constant);
@@ -137,7 +137,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Sets the values at a place and in its parts to those at another: the values that are followed there.
+    /// Copies the values of a place and its parts to another place, as far as they are followed there.
     pub(super) fn copy_values(&mut self, to: &Place, from: &Place, state: &mut State) {
         if self.is_first {
             self.facts.copy(to, from);
@@ -156,7 +156,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The paths on which the value at a place is the constant, and the others.
+    /// Splits the paths into those on which a place's value equals the constant, and the others.
     pub(super) fn split_value(
         &mut self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! Parsers: states in an order in which each comes behind those that lead to it, loops aside.
+//! Parsers: the walk visits each state after all states that lead to it, except through loops.
 
 use super::calls::value;
 use super::state::State;
@@ -7,7 +7,7 @@ use crate::ir::{Expr, ExprKind, Keyset, Parser, ParserId, Target, Transition};
 use std::collections::BTreeSet;
 
 impl<'p> Walk<'p> {
-    /// What a parser leaves where it accepts.
+    /// The state at the end of a parser that accepts.
     pub(super) fn parser(&mut self, frame: Frame<'p>, id: ParserId, state: State) -> State {
         let parser = &self.program.parsers[id.index()];
         let state = self.block(frame, &parser.init, state);
@@ -58,7 +58,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// What holds where a case matches, and where it does not.
+    /// Splits the paths by whether a case matches.
     pub(super) fn case(
         &mut self,
         frame: Frame<'p>,

@@ -1,12 +1,12 @@
-//! Sets of paths as ordered binary decision diagrams: which facts hold together on some path.
+//! Sets of paths as ordered binary decision diagrams: the combinations of facts that hold on some path.
 //!
-//! A diagram keeps relations between facts ("TCP is valid only where IPv4 is") at the cost of the facts that are related, not
-//! of the paths: thirteen headers that come and go independently are the set of all paths, one node.
+//! A diagram keeps relations between facts ("TCP is valid only where IPv4 is"). Its cost depends on the related facts, not on
+//! the number of paths: thirteen independent headers are the set of all paths, a single node.
 
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
-/// A set of paths of one [`Diagrams`]. Equal sets are equal numbers.
+/// A set of paths in one [`Diagrams`]. Equal sets have equal numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Paths(u32);
 
@@ -17,10 +17,10 @@ impl Paths {
     pub const ALL: Paths = Paths(1);
 }
 
-/// A decision: where the fact does not hold, and where it does.
+/// A decision: the sets where the fact is false, and where it is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Node {
-    /// Facts grow from a diagram's root to its leaves.
+    /// Fact numbers increase from a diagram's root to its leaves.
     fact: u32,
     no: Paths,
     yes: Paths,
@@ -30,15 +30,15 @@ struct Node {
 pub(super) struct Diagrams {
     nodes: Vec<Node>,
     numbers: HashMap<Node, Paths>,
-    /// Results of [`Diagrams::choose`].
+    /// Cached results of [`Diagrams::choose`].
     chosen: HashMap<(Paths, Paths, Paths), Paths>,
 }
 
-/// Results that are remembered before all are dropped.
+/// Maximum number of cached results; at this number the cache is cleared.
 const MAX_REMEMBERED: usize = 1 << 18;
 
 impl Diagrams {
-    /// The two sets without a decision.
+    /// Creates the two sets without decisions.
     pub fn new() -> Diagrams {
         let leaf = |paths| Node {
             fact: u32::MAX,
@@ -52,7 +52,7 @@ impl Diagrams {
         }
     }
 
-    /// Number of nodes made.
+    /// Number of nodes created.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -74,7 +74,7 @@ impl Diagrams {
         number
     }
 
-    /// The paths on which all of these facts hold or do not hold; ascending facts.
+    /// The paths on which all these facts have the given values; `facts` is in ascending order.
     pub fn cube(&mut self, facts: &BTreeMap<u32, bool>) -> Paths {
         facts
             .iter()
@@ -85,7 +85,7 @@ impl Diagrams {
             })
     }
 
-    /// `yes` on the paths of `of`, `no` on the others.
+    /// The set `yes` on the paths of `of`, and `no` on all other paths.
     fn choose(&mut self, of: Paths, yes: Paths, no: Paths) -> Paths {
         match (of, yes, no) {
             (Paths::ALL, ..) => return yes,
@@ -117,18 +117,18 @@ impl Diagrams {
         result
     }
 
-    /// The paths of either set.
+    /// The union of two sets.
     pub fn join(&mut self, a: Paths, b: Paths) -> Paths {
         self.choose(a, Paths::ALL, b)
     }
 
-    /// The paths on which a fact holds, or does not.
+    /// The paths on which a fact is true, or false.
     pub fn where_is(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
         let literal = self.cube(&BTreeMap::from([(fact, holds)]));
         self.choose(literal, paths, Paths::NONE)
     }
 
-    /// The set where the fact may hold or not on each path.
+    /// The set in which the fact may be true or false on each path.
     pub fn forget(&mut self, paths: Paths, fact: u32) -> Paths {
         self.quantify(paths, fact, &mut HashMap::new())
     }
@@ -151,13 +151,13 @@ impl Diagrams {
         result
     }
 
-    /// The set after the fact has become true or false on each path.
+    /// The set after a fact is set to true or false on each path.
     pub fn set(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
         let forgotten = self.forget(paths, fact);
         self.where_is(forgotten, fact, holds)
     }
 
-    /// The set after one fact has become what another is.
+    /// The set after the fact `to` is set to the value of the fact `from`.
     pub fn copy(&mut self, paths: Paths, to: u32, from: u32) -> Paths {
         if to == from {
             return paths;
@@ -170,7 +170,7 @@ impl Diagrams {
         self.join(no, yes)
     }
 
-    /// Whether a set has more nodes than that.
+    /// Whether a set has more than `limit` nodes.
     pub fn is_larger(&self, paths: Paths, limit: usize) -> bool {
         if self.nodes.len() <= limit {
             return false;
@@ -189,7 +189,7 @@ impl Diagrams {
         false
     }
 
-    /// The smallest set around this one that relates no fact to another: each holds on all paths, on none, or may hold.
+    /// The smallest superset without relations between facts: each fact holds on all paths, on none, or is unknown.
     pub fn unrelated(&mut self, paths: Paths) -> Paths {
         let facts = self.common(paths, &mut HashMap::new());
         match paths {

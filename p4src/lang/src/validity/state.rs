@@ -1,4 +1,4 @@
-//! Places of a program, the facts about them that are followed, and what may hold at a point.
+//! Places of a program, the facts about them that the walk follows, and the state at a point.
 
 use super::paths::{Diagrams, Paths};
 use hashbrown::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     root: u32,
-    /// Fields, from the outermost.
+    /// Field indices, from the outermost.
     pub path: Vec<u32>,
 }
 
@@ -25,18 +25,18 @@ impl Place {
         }
     }
 
-    /// Whether the other is this one, or a part of it.
+    /// Whether the other place is this one or a part of it.
     pub fn holds(&self, other: &Place) -> bool {
         self.root == other.root && other.path.starts_with(&self.path)
     }
 
-    /// The place in `to` that corresponds to this one in `from`.
+    /// The place in `to` that corresponds to this place in `from`.
     pub fn moved(&self, from: &Place, to: &Place) -> Place {
         to.follow(&self.path[from.path.len()..])
     }
 }
 
-/// Numbers of places.
+/// Numbers the variables of a program as roots of places.
 #[derive(Default)]
 pub(super) struct Places {
     roots: HashMap<(u32, u32), u32>,
@@ -45,7 +45,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The variable of that unit.
+    /// The place of a variable, given its unit and number.
     pub fn root(&mut self, key: (u32, u32)) -> Place {
         let next = self.roots.len() as u32;
         Place {
@@ -69,18 +69,18 @@ impl Places {
     }
 }
 
-/// Kinds of places about which facts are followed.
+/// Kinds of places with facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Its validity.
+    /// A header, with its validity.
     Header,
-    /// Its value. It is unknown until it is set.
+    /// A field of a header, with its value, which is unknown until it is set.
     Field,
-    /// Its value, in no header. It is 0 until it is set.
+    /// A variable outside of headers, with its value, which is 0 until it is set.
     Variable,
 }
 
-/// A value and the facts "it equals the constant".
+/// A value, and the facts that it equals each of its constants.
 pub(super) struct Value {
     pub kind: Kind,
     pub equals: Vec<(BigUint, u32)>,
@@ -88,8 +88,8 @@ pub(super) struct Value {
 
 /// The facts: a header is valid; a value equals a constant that the program compares it with.
 ///
-/// They are numbered after a first walk has met them, in the order in which it did: those that are near each other in a program
-/// stand near each other in a diagram, which keeps it small.
+/// The first walk meets the facts, then they are numbered in the order of their first occurrence: facts that are close in the
+/// program are close in a diagram, which keeps it small.
 #[derive(Default)]
 pub(super) struct Facts {
     /// Headers, and values with the constants that they are set to or compared with.
@@ -100,12 +100,12 @@ pub(super) struct Facts {
     copied: BTreeSet<(Place, Place)>,
     headers: HashMap<Place, u32>,
     values: BTreeMap<Place, Value>,
-    /// All facts, and whether they hold before anything is set; `None`: unknown.
+    /// For each fact, its initial value; `None` if unknown.
     initial: Vec<Option<bool>>,
 }
 
 impl Facts {
-    /// Notes what a place is in the first walk.
+    /// Records a place and its kind, in the first walk.
     pub fn meet(&mut self, place: &Place, kind: Kind) {
         self.kinds.entry(place.clone()).or_insert(kind);
         if kind == Kind::Header {
@@ -120,24 +120,24 @@ impl Facts {
         }
     }
 
-    /// Notes a constant that a value is set to in the first walk.
+    /// Records a constant that a value is set to, in the first walk.
     pub fn set(&mut self, place: &Place, constant: &BigUint) {
         self.meet_fact(place, Some(constant));
     }
 
-    /// Notes a comparison in the first walk.
+    /// Records a comparison, in the first walk.
     pub fn compare(&mut self, place: &Place, constant: BigUint) {
         self.meet_fact(place, Some(&constant));
         let constants = self.compared.entry(place.clone()).or_default();
         constants.insert(constant);
     }
 
-    /// Notes a copy in the first walk.
+    /// Records a copy, in the first walk.
     pub fn copy(&mut self, to: &Place, from: &Place) {
         self.copied.insert((to.clone(), from.clone()));
     }
 
-    /// Numbers the facts after the first walk.
+    /// Numbers the facts, after the first walk.
     pub fn number(&mut self) {
         while self.compare_sources() {}
         for (place, constant) in std::mem::take(&mut self.met) {
@@ -159,7 +159,7 @@ impl Facts {
         }
     }
 
-    /// A value that is copied is compared with the constants that its copy is compared with; whether any of them is new.
+    /// Adds the constants of each copied value's destination to its source's comparisons; returns whether any is new.
     fn compare_sources(&mut self) -> bool {
         let mut found = Vec::new();
         for (to, from) in &self.copied {
@@ -195,7 +195,7 @@ impl Facts {
         self.values.get(place)
     }
 
-    /// The values at a place and in its parts.
+    /// The values of a place and its parts.
     pub fn values_in(&self, place: &Place) -> impl Iterator<Item = (&Place, &Value)> {
         let from = self.values.range(place..);
         from.take_while(|(part, _)| place.holds(part))
@@ -209,7 +209,7 @@ impl Facts {
         self.initial.len()
     }
 
-    /// The paths before anything is set.
+    /// The paths at the start, before any value is set.
     pub fn start(&self, diagrams: &mut Diagrams) -> Paths {
         let known = (0..).zip(&self.initial);
         diagrams.cube(
@@ -220,11 +220,11 @@ impl Facts {
     }
 }
 
-/// What may hold; by default nothing: no path leads here.
+/// The paths that reach a point; by default none, so the point is unreachable.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub paths: Paths,
-    /// Places that some path has set.
+    /// Places that are set on some path.
     pub set: BTreeSet<u32>,
 }
 
@@ -233,7 +233,7 @@ impl State {
         self.paths == Paths::NONE
     }
 
-    /// The same, on other paths.
+    /// This state with other paths.
     pub fn on(&self, paths: Paths) -> State {
         State {
             paths,

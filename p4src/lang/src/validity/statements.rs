@@ -1,15 +1,15 @@
-//! Statements: what each makes of the paths that reach it.
+//! Statements: the effect of each on the paths that reach it.
 
 use super::calls::value;
 use super::state::State;
 use super::{Frame, MAX_NODES, MAX_STEPS, Unit, Walk};
 use crate::ir::{Arg, ExternFunction, Stmt, StmtKind};
 
-/// Rounds of a loop before the paths at its head are widened, so that they soon stay the same.
+/// Maximum number of rounds of a loop before its entry state is widened, so that it soon becomes stable.
 pub(super) const MAX_ROUNDS: u32 = 8;
 
 impl<'p> Walk<'p> {
-    /// What a body leaves, `return` included.
+    /// The state at the end of a body, including its `return`s.
     pub(super) fn body(&mut self, frame: Frame<'p>, block: &'p [Stmt], state: State) -> State {
         let outer = std::mem::take(&mut self.jumps);
         let end = self.block(frame, block, state);
@@ -163,7 +163,7 @@ impl<'p> Walk<'p> {
                 result,
                 ..
             } => match function {
-                // What these name are fields, not their values.
+                // The arguments of these functions name fields and do not read their values.
                 ExternFunction::Clone3 | ExternFunction::Resubmit | ExternFunction::Recirculate => {
                 }
                 ExternFunction::VerifyChecksum

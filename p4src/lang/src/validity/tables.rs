@@ -1,4 +1,4 @@
-//! Tables: which actions may run, and on which paths.
+//! Tables: the actions that may run, and the paths on which they may.
 
 use super::state::State;
 use super::{Frame, Walk};
@@ -6,24 +6,24 @@ use crate::ir::{Arch, BoundAction, Const, Expr, ExprKind, Table, VarId};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
 
-/// Match kinds of which an entry may take any value.
+/// Match kinds with which an entry may match any value.
 const LEFT_OUT: [&str; 4] = ["ternary", "range", "lpm", "optional"];
 
-/// Entries of a table that are followed one by one; of a table with more, any action may run on any path.
+/// Maximum number of entries that are followed one by one; with more, any action may run on any path.
 const MAX_ENTRIES: usize = 64;
 
 /// An action that a table may run.
 struct Run<'p> {
-    /// Index into the table's actions, or their number for `NoAction` that it does not list.
+    /// Index into the table's actions, or their number for a `NoAction` that the table does not list.
     action: usize,
-    /// What an entry gives the action, where that is known.
+    /// The entry's arguments for the action, if they are known.
     data: Option<&'p [Const]>,
     hit: State,
     miss: State,
 }
 
 impl<'p> Walk<'p> {
-    /// Whether an expression is `isValid()` of the header whose field another one reads.
+    /// Whether an expression is `isValid()` of the header whose field another expression reads.
     fn is_validity_of(&self, frame: Frame<'p>, e: &Expr, field: &Expr) -> bool {
         match (&e.kind, &field.kind) {
             (ExprKind::IsValid(header), ExprKind::Read(field)) => {
@@ -49,8 +49,8 @@ impl<'p> Walk<'p> {
             return state;
         };
         for key in &table.key {
-            // v1model looks up 0 for the field of an invalid header. Elsewhere an entry may ask beside the field whether the
-            // header is there, or leave the field out.
+            // v1model looks up 0 for a field of an invalid header. In other architectures an entry may also match on the header's
+            // validity, or match any value of the field.
             let asks = |other: &Expr| self.is_validity_of(frame, other, &key.expr);
             let is_guarded = table.key.iter().any(|other| asks(&other.expr));
             let may_be_left_out = LEFT_OUT.contains(&key.match_kind.as_str());
@@ -80,7 +80,7 @@ impl<'p> Walk<'p> {
         after
     }
 
-    /// What a table may run. Its entries are known if they are `const`.
+    /// The actions that a table may run. Its entries are known if they are `const`.
     fn runs(&mut self, frame: Frame<'p>, table: &'p Table, state: State) -> Vec<Run<'p>> {
         let follows = table.const_entries && table.entries.len() <= MAX_ENTRIES;
         let mut runs = Vec::new();
@@ -139,12 +139,12 @@ fn run<'p>(table: &Table, bound: &'p BoundAction) -> Run<'p> {
     }
 }
 
-/// Whether a hit may run the table's n-th action.
+/// Whether a hit may run the table's action `n`.
 fn may_hit(table: &Table, n: usize) -> bool {
     n < table.actions.len() && !is_annotated(table, n, "defaultonly")
 }
 
-/// Whether a miss may run it, where the default action is not constant. The last one is `NoAction` that the table does not list.
+/// Whether a miss may run action `n`, if the default action is not constant. The last one is a `NoAction` that is not listed.
 fn may_miss(table: &Table, n: usize) -> bool {
     match table.actions.get(n) {
         Some(_) => !is_annotated(table, n, "tableonly"),

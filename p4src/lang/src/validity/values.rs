@@ -1,4 +1,4 @@
-//! Places, and what is written there.
+//! Resolves lvalues to places, and assigns values to them.
 
 use super::calls::value as number;
 use super::state::{Kind, Place, State};
@@ -13,7 +13,7 @@ impl<'p> Walk<'p> {
         bound.unwrap_or_else(|| self.places.root((frame.unit.number, var.0)))
     }
 
-    /// Where a path leads, and the innermost header on it; `None` into stacks and unions.
+    /// The place at the end of a path, and the innermost header on it; `None` for paths into stacks and unions.
     pub(super) fn locate(
         &mut self,
         frame: Frame<'p>,
@@ -41,7 +41,7 @@ impl<'p> Walk<'p> {
         Some((place, header))
     }
 
-    /// The headers in a value that are followed.
+    /// Collects the headers in a value that the walk follows.
     pub(super) fn headers(&self, place: &Place, ty: &Type, found: &mut Vec<Place>) {
         let Type::Struct(id) = ty else { return };
         let owner = &self.program.types[id.index()];
@@ -70,7 +70,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// What a declaration without a value and an `out` parameter begin with: invalid headers, and values that nothing has set.
+    /// Sets the initial state of a declaration without initializer or an `out` parameter: headers invalid, values not set.
     pub(super) fn reset(&mut self, frame: Frame<'p>, to: &LValue, state: &mut State) {
         if let Some((place, _)) = self.locate(frame, to) {
             let mut headers = Vec::new();
@@ -92,7 +92,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Writes a value; `None`: one that is valid and set.
+    /// Writes a value; `None` stands for a value that is valid and set.
     pub(super) fn assign(
         &mut self,
         frame: Frame<'p>,
@@ -207,7 +207,7 @@ impl<'p> Walk<'p> {
                 }
                 Some(place)
             }
-            // Between `bool` and `bit<1>`.
+            // A cast between `bool` and `bit<1>`.
             ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty) => {
                 self.comparable(frame, inner)
             }
@@ -215,7 +215,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Whether a value written there sends the packet somewhere.
+    /// Whether writing a value to this place sends the packet.
     pub(super) fn sends(&self, frame: Frame<'p>, to: &LValue) -> bool {
         let Type::Struct(id) = &frame.unit.vars[to.var.index()].ty else {
             return false;
@@ -233,7 +233,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether a value of the type is followed by what it equals.
+/// Whether the walk follows values of this type through comparisons.
 fn is_scalar(ty: &Type) -> bool {
     matches!(
         ty,
@@ -245,7 +245,7 @@ fn is_bit(ty: &Type) -> bool {
     matches!(ty, Type::Bool | Type::Bit(1))
 }
 
-/// Whether an expression makes a bit of a condition.
+/// Whether an expression converts a condition to a bit.
 pub(super) fn is_cast_of_bool(e: &Expr) -> bool {
     matches!(&e.kind, ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty))
 }

@@ -1,4 +1,4 @@
-//! Diagnostics: the line they stand on and what they say.
+//! Diagnostics: their source lines and messages.
 
 use crate::check_support::{TINY, compile, control, control_errors, errors, parser};
 use insta::assert_snapshot;
@@ -180,7 +180,7 @@ fn static_assertions_that_nothing_reaches() {
         let found = with(decls);
         assert_eq!(found.matches(failed).count(), 1, "{decls}: {found}");
     }
-    // What these are given nobody knows.
+    // The values of these parameters are unknown.
     for decls in [
         "control unused(inout bit<8> x)(bit<8> n) { apply { static_assert(n == 2, \"no\"); } }",
         "parser unused(packet_in p)(bit<8> n) { state start { static_assert(n == 2, \"no\"); transition accept; } }",

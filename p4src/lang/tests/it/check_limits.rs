@@ -1,10 +1,10 @@
-//! Hostile programs end in an error, soon; large honest ones are quick.
+//! Hostile programs end in an error within seconds; large realistic programs compile quickly.
 
 use crate::check_support::{TINY, compile, control, errors, lower};
 use test_support::cost;
 
-/// Seconds of processor time, which other programs on the machine do not take from: long enough for an unoptimised build, far
-/// too short for anything exponential.
+/// Limit in seconds of processor time, which machine load does not affect: long enough for an unoptimized build, far too short
+/// for anything exponential.
 const SOON: f64 = 5.0;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What statements and expressions become: each snapshot is the IR of a control's or parser's body.
+//! Lowering of statements and expressions: each snapshot is the IR of a control's or parser's body.
 
 use crate::check_support::{
     Text, body, control, control_errors, lower, named, parser, show_parser,
@@ -57,7 +57,7 @@ fn slices_by_width() {
     assert_eq!(faults.len(), 5, "{faults:?}");
 }
 
-/// An element that is no struct is one of a struct of one field.
+/// In the IR, an element that is no struct is wrapped in a struct of one field.
 #[test]
 fn arrays_hold_more_than_headers() {
     assert_snapshot!(body(
@@ -84,7 +84,7 @@ fn calls_leave_expressions_in_order() {
     ));
 }
 
-/// Copies stand only before what may change the value: the last four calls need none.
+/// The lowering copies a value only before a call that may change it: the last four calls need no copy.
 #[test]
 fn arguments_and_places_keep_what_they_were() {
     let text = control(

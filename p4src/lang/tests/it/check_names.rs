@@ -1,4 +1,4 @@
-//! Instances: one of each per place, fully qualified names, constructor arguments, abstract methods, architectures.
+//! Instances: one per instantiation, fully qualified names, constructor arguments, abstract methods, architectures.
 
 use crate::check_support::{Text, control, lower, named};
 use p4lang::ir::{Arch, Const, PackageArg, Program, Type};

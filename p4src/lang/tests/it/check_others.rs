@@ -1,4 +1,4 @@
-//! What programs that others wrote rely on, as p4c has it.
+//! Behavior of p4c on which third-party programs rely.
 
 use crate::check_support;
 use crate::check_support::{compile, control, errors, lower, named};
@@ -48,7 +48,7 @@ fn a_new_type_takes_no_other_number() {
     }
 }
 
-/// P4_16 1.2.5, section 6.8: from left to right, as the call has them.
+/// P4_16 1.2.5, section 6.8: arguments are copied out from left to right, in the order of the call.
 #[test]
 fn named_arguments_are_copied_out_in_the_order_of_the_call() {
     let order = |apply: &str| {

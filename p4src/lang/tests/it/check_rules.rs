@@ -1,4 +1,4 @@
-//! Rules of the language that a program may break in one line each.
+//! Language rules that one line of a program can break.
 
 use crate::check_support::{TINY, compile, control, errors, parser};
 
@@ -122,7 +122,7 @@ fn of_translations() {
         let found = errors(&program(&format!("\"a,b\", {ty}")));
         assert!(found.is_empty(), "{ty}: {found:?}");
     }
-    // As they are in a P4Info, 4294967295 and 4294967296 were others.
+    // 4294967295 and 4294967296 would have become other numbers in a P4Info.
     for width in ["0", "-1", "2049", "2000000000", "4294967295", "4294967296"] {
         let message = "the width of a translation must be 1 to 2048";
         refused(&program(&format!("\"u\", {width}")), message);
@@ -145,7 +145,7 @@ fn of_inferred_parameters() {
     refused(&text, "cannot be inferred");
 }
 
-/// What is written wrong is said once.
+/// Each mistake is reported once.
 #[test]
 fn of_abstract_methods() {
     let text = control("V() v = { bit<8> g() { return 1; } };", "").replace(
@@ -155,7 +155,7 @@ fn of_abstract_methods() {
     assert_eq!(errors(&text).len(), 1, "{:?}", errors(&text));
 }
 
-/// What p4c's own tests show to be legal.
+/// Programs that are legal according to p4c's own tests.
 #[test]
 fn what_is_allowed() {
     let programs = [
@@ -194,7 +194,7 @@ fn extern_objects_as_parameters() {
     );
 }
 
-/// The only error: what it stands on, what it says, and its hint.
+/// The only error: the text of its span, its message, and its hint.
 #[track_caller]
 fn told(text: &str) -> (String, String, String) {
     let Err(found) = compile(text) else {
@@ -272,7 +272,7 @@ fn of_value_sets() {
     assert!(compile(&program("E", "enum bit<8> E { a = 1 }")).is_ok());
 }
 
-/// A hint never proposes what has just been refused.
+/// A hint never suggests the method that was just rejected.
 #[test]
 fn of_headers_methods() {
     let unions = "header_union u_t { eth_t eth; tag_t tag; } control C(";
@@ -526,7 +526,7 @@ fn of_properties_given_twice() {
     says(&text, "key = { }", message, "");
 }
 
-/// Appendix F: there is no recursion. Methods of one object, or of several that are handed to each other, could make it.
+/// Appendix F: there is no recursion. Methods of one object, or of several objects passed to each other, could recurse.
 #[test]
 fn of_methods_that_lead_back_to_themselves() {
     let own = |text: &str, locals: &str| {
@@ -543,7 +543,7 @@ fn of_methods_that_lead_back_to_themselves() {
         ("this.g(n)", true),
     ] {
         let body = made(&format!("return {call};"));
-        // In a control; of the top level and called by none; of a control that nothing instantiates.
+        // In a control; at the top level without a caller; in a control without an instance.
         let unused = format!("control unused() {{ {body} apply {{ }} }}");
         for text in [
             own(two, &body),
@@ -558,7 +558,7 @@ fn of_methods_that_lead_back_to_themselves() {
             }
         }
     }
-    // Each calls the other.
+    // Each method calls the other.
     let body = "Two() t = { bit<8> f(in bit<8> n) { return this.g(n); } bit<8> g(in bit<8> n) { return this.f(n); } };";
     refused(&own(two, body), "this call leads back");
 }
@@ -584,7 +584,7 @@ fn of_abstract_methods_written_twice() {
     );
 }
 
-/// What an unused declaration made is forgotten whole.
+/// The whole output of an unused declaration is dropped.
 #[test]
 fn of_packages_in_what_nothing_uses() {
     let text = control("", "").replace(
@@ -595,7 +595,7 @@ fn of_packages_in_what_nothing_uses() {
     refused(&text, "a package cannot be instantiated in a control");
 }
 
-/// What P4_16 1.2.5 does not have, and p4c's own tests do not use.
+/// Constructs that P4_16 1.2.5 does not have and p4c's own tests do not use.
 #[test]
 fn of_what_there_is_no_such_thing_as() {
     let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
@@ -655,7 +655,7 @@ fn of_what_there_is_no_such_thing_as() {
             "bit<8> z = i;",
             "a declaration stands in a block",
         ),
-        // A generic function is right for every type.
+        // A generic function must be correct for every type.
         (
             top("T next<T>(in T x) { return x + 1; }"),
             "x + 1",
@@ -711,7 +711,7 @@ fn of_what_there_is_no_such_thing_as() {
     }
 }
 
-/// 15.1: both would have one name. What has none is applied as often as one likes.
+/// 15.1: both instances would have the same name. A control without named objects may be applied any number of times.
 #[test]
 fn of_controls_applied_by_their_name() {
     let inner = |body: &str| {
@@ -724,7 +724,7 @@ fn of_controls_applied_by_their_name() {
     let text = inner(&format!("{table} apply {{ t.apply(); }}"));
     let message = "`Inner` is applied by its name twice";
     says(&text, "Inner.apply(meta.b)", message, "two instances");
-    // Also where it has the table inside.
+    // The same holds for a table in a nested control.
     let nested = inner("Deep() d; apply { d.apply(x); }").replace(
         "control Inner(",
         &format!(
@@ -782,7 +782,7 @@ fn of_emit_and_extract() {
     refused(&arrays, "s_t cannot be emitted");
 }
 
-/// 18.1: what a constant stack holds is known at compile time.
+/// 18.1: the elements of a constant stack are known at compile time.
 #[test]
 fn of_constant_stacks() {
     let program = |text: &str| {
@@ -803,7 +803,7 @@ fn of_constant_stacks() {
     assert!(found[0].contains("index 2 is outside"), "{found:?}");
 }
 
-/// As C writes arrays, and as p4c takes them: the same program, and a warning.
+/// An array's size after the name, as in C: p4c accepts it too. The program is the same, with a warning.
 #[test]
 fn a_size_behind_the_name_is_one_behind_the_type() {
     let message = "P4 writes an array's size behind its type, not behind its name";
@@ -862,7 +862,7 @@ fn a_size_behind_the_name_is_one_behind_the_type() {
     refused(&control("", &many), "levels deep");
 }
 
-/// Tofino's compiler goes on without it, too.
+/// Tofino's compiler ignores `verify` as well.
 #[test]
 fn verify_on_a_tofino_is_left_out() {
     let text = |arch: &str| {
@@ -920,7 +920,7 @@ Switch(pipe) main;"
     }
 }
 
-/// What a selector hashes is no match field: the control plane has no name for it that could be taken.
+/// A field that a selector hashes is no match field: it has no name in the control plane that could be a duplicate.
 #[test]
 fn a_selectors_key_is_no_duplicate_of_a_match_field() {
     let twice = "two fields of this key are named `meta.a` for the control plane";

@@ -217,7 +217,7 @@ fn faults_in_tables() {
     insta::assert_snapshot!(faults.join("\n"));
 }
 
-/// 14.2.1.4.1: below 0 there are none.
+/// 14.2.1.4.1: priorities below 0 are invalid.
 #[test]
 fn priorities_do_not_count_below_zero() {
     let entries = |entries: &str| {
@@ -236,7 +236,7 @@ fn priorities_do_not_count_below_zero() {
     );
 }
 
-/// 14.2.1.4.1: priorities that are legal, but perhaps not meant.
+/// 14.2.1.4.1: priorities that are legal, but may be unintended.
 #[test]
 fn odd_priorities_are_warned_of() {
     let warnings = |before: &str, entries: &str| {
@@ -280,6 +280,6 @@ fn two_entries_of_one_exact_key_are_an_error() {
     let found = entries("exact", twice);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("another entry has this key"), "{found:?}");
-    // The first wins.
+    // The first entry wins.
     assert_eq!(entries("ternary", twice), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Files as tests: what is in corpus/pass compiles, what is in corpus/fail is refused with the messages in snapshots/.
+//! Files as tests: files in corpus/pass compile, files in corpus/fail are rejected with the messages in snapshots/.
 
 #![allow(clippy::disallowed_methods)] // The crate is pure; its tests read programs and clocks.
 
@@ -7,7 +7,7 @@ use p4lang::{Files, Options, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Names and texts of a folder's files, sorted.
+/// Names and texts of the files in a folder, sorted.
 fn folder(name: &str) -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus")
@@ -26,7 +26,7 @@ fn folder(name: &str) -> Vec<(String, String)> {
     files
 }
 
-/// The program, and what programs include.
+/// The program and its include files.
 fn files(name: &str, text: &str) -> Files {
     let shells = folder("shell").into_iter();
     shells.fold(Files::new().with(name, text), |files, (name, text)| {
@@ -51,7 +51,7 @@ fn what_should_compile_does() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
-/// The text that `Compiled::preprocessed` hands out stands alone.
+/// `Compiled::preprocessed` is a self-contained text.
 #[test]
 fn the_preprocessed_text_compiles_to_the_same() {
     for (name, text) in folder("pass") {
@@ -107,7 +107,7 @@ fn the_index_of_features_has_no_hole() {
     }
 }
 
-/// What there must be a program for.
+/// Features for which there must be a program.
 const FEATURES: &[&str] = &[
     "#line",
     "abstract extern methods",
@@ -143,7 +143,7 @@ const FEATURES: &[&str] = &[
     "varbit",
 ];
 
-/// Each kind of diagnostic is in a program that is refused.
+/// Each diagnostic code occurs in a rejected program.
 #[test]
 fn every_kind_of_diagnostic_is_shown() {
     let mut seen = BTreeSet::new();

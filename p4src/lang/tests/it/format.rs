@@ -30,7 +30,7 @@ fn formatted(text: &str) -> String {
     format("t.p4", text).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Everything but white space, and every token by itself.
+/// The text without white space, and the text of every token.
 fn contents(text: &str) -> (String, Vec<String>) {
     let mut sink = p4lang::diagnostics::Sink::new();
     let tokens = lex(text, &mut sink)
@@ -121,7 +121,7 @@ fn a_backslash_ends_its_line_whatever_white_space_follows() {
     assert_eq!(formatted("a \\"), "a \\\n");
 }
 
-/// Two lines of one token stay where they are.
+/// The two lines of one token stay unchanged.
 #[test]
 fn a_token_that_a_backslash_continues_stays_one() {
     let text = "const bit<8> na\\\nme = 1\\\n2;\n";
@@ -204,7 +204,7 @@ mod any_text {
     use proptest::prelude::*;
 
     proptest! {
-        /// However spaces and line ends are strewn, tokens stay and twice is once.
+        /// With any distribution of spaces and line ends, formatting keeps the tokens and is idempotent.
         #[test]
         fn twice_is_once(pieces in prop::collection::vec(
             prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What the fuzz target is kept for: its seeds, and what it once found, without libFuzzer.
+//! Replays the fuzz target's seeds and earlier findings, without libFuzzer.
 
 #[path = "../../fuzz/src/p4_source.rs"]
 mod p4_source;

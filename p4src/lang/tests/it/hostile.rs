@@ -1,4 +1,4 @@
-//! Whatever the input, compilation ends soon, in bounded memory and stack, and without a panic.
+//! On any input, compilation ends within seconds, in bounded memory and stack, and without a panic.
 
 #![allow(clippy::disallowed_methods)] // The crate is pure; its tests read programs.
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use test_support::cost;
 
-/// Compiles and says only that it came back.
+/// Compiles a text and ignores the result: the test is that the compiler returns.
 fn survive(text: &str) {
     let load = |path: &str| (path == "a.p4").then(|| text.to_owned());
     if let Err(diagnostics) = compile(&load, "a.p4", &Options::default()) {
@@ -29,7 +29,7 @@ fn corpus() -> Vec<String> {
     paths.into_iter().map(read).collect()
 }
 
-/// Pieces that programs are made of.
+/// Fragments from which the random programs are built.
 const WORDS: &[&str] = &[
     "control",
     "parser",
@@ -126,7 +126,7 @@ proptest! {
         survive(&words.join(" "));
     }
 
-    /// Programs with a piece taken out, doubled, or put elsewhere.
+    /// Programs with a fragment removed, duplicated or moved.
     #[test]
     fn mutated_programs(
         which in any::<proptest::sample::Index>(),
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// Sources that would overflow a stack or run for ever in a careless compiler.
+/// Sources that would overflow the stack or run forever in a careless compiler.
 #[test]
 fn deep_and_long_sources() {
     const N: usize = 100_000;
@@ -195,7 +195,7 @@ fn deep_and_long_sources() {
     }
 }
 
-/// As deep as the parser allows, and no deeper: the checker must bear it on a small stack.
+/// Nesting exactly at the parser's limit: the checker has to handle it on a small stack.
 #[test]
 fn the_deepest_source_allowed() {
     let source = |n: usize| format!("const int x = {}1{};", "(".repeat(n), ")".repeat(n));

@@ -4,7 +4,7 @@ use p4lang::{Files, Options, compile};
 use std::fmt::Write;
 use test_support::cost::{self, Cost};
 
-/// What compiling says, and what it costs.
+/// The messages of a compilation, and its cost.
 fn compiled(files: Files) -> (Vec<String>, Cost) {
     cost::least(move || match compile(&files, "a.p4", &Options::default()) {
         Ok(_) => Vec::new(),
@@ -12,7 +12,7 @@ fn compiled(files: Files) -> (Vec<String>, Cost) {
     })
 }
 
-/// Refused with this message, and cheaply.
+/// Checks that compilation fails with this message, at low cost.
 #[track_caller]
 fn refused(files: Files, message: &str) {
     let (errors, cost) = compiled(files);
@@ -25,7 +25,7 @@ fn refused(files: Files, message: &str) {
     cost.assert_small();
 }
 
-/// Compiled, and cheaply.
+/// Checks that compilation succeeds, at low cost.
 #[track_caller]
 fn accepted(files: Files) {
     let (errors, cost) = compiled(files);
@@ -38,7 +38,7 @@ fn one(text: impl Into<String>) -> Files {
     Files::new().with("a.p4", text)
 }
 
-/// A program around declarations, locals of a control, and its statements.
+/// A program with these declarations, locals of a control, and statements.
 fn program(decls: &str, locals: &str, apply: &str) -> Files {
     one(format!(
         "#include <core.p4>
@@ -125,7 +125,7 @@ fn doubling_direct_applications() {
 
 #[test]
 fn doubling_functions_and_actions() {
-    // A function is elaborated once for each list of types, so this is linear.
+    // A function is elaborated once for each list of type arguments, so this is linear.
     let mut decls = "bit<8> f0(in bit<8> x) { return x; }\n".to_owned();
     decls += &lines(50, |n, out| {
         let _ = write!(
@@ -135,7 +135,7 @@ fn doubling_functions_and_actions() {
         );
     });
     accepted(program(&decls, "", "meta.a = f50(meta.a);"));
-    // A generic one that makes two of each: it is not.
+    // A generic function that calls the previous one with two new types: this is exponential.
     let mut decls =
         "struct w0<T> { T a; } struct w1<T> { T a; }\nbit<8> g0<T>(in T x) { return 1; }\n"
             .to_owned();
@@ -200,7 +200,7 @@ fn widths_and_sizes() {
         ),
         "large",
     );
-    // What a target allocates it limits itself.
+    // Memory that a target allocates is limited by the target.
     accepted(program("", "register<bit<32>>(0xffffffff) r;", ""));
     accepted(program("", "register<bit<32>>(1 << 40) r;", ""));
 }
@@ -221,7 +221,7 @@ fn comparisons_of_large_headers() {
     refused(compared(5000), "too many fields to compare: more than 4096");
 }
 
-/// What is said of too many parts.
+/// The message for too many parts.
 const PARTS: &str = "comparisons, default values and constants have more than 1048576 parts in all";
 
 #[test]
@@ -274,7 +274,7 @@ fn large_constants() {
         let _ = write!(out, "const int c{m} = c{n} * c{n};", m = n + 1);
     });
     refused(program(&text, "", ""), "65536 bits");
-    // Many that are just small enough.
+    // Many declarations that are just small enough.
     let text = lines(
         2000,
         line!("const int c{n} = (1 << 65000) * 3 / 7 % ((1 << 64000) + {n});"),
@@ -350,7 +350,7 @@ fn tables() {
             "t.apply();",
         )
     };
-    // Entries are what costs.
+    // Entries cause the cost.
     accepted(table("1 << 40", ""));
     let entries = |n: usize| {
         let entries = lines(n, line!("{n} &&& 0xffffffff: a(1);"));
@@ -379,7 +379,7 @@ fn deep_nesting() {
     deep(format!("{}{}", "{".repeat(N), "}".repeat(N)));
     deep(format!("{} meta.a = 1;", "if (meta.a == 1) ".repeat(N)));
     deep("if (meta.a == 1) {} else { ".repeat(N));
-    // What stands in front of a member, an index or a `[n]` is inside it: these nest on the left.
+    // The operand of a member access, an index or a `[n]` is nested inside it: these nest on the left.
     let left = |of: &str, step: &str| {
         let closed = format!("{})", step.repeat(190));
         format!("{}{of}{}", "(".repeat(90), closed.repeat(90))
@@ -399,7 +399,7 @@ fn deep_nesting() {
         "more than 200 levels",
     );
     refused(one(format!("#if {}1\n#endif\n", "(".repeat(N))), "");
-    // As deep as it goes, twice: in expressions and in what calls them.
+    // Maximum depth twice: in expressions, and in the calls around them.
     let chain = lines(250, |n, out| {
         let _ = write!(out, "typedef t{n} t{m};", m = n + 1);
     });
@@ -480,7 +480,7 @@ fn flat_chains() {
     let arms = lines(N, line!("if (meta.b == {n}) {{ meta.a = 1; }} else"));
     flat(format!("{arms} {{ meta.a = 2; }}"));
     flat(lines(N, line!("if (meta.b == {n}) meta.a = 1; else")) + ";");
-    // Conditions that call something, that are known, and both.
+    // Conditions with calls, constant conditions, and both.
     let called = "if (hdr.h.isValid() && meta.b == random_()) { meta.a = 1; } else ";
     let known = "if (1 == 2) { meta.a = 1; } else ";
     let decls = "bit<32> random_() { return 4; }";
@@ -507,7 +507,7 @@ fn flat_chains() {
     accepted(program(decls, "bit<32> x;", &format!("x = meta.b{right};")));
     let text = " ++ \"text\"".repeat(N);
     accepted(program("", "", &format!("log_msg(\"\"{text});")));
-    // A chain inside a chain inside a chain: what is lowered is no deeper, either.
+    // Chains nested in chains: the lowered expression must not be deeper either.
     let inner = format!("{})", " + meta.b".repeat(150));
     flat(format!("x = {}meta.b{};", "(".repeat(90), inner.repeat(90)));
     let inner = " + meta.b".repeat(150);
@@ -542,7 +542,7 @@ fn macros_that_laugh() {
         let _ = write!(out, "#define s{m}(x) s{n}(x x) s{n}(x x)", m = n + 1);
     });
     refused(one(text + "s60(a)\n"), "macros pass more than");
-    // Names that hide many.
+    // Each name expands to many others.
     let chain = lines(20_000, |n, out| {
         let _ = write!(out, "#define m{n} m{m} m{m}", m = n + 1);
     });
@@ -557,7 +557,7 @@ fn macros_that_laugh() {
     refused(one(long), "not closed");
     let calls = format!("#define f(x) x\n{}", "f(\n".repeat(100_000));
     refused(one(calls), "not closed");
-    // A call per line whose end is far away: each is looked for once.
+    // One call per line with a distant closing parenthesis: each is searched for once.
     let open = format!("#define f(x) x\n{}", "f f f f f f f f\n".repeat(50_000));
     refused(one(open), "");
 }

@@ -1,4 +1,4 @@
-//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+//! The tests of this crate's public interface, as one program: each further program would be linked separately.
 
 mod check_errors;
 mod check_limits;
@@ -20,6 +20,6 @@ mod tofino;
 mod tofino_p4src;
 mod validity;
 
-/// Counts by thread, for the tests that hold what memory a hostile input takes.
+/// Counts allocations by thread, for the tests that limit the memory for a hostile input.
 #[global_allocator]
 static ALLOCATOR: test_support::cost::Counting = test_support::cost::Counting;

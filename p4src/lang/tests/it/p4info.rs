@@ -1,4 +1,4 @@
-//! P4Info of small programs. The ids are those that p4c gives to objects of these names.
+//! P4Info of small programs. The ids are those that p4c assigns to objects with these names.
 
 use p4lang::p4info::*;
 use p4lang::runtime::MatchKind;
@@ -205,7 +205,7 @@ fn registers_counters_digests_headers_value_sets() {
     assert_eq!(set.match_fields[0].bitwidth, 16);
 }
 
-/// As p4c has it: inner controls are put where their instances are declared, shared actions come first, in order of use.
+/// As in p4c: inner controls stand where their instances are declared; shared actions come first, in order of use.
 #[test]
 fn the_order_of_nested_controls() {
     let info = p4info(
@@ -265,7 +265,7 @@ fn the_order_of_nested_controls() {
     assert_eq!(info.types.new_types["port_t"].annotations, ["@note(\"y\")"]);
 }
 
-/// As p4c has them: but for the translation itself, all of a new type's; a space between the tokens.
+/// As in p4c: a new type keeps all annotations except the translation, with a space between the tokens.
 #[test]
 fn annotations_that_nobody_here_reads() {
     let info = p4info(

@@ -1,8 +1,8 @@
-//! Files that are there but cannot be read, and the text that stands alone.
+//! Files that exist but cannot be read, and the self-contained preprocessed text.
 
 use p4lang::{Files, Loader, Options, compile, preprocessed, source_text};
 
-/// Files, one of which cannot be read.
+/// A set of files, one of which cannot be read.
 struct Broken(Files);
 
 impl Loader for Broken {

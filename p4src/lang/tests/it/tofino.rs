@@ -1,4 +1,4 @@
-//! Each limit and each rule of `tofino`, on the smallest program that meets it and on the smallest that breaks it.
+//! Each limit and each rule of `tofino`, on the smallest program at the limit and on the smallest beyond it.
 
 use p4lang::tofino::{Chip, NotTofino, Report, analyse};
 use p4lang::{Files, Options};
@@ -433,7 +433,7 @@ fn hashes_are_operands() {
     assert_eq!(used(&found, "exact crossbar bytes"), 8);
 }
 
-/// bf-p4c places such programs with less than hash distribution and crossbars would take.
+/// bf-p4c places such programs with less hash distribution and smaller crossbars than a naive count needs.
 #[test]
 fn what_needs_no_distribution() {
     let buses = |locals: &str, apply: &str| {
@@ -569,7 +569,7 @@ fn arms_of_a_chain_exclude_each_other_however_many() {
         let arm = |n| format!("if (hdr.h.a == {n}) {{ meta.x = hdr.h.b + {n}; }} else ");
         (0..count).map(arm).collect()
     };
-    // One instruction deep, and what reads it one more.
+    // One instruction deep; the instruction that reads the result takes one more stage.
     let behind = "{ meta.x = 0; } meta.y = meta.x + 1; hdr.h.c = meta.y;";
     let (few, faults) = report("", &(arms(3) + behind));
     assert!(faults.is_empty(), "{faults:?}");
@@ -587,7 +587,7 @@ fn a_condition_sees_what_those_before_it_call() {
     let locals = "action set(bit<32> v) { meta.x = v; }
         table t { key = { hdr.h.a: exact; } actions = { set; } }
         table u { key = { meta.x: exact; } actions = { set; } }";
-    // `u` looks up what `t` wrote; the first arm runs where `u` is not applied.
+    // `u` matches on a value that `t` writes; the first arm runs if `u` is not applied.
     let depth = |apply: &str| used(&report(locals, apply).0, "dependency depth, ingress");
     let nested = "if (t.apply().hit) { hdr.h.b = meta.x; } else { if (u.apply().hit) { hdr.h.c = meta.x; } }";
     let chain =
@@ -607,7 +607,7 @@ fn operators_in_a_hash_take_no_stage() {
         ),
         ("mix();", 0),
         ("t.apply(); meta.y = meta.x + 1;", 1),
-        // What the block reads must be known, and what stands behind it is none of the hash's.
+        // The inputs of the block must be known; operators after the block are not the hash unit's.
         (
             "meta.z = hdr.h.a + hdr.h.b; @in_hash { meta.x = meta.z ^ hdr.h.c; }",
             1,
@@ -623,7 +623,7 @@ fn operators_in_a_hash_take_no_stage() {
     }
 }
 
-/// States without a choice may be merged with their neighbours: only choices, and what a row cannot extract, take rows.
+/// States with a direct transition can be merged with their neighbors: only choices and further extracted bytes take rows.
 #[test]
 fn parser_states_without_a_choice_take_no_row() {
     let chain = |n: usize, body: &str| {

@@ -1,4 +1,4 @@
-//! What p4src takes of a Tofino: the figures of docs/tofino.md.
+//! The resources of a Tofino that p4src needs: the figures of docs/tofino.md.
 
 use p4lang::tofino::{Chip, Pipe, Report, analyse};
 use p4lang::{Files, Options};
@@ -24,7 +24,7 @@ const FILES: [(&str, &str); 13] = p4src![
 ];
 const MAIN: &str = include_str!("../../../tna/main.p4");
 
-/// Parts of main.p4's ingress and egress that a program may do without.
+/// Parts of main.p4's ingress and egress that a program can omit.
 const FAULTS: &[&str] = &[
     " gate.apply(hdr, meta);",
     "timeline.apply(meta);",
@@ -34,7 +34,7 @@ const FAULTS: &[&str] = &[
 const AGGREGATE: &[&str] = &["aggregate.apply(hdr, meta);"];
 const FORWARD: &[&str] = &["forward.apply(hdr, meta);"];
 
-/// What `engine.p4` says of frames.
+/// Start of the line in `engine.p4` that sets the number of values of a frame.
 const NUM_VALUES: &str = "#define NUM_VALUES";
 const VALUES: &str = "#define NUM_VALUES 256";
 
@@ -121,7 +121,7 @@ fn the_fault_engine_alone_takes_less_than_a_tenth_of_tofino_2() {
         let share = item(pipe, name).share().expect("a share");
         assert!(share > 0.0 && share < 0.1, "{name}: {share}");
     }
-    // Headers are the packet's, with and without.
+    // The packet's headers take PHV bits in both versions, so the difference belongs to the removed parts.
     let bare = report(Chip::Tofino2, "32", &[AGGREGATE, FORWARD, FAULTS]);
     let [with, bare] = [pipe, &bare.pipes[0]].map(|pipe| item(pipe, "PHV bits"));
     let share = (with.used - bare.used) as f64 / with.available.expect("known") as f64;

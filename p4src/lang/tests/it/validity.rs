@@ -1,14 +1,14 @@
-//! What `weir p4 check` says of headers that may be invalid, and of values that nothing sets.
+//! Warnings of `weir p4 check` about headers that may be invalid, and about values that are never set.
 
 use p4lang::{Files, Options, compile, validity};
 
-/// The pieces of a v1model program with Ethernet, IPv4 behind it, and TCP behind that.
+/// The parts of a v1model program with Ethernet, then IPv4, then TCP.
 #[derive(Default)]
 struct V1<'a> {
     start: &'a str,
-    /// In the state that extracts TCP.
+    /// Statements in the state that extracts TCP.
     tcp: &'a str,
-    /// Of the select behind IPv4.
+    /// Keys of the select after IPv4.
     keys: &'a str,
     cases: &'a str,
     decls: &'a str,
@@ -18,7 +18,7 @@ struct V1<'a> {
 }
 
 impl V1<'_> {
-    /// The warnings, the source's text first.
+    /// The warnings, each after the source text of its span.
     #[track_caller]
     fn said(&self) -> Vec<String> {
         let V1 {
@@ -102,7 +102,7 @@ fn headers_that_a_path_leaves_invalid() {
             "if (!h.ip.isValid() || h.ip.ttl == 0) { return; } m.a = h.ip.ttl;",
             &[],
         ),
-        // TCP comes with IPv4, and not the other way round.
+        // TCP implies IPv4, but IPv4 does not imply TCP.
         ("if (h.tcp.isValid()) { m.a = h.ip.ttl; }", &[]),
         ("if (h.ip.isValid()) { h.eth.kind = h.tcp.port; }", &[PORT]),
         // Tables, actions, hits, and which action ran.
@@ -152,12 +152,12 @@ fn headers_that_a_path_leaves_invalid() {
             "update_checksum(true, { h.ip.ttl }, h.eth.kind, HashAlgorithm.csum16);",
             &[TTL],
         ),
-        // Two calls of one function: what it reads is valid in one of them only.
+        // Two calls of one function: the header that it reads is valid in only one of them.
         (
             "if (h.ip.isValid()) { sub.apply(h.ip, 1); } else { sub.apply(h.ip, 2); }",
             &["`i.ttl` is read where `i` may be invalid"],
         ),
-        // What is not followed is not warned of.
+        // The check does not warn of values that it does not follow.
         ("m.a = h.more[0].ttl;", &[]),
     ];
     for (ingress, expected) in cases {
@@ -183,7 +183,7 @@ fn egress_sees_what_ingress_lets_through() {
             "if (!h.ip.isValid()) { mark_to_drop(s); s.egress_spec = 3; }",
             &[TTL],
         ),
-        // A clone is what the parser made.
+        // A clone has the headers that the parser extracted.
         ("h.ip.setValid(); clone(CloneType.I2E, 5);", &[TTL]),
     ] {
         let program = V1 {
@@ -395,7 +395,7 @@ fn conditions_that_imply_a_header() {
     }
 }
 
-/// Metadata that come in with a packet that enters ingress again, or with a clone, are not 0.
+/// Metadata of a packet that enters ingress again, or of a clone, may differ from 0.
 #[test]
 fn metadata_that_an_earlier_pass_leaves() {
     let read = "if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }";
@@ -431,7 +431,7 @@ fn metadata_that_an_earlier_pass_leaves() {
     }
 }
 
-/// Two keys that select together, as a fragment's offset and the protocol do.
+/// A select on two keys, such as a fragment's offset and the protocol.
 #[test]
 fn a_select_on_two_keys() {
     for (cases, expected) in [
@@ -454,7 +454,7 @@ fn a_select_on_two_keys() {
     }
 }
 
-/// A program's size does not decide what is said of it, and combinations cost nothing as long as they are independent.
+/// The size of a program does not change the warnings, and independent combinations of headers cost nothing.
 #[test]
 fn many_headers_are_followed() {
     type Each = fn(usize, usize) -> String;
@@ -490,7 +490,7 @@ fn many_headers_are_followed() {
     }
 }
 
-/// Headers that are valid in pairs, far from each other: too much to know. The check warns more, and reports that.
+/// Headers that are valid in pairs, far apart: too many relations. The check warns of more reads, and reports that it does.
 #[test]
 fn too_many_relations_are_followed_coarsely() {
     let declared = ["x", "y"].map(|name| {
@@ -517,7 +517,7 @@ fn too_many_relations_are_followed_coarsely() {
     assert_eq!(said, [coarse, TTL, pair]);
 }
 
-/// A program whose calls, each followed where it stands, are more than any walk takes: what was met first is warned of.
+/// Calls, each followed separately, that exceed the limit of the walk: it warns of the reads before the limit.
 #[test]
 fn a_walk_ends_at_a_limit() {
     let mut decls = "bit<8> f0(in bit<8> v) { return v + 1; }".to_owned();
@@ -540,7 +540,7 @@ fn a_walk_ends_at_a_limit() {
     );
 }
 
-/// One empty struct for all metadata that PSA wants; ingress and egress have headers of their own.
+/// One empty struct for all metadata that PSA needs; ingress and egress have separate headers.
 #[test]
 fn psa_has_two_pipelines() {
     let text = "#include <psa.p4>
@@ -578,9 +578,9 @@ PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
     let found = validity::check(&compiled.program);
     let said: Vec<_> = found.list.iter().map(|w| w.message.as_str()).collect();
     let always = "`h.ip.ttl` is read where `h.ip` is always invalid";
-    // A key counts: only v1model says what it is.
+    // A read in a key counts: only v1model defines its value.
     assert_eq!(said, [TTL, always]);
-    // Entries say by the header's validity where the field counts, or leave it out.
+    // Entries match on the header's validity where the field counts, or omit the field.
     for keys in [
         "h.ip.isValid(): exact; h.ip.ttl[3:0]: exact;",
         "h.ip.ttl: ternary;",

@@ -1,4 +1,4 @@
-//! Registers, counters, hashes.
+//! Registers, counters and hashes in the dependency graph.
 
 use super::super::expr::{is_const, width};
 use super::super::place::{Place, reads};
@@ -77,7 +77,7 @@ impl Walk<'_> {
                 self.index(cx, args);
                 self.op(Node::Statistics(object), inputs, least);
             }
-            // Of the execution before it.
+            // The address of the preceding execution.
             _ if *method == Method::Address => {
                 let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
                 self.results(cx, args, result, inputs);
@@ -149,7 +149,7 @@ impl Walk<'_> {
         self.results(cx, args, result, val);
     }
 
-    /// What a hash is of, and where it goes.
+    /// Records the fields that a hash reads, and its destination.
     fn hashed(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
         let mut inputs = Vec::new();
         for arg in args {
@@ -171,7 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value is, or is made of, what a table's entry or a hash gives: it needs no way of its own to an index.
+    /// Whether a value comes from a table's entry or a hash: it needs no separate hash distribution to an index.
     fn comes_with_entry(&self, cx: Cx, e: &Expr) -> bool {
         let mut direct = false;
         reads(e, &mut |lv| {
@@ -181,7 +181,7 @@ impl Walk<'_> {
         direct
     }
 
-    /// The index of a register or counter: hash distribution brings it, once for all that use the same.
+    /// The index of a register or counter: hash distribution carries it, once for all uses of the same index.
     pub(super) fn index(&mut self, cx: Cx, args: &[Arg]) {
         if let Some(Arg::In(e)) = args.first()
             && !is_const(e)

@@ -1,4 +1,4 @@
-//! Values, and the operations that they come out of.
+//! Values, and the operations that produce them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::ast::StructKind;
 use crate::ir::{Arm, BinOp, Const, Expr, ExprKind, ExternId, LValue, Stmt, Type};
 use crate::source::Span;
 
-/// Alternatives that part at one point, and what they leave.
+/// Alternative branches from one point, and their effects.
 struct Ways {
-    /// The log's length there.
+    /// Length of the log at that point.
     mark: usize,
     count: usize,
     changed: BTreeMap<Place, Vec<Val>>,
-    /// The most that each register is run in one of them.
+    /// The maximum number of executions of each register in one branch.
     runs: BTreeMap<ExternId, (u32, Span)>,
 }
 
@@ -26,7 +26,7 @@ impl<'p> Walk<'p> {
             .follow(&lv.path)
     }
 
-    /// The latest of a place's parts; of a part that nothing was written to, what was written to the whole.
+    /// The latest of a place's parts; for a part that was never written, the value of the enclosing place.
     pub(super) fn read(&self, place: &Place) -> Val {
         let mut own = None;
         let mut whole = place.clone();
@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.log.push((place, old));
     }
 
-    /// Runs alternatives and joins what they leave: each value is as late as the latest.
+    /// Runs alternative branches and joins their effects: each value is as late as in the latest branch.
     pub(super) fn branches(&mut self, count: usize, mut run: impl FnMut(&mut Self, usize)) {
         let mut ways = self.fork();
         for branch in 0..count {
@@ -71,7 +71,7 @@ impl<'p> Walk<'p> {
         self.meet(ways);
     }
 
-    /// The arms of an `if`: each sees what the conditions before it call.
+    /// The arms of an `if`: each sees the effects of calls in earlier conditions.
     pub(super) fn arms(&mut self, mut cx: Cx, arms: &'p [Arm], otherwise: &'p [Stmt]) {
         let mut ways = self.fork();
         let mut last = otherwise;
@@ -102,7 +102,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Runs one alternative from here, notes what is different from the fork behind it, and comes back.
+    /// Runs one branch from here, records its changes relative to the fork, and restores the state.
     fn way(&mut self, ways: &mut Ways, run: impl FnOnce(&mut Self)) {
         let here = self.log.len();
         let runs = self.runs.clone();
@@ -138,7 +138,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Back to what was known when the log was so long.
+    /// Restores the state from when the log had length `mark`.
     fn undo(&mut self, mark: usize) {
         while self.log.len() > mark {
             let Some((place, old)) = self.log.pop() else {
@@ -214,7 +214,7 @@ impl<'p> Walk<'p> {
         } else {
             reader
         };
-        // A shifted operand costs nothing beside an OR: the instruction deposits a field.
+        // A shifted operand is free in an OR or XOR: the instruction deposits a field.
         let strip = |e: &Expr| match &e.kind {
             ExprKind::Binary(BinOp::Shl | BinOp::Shr, x, by)
                 if is_const(by) && matches!(op, BinOp::Or | BinOp::Xor) =>
@@ -258,7 +258,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Whether the outside world sees what is written here: a header, or intrinsic metadata.
+    /// Whether a write to the place is visible outside the pipe: a header, or intrinsic metadata.
     pub(super) fn is_seen(&self, place: &Place) -> bool {
         let Some(control) = self.program.controls.get(place.root.0 as usize) else {
             return false;
@@ -292,7 +292,7 @@ impl<'p> Walk<'p> {
         false
     }
 
-    /// A header's field that an ALU writes cannot be split over containers, nor give way to another.
+    /// Records a header field that an ALU writes: it can neither be split over containers nor be overlaid.
     pub(super) fn word(&mut self, lv: &LValue, place: &Place) {
         if width(&lv.ty) > 16 && self.is_seen(place) {
             self.flow.words.entry(place.clone()).or_insert(self.span);
@@ -357,7 +357,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether an expression's value comes out of an instruction.
+/// Whether an instruction computes the expression's value.
 fn is_alu(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Binary(op, ..) => {

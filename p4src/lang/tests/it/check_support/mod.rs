@@ -1,4 +1,4 @@
-//! Compiles a text in memory, and prints IR the way a person would read it.
+//! Compiles a program in memory, and prints its IR as readable text.
 
 use p4lang::diagnostics::Diagnostics;
 use p4lang::ir::*;
@@ -79,13 +79,13 @@ Tiny(P(), C()) main;
     )
 }
 
-/// Compiles.
+/// Compiles a text.
 pub fn compile(text: &str) -> Result<Program, Diagnostics> {
     let files = Files::new().with("test.p4", text);
     p4lang::compile(&files, "test.p4", &Options::default()).map(|c| c.program)
 }
 
-/// Compiles, or fails the test with the diagnostics.
+/// Compiles a text, or fails the test with the diagnostics.
 #[track_caller]
 pub fn lower(text: &str) -> Program {
     match compile(text) {
@@ -94,7 +94,7 @@ pub fn lower(text: &str) -> Program {
     }
 }
 
-/// The errors, one a line: the source line's text in front of the message.
+/// The errors, one per line: the source text of the span, then the message.
 #[track_caller]
 pub fn errors(text: &str) -> Vec<String> {
     match compile(text) {
