@@ -276,7 +276,7 @@ impl<'a> Stage<'a> {
 /// Number of bytes that are kept of each waiting frame: as many as the parsers and filters can examine. A capture of all frames
 /// has all their bytes, and the judge uses all bytes of a frame that a fault changes.
 fn kept_bytes(planned: &Planned) -> u32 {
-    /// As many bytes identify a frame to a reader of a capture.
+    /// This many bytes identify a frame to a reader of a capture.
     const LEAST: usize = 128;
     let scenario = &planned.scenario;
     let mut faults = scenario.faults.iter();
