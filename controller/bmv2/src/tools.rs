@@ -44,7 +44,7 @@ impl Tool {
         }
     }
 
-    /// The package that contains the tool.
+    /// Message text that names the package of the tool.
     fn origin(self) -> &'static str {
         match self {
             Tool::SimpleSwitchGrpc => {
