@@ -96,8 +96,8 @@ impl Client {
 
     /// Opens another connection to the device, which no call over this one delays.
     ///
-    /// It writes with the election id of this client, so only while this client is primary, and knows the names of the pipeline that
-    /// this client knows now. It has no stream.
+    /// It writes with the election id of this client, so only while this client is primary, and uses the names of the pipeline
+    /// that this client knows now. It has no stream.
     pub async fn connect_beside(&self) -> Result<Self> {
         let beside = Self::connect(&self.address, self.device_id, self.timeout).await?;
         Ok(Self {

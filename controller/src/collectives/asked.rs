@@ -93,7 +93,7 @@ impl Inner {
         };
         Machine {
             gpus: self.gpus,
-            // As in a machine with eight GPUs: two GPUs per switch.
+            // As in a machine with eight GPUs, two GPUs share a switch.
             switches: self.gpus.div_ceil(2),
             inside,
             ..base

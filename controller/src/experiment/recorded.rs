@@ -1,4 +1,4 @@
-//! Which ports of its switches a run records, and why. Pure.
+//! Selects the ports of its switches that a run records, with the reasons. Pure.
 //!
 //! A recorded port costs a ring of memory and processor time for each frame, so a run records only what its verdict or its report
 //! needs. A run without faults, restarts and flows records nothing.
@@ -15,9 +15,9 @@ use super::Planned;
 /// How much a run records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// What the verdict and the report need: `weir run`.
+    /// The ports that the verdict and the report need: `weir run`.
     Asked,
-    /// What the verdict on faults needs, and no flow: `weir between`, which may run for days, and `weir demo`.
+    /// The ports that the verdict on faults needs, and none for flows: `weir between`, which may run for days, and `weir demo`.
     Faults,
     /// All ports of all switches: `captures: all`.
     Everything,

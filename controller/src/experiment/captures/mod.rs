@@ -32,7 +32,7 @@ const ADDRESSES: usize = 12;
 pub struct KeptPort {
     /// The switch.
     pub switch: String,
-    /// Its port.
+    /// The port's number.
     pub port: u32,
     /// Frames that passed and were judged.
     pub passed: u64,
