@@ -33,7 +33,7 @@ pub use report::{json, page, show};
 const SCENARIO_FILE: &str = "training-faults.yaml";
 const SCENARIO: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
 
-/// Minimum number of iterations for the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets in each.
+/// Minimum iterations for the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets per iteration.
 pub const MIN_ITERATIONS: u32 = 15;
 
 /// Settings of the demo.
