@@ -1,6 +1,6 @@
 //! weir, the controller: everything but the command line, which is `main.rs`.
 //!
-//! Without the feature `testbed` it controls switches that run already, and knows scenarios and plans; with it, it also builds
+//! Without the feature `testbed` it controls running switches, and handles scenarios and plans; with it, it also builds
 //! networks, runs scenarios in them and proves what their faults did.
 
 pub mod collectives;

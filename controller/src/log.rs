@@ -1,12 +1,12 @@
-//! Where warnings of the running parts (switch, agents) go: standard error.
+//! Prints warnings of the running parts (switch, agents) to standard error.
 
 use std::io::IsTerminal;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-/// From here on what is traced is printed, a line each, as far as the filter lets it through: the one of `RUST_LOG` if it
-/// is set, else warnings, or more with `verbose` (1: information, 2: debugging, 3: all).
+/// Prints trace events from now on, one line each, if the filter admits them: the filter of `RUST_LOG` if it is set, else
+/// warnings, or more with `verbose` (1: information, 2: debugging, 3: all).
 pub fn to_stderr(verbose: u8) {
     let asked = std::env::var("RUST_LOG").ok();
     let (filter, misspelt) = filter(asked.as_deref(), verbose);
@@ -22,7 +22,7 @@ pub fn to_stderr(verbose: u8) {
     }
 }
 
-/// What ours stand on and is as talkative.
+/// Libraries that weir uses and that log many events.
 const LIBRARIES: [&str; 8] = [
     "h2",
     "hyper",
@@ -34,7 +34,7 @@ const LIBRARIES: [&str; 8] = [
     "tower",
 ];
 
-/// The filter, and what is wrong with the one that was asked for.
+/// Returns the filter, and the error in the requested one, if any.
 fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
     let level = match verbose {
         0 => LevelFilter::WARN,
@@ -42,7 +42,7 @@ fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // What libraries say of each frame and buffer hides what ours say, until all is asked for.
+    // Library events for each frame and buffer would hide weir's events: the filter omits them unless all events are requested.
     let theirs = match verbose {
         0..=2 => level.min(LevelFilter::WARN),
         _ => level,

@@ -1,4 +1,4 @@
-//! The P4 program of one switch: generated for its flows, checked, and in the form that a target takes.
+//! The P4 program of one switch: generated for its flows, checked, and in the form that a target loads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use scenario::plan::SwitchPlan;
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// What a control plane may address.
+    /// Names and types that a control plane may address.
     pub p4info: P4Info,
-    /// The preprocessed P4 text: what the embedded switch loads.
+    /// The preprocessed P4 text, which the embedded switch loads.
     pub device_config: Vec<u8>,
     /// Entries of the generated match tables, of both pipelines.
     pub classify: Vec<TableEntry>,
-    /// Indexes of the counter of frames that could not be parsed as deep as the filters ask.
+    /// Indexes of the counter of frames that could not be parsed to the depth that the filters need.
     pub notes: Vec<Note>,
     /// Path and text of each source file.
     pub sources: BTreeMap<String, String>,
@@ -30,42 +30,42 @@ pub struct Program {
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// What is written has no form as JSON.
+    /// The initial entries cannot be written as JSON.
     #[error("switch {switch}: {error}")]
     Written {
-        /// Whose.
+        /// Name of the switch.
         switch: String,
-        /// Why.
+        /// The serializer's error.
         error: serde_json::Error,
     },
-    /// The filters ask for too much.
+    /// The generator cannot build a program for the filters.
     #[error("switch {switch}: {source}")]
     Generate {
-        /// Whose program.
+        /// Name of the switch.
         switch: String,
-        /// Why.
+        /// The generator's error.
         source: GenerateError,
     },
-    /// A file of `--p4src`.
+    /// A file of `--p4src` cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The compiler's verdict.
+    /// The compiler found errors in the program.
     #[error("switch {switch}: the P4 program has errors\n{rendered}")]
     Compile {
-        /// Whose program.
+        /// Name of the switch.
         switch: String,
         /// The diagnostics.
         rendered: String,
     },
 }
 
-/// Generates and checks the program of a switch as the plan has it. With `p4src`, files of that folder stand in for the
-/// built-in ones of the same path.
+/// Generates and checks the program of a switch by its plan. With `p4src`, files of that folder replace the built-in files
+/// of the same path.
 pub fn build(
     arch: Arch,
     planned: &SwitchPlan,
@@ -79,7 +79,7 @@ pub fn build(
         override_sources(&mut sources, folder)?;
     }
     let compiled = compile(arch, switch, &sources, &p4lang::Options::default())?;
-    // The built-in text is the same every time; what a folder changes in it is the user's.
+    // The built-in text never changes; warnings about a folder's text concern the user.
     if p4src.is_some() && !compiled.warnings.is_empty() {
         cli_io::stderr::tell(format_args!(
             "switch {switch}:\n{}",
@@ -97,7 +97,7 @@ pub fn build(
     })
 }
 
-/// The same for a chip: the checked program, of which `p4lang::tofino` can say what it takes, and its sources.
+/// Generates and checks the program for a chip, and returns it with its sources; `p4lang::tofino` can report its resources.
 pub fn for_chip(
     chip: Chip,
     planned: &SwitchPlan,
@@ -118,7 +118,7 @@ pub fn for_chip(
     Ok((compiled, sources))
 }
 
-/// What is written into a switch of this architecture before its timeline begins, as JSON.
+/// The entries that are written into a switch of this architecture before its timeline begins, as JSON.
 pub fn written(arch: Arch, planned: &SwitchPlan) -> Result<String, ProgramError> {
     let generated = generate(planned)?;
     let written = serde_json::to_string_pretty(&planned.written(arch, &generated));
@@ -162,7 +162,7 @@ fn override_sources(
         let file = folder.join(path);
         match Disk::read(&file) {
             Ok(own) => *text = own,
-            // The generated file is ours, and a folder may change only some of the others.
+            // weir generates this file, and a folder may replace only some of the others.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {}
             Err(source) => return Err(ProgramError::Read { path: file, source }),
         }

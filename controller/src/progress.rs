@@ -11,7 +11,7 @@ use crate::report::{grouped, percent};
 /// From this many frames on, judging them takes long enough to be announced where no bar shows it.
 const MANY_FRAMES: u64 = 10_000;
 
-/// Shows what runs and how far it is.
+/// Shows which step runs, and its progress.
 pub struct Progress {
     bar: Option<ProgressBar>,
     name: String,
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Says nothing if `quiet`.
+    /// Creates the display; it prints nothing if `quiet`.
     pub fn new(quiet: bool) -> Progress {
         Progress {
             bar: None,
@@ -28,14 +28,14 @@ impl Progress {
         }
     }
 
-    /// A step without a bar.
+    /// Begins a step without a bar.
     pub fn without_bar(name: &str, quiet: bool) -> Progress {
         let mut progress = Progress::new(quiet);
         name.clone_into(&mut progress.name);
         progress
     }
 
-    /// A step begins: so many `unit`s.
+    /// Begins a step of `length` units.
     pub fn begin(&mut self, name: &str, length: u64, unit: &str) {
         name.clone_into(&mut self.name);
         if self.quiet || !std::io::stderr().is_terminal() {
@@ -51,7 +51,7 @@ impl Progress {
         self.bar = Some(bar);
     }
 
-    /// So far it is.
+    /// Shows the position within the step.
     fn advance(&mut self, position: &Position) {
         if let Some(bar) = &self.bar {
             bar.set_length(position.total);
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// The captured frames of a run are judged now. Few are judged without a word, at once.
+    /// Announces that the captured frames of a run are judged now; few frames are judged at once, without a message.
     pub fn judge(&mut self, frames: u64) {
         let message = format!("judging {} frames", grouped(frames));
         match &self.bar {
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// The step is done.
+    /// Ends the step.
     pub fn end(&mut self, message: &str) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -87,7 +87,7 @@ fn template(unit: &str) -> String {
     format!("{{prefix:>12}} {{bar:24}} {{pos}}/{{len}} {unit}  {{msg}}")
 }
 
-/// A scenario's run is a step.
+/// The run of a scenario is a step.
 impl Observer for Progress {
     fn begins(&mut self, scenario: &str, position: &Position) {
         self.begin(scenario, position.total, position.unit);

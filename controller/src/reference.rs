@@ -1,4 +1,4 @@
-//! The training without any network: what every other run of it must come to.
+//! The training without any network: every other run has to reach the same result.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use scenario::workload::Training;
 
 use crate::experiment::ExperimentError;
 
-/// What the training comes to in one process.
+/// The result of the training in one process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     /// The fraction of held-out samples that the final weights recognise.
     pub accuracy: f64,
     /// The SHA-256 of the final weights.
     pub weights_sha256: String,
-    /// How long it took.
+    /// Duration of the training.
     pub wall: Duration,
 }
 
 impl Reference {
-    /// Runs it.
+    /// Runs the training.
     pub fn of(seed: u64, training: &Training) -> Result<Reference, ExperimentError> {
         let start = Instant::now();
         let recipe = Recipe {

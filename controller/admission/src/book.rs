@@ -1,4 +1,4 @@
-//! What one switch has granted, and what it grants next.
+//! The grants of one switch, and the decisions on new ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use crate::{
     Grant, MAX_LEASE_NS, MIN_LEASE_NS, NUMBERS, QUARANTINE_NS, Refusal, State, Tenant, Tenants,
 };
 
-/// What is asked for.
+/// A request to admit a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The job's name.
     pub name: String,
-    /// Its number; the lowest that is free, if none is given.
+    /// The job's number; `None` for the lowest free number.
     pub number: Option<u16>,
-    /// In whose partition.
+    /// The tenant in whose partition the job's slots are; `None` for the slots without a tenant.
     pub tenant: Option<String>,
     /// The port that each rank is behind, by rank.
     pub ports: Vec<u32>,
-    /// Its slots, a power of two.
+    /// Number of slots, a power of two.
     pub window: u32,
-    /// What all its frames together may be, in bits a second.
+    /// Maximum rate of all its frames together, in bits per second.
     pub rate_bps: Option<u64>,
-    /// For how long; until it is released, if not.
+    /// Duration of the lease in nanoseconds; `None` until the job is released.
     pub lease_ns: Option<u64>,
 }
 
 impl Request {
-    /// What is wrong with it whoever holds what: no switch need be asked.
+    /// Checks the request itself, independent of other jobs and without asking a switch.
     pub fn check(&self) -> Result<(), Refusal> {
         if let Some(fault) = name_fault(&self.name) {
             let name = self.name.clone();
@@ -62,16 +62,16 @@ impl Request {
     }
 }
 
-/// What one switch has granted.
+/// The grants of one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Book {
     tenants: Tenants,
-    /// By number: those that run, and those whose number rests.
+    /// Grants by number: running jobs, and ended jobs whose number is reserved.
     grants: BTreeMap<u16, Grant>,
 }
 
 impl Book {
-    /// As a switch's tables have it.
+    /// Creates the book from the contents of a switch's tables.
     #[must_use]
     pub fn new(tenants: Tenants, grants: impl IntoIterator<Item = Grant>) -> Self {
         let grants = grants.into_iter().map(|grant| (grant.number, grant));
@@ -81,29 +81,29 @@ impl Book {
         }
     }
 
-    /// Who has slots of their own.
+    /// The tenants of the switch.
     #[must_use]
     pub fn tenants(&self) -> &Tenants {
         &self.tenants
     }
 
-    /// All grants, by number: what runs, and what rests.
+    /// All grants, by number: running jobs, and ended jobs whose number is reserved.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.values()
     }
 
-    /// Those that hold slots.
+    /// Grants of the jobs that hold slots.
     pub fn running(&self, now_ns: u64) -> impl Iterator<Item = &Grant> {
         self.grants().filter(move |grant| grant.runs(now_ns))
     }
 
-    /// The one of this name that runs.
+    /// The running job of a name.
     #[must_use]
     pub fn named(&self, name: &str, now_ns: u64) -> Option<&Grant> {
         self.running(now_ns).find(|grant| grant.name == name)
     }
 
-    /// Forgets the jobs of which no frame can be under way any more; their numbers.
+    /// Removes the jobs whose frames can no longer be in flight; returns their numbers.
     pub fn sweep(&mut self, now_ns: u64) -> Vec<u16> {
         let gone = self.grants().filter(|g| g.state(now_ns) == State::Gone);
         let gone: Vec<u16> = gone.map(|grant| grant.number).collect();
@@ -113,7 +113,7 @@ impl Book {
         gone
     }
 
-    /// Gives a job what it asks for, or says who has it. What is refused changes nothing.
+    /// Admits a job, or returns who holds the resource that it requests. A refused request changes nothing.
     pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
         request.check()?;
         if let Some(held) = self.named(&request.name, now_ns) {
@@ -148,7 +148,7 @@ impl Book {
         Ok(grant)
     }
 
-    /// Makes a lease last so long from now on, or until the job is released.
+    /// Extends a lease to `lease_ns` from now on, or makes it last until the job is released.
     pub fn renew(
         &mut self,
         name: &str,
@@ -160,7 +160,7 @@ impl Book {
         self.change(name, until_ns, now_ns)
     }
 
-    /// Takes a job's slots and ports back; its number rests.
+    /// Takes back a job's slots and ports; its number stays reserved.
     pub fn release(&mut self, name: &str, now_ns: u64) -> Result<Grant, Refusal> {
         self.change(name, Some(now_ns), now_ns)
     }
@@ -182,7 +182,7 @@ impl Book {
         }
     }
 
-    /// What the tenant may have.
+    /// Checks the request against the tenant's quota.
     fn check_quota(&self, request: &Request, now_ns: u64) -> Result<(), Refusal> {
         let Some(name) = &request.tenant else {
             return Ok(());
@@ -227,10 +227,10 @@ impl Book {
         }
     }
 
-    /// The first slot of its window.
+    /// Finds the first slot for the request's window.
     fn find_room(&self, request: &Request, now_ns: u64) -> Result<u32, Refusal> {
         let window = request.window;
-        // Whether there is such a tenant has been asked.
+        // The tenant was checked before.
         let partition = self.tenants.partition(request.tenant.as_deref());
         let partition = partition.unwrap_or(0..0);
         let taken = self.taken(now_ns);
@@ -259,7 +259,7 @@ impl Book {
         self.running(now_ns).map(Grant::slots).collect()
     }
 
-    /// The number that was asked for, or the lowest that is free: no other has it, nor one that shares its addresses.
+    /// Returns the requested number, or the lowest free one: no other job has it, or one that shares its addresses.
     fn find_number(&self, asked: Option<u16>, now_ns: u64) -> Result<u16, Refusal> {
         let holder = |number: u16| {
             let same = |grant: &&Grant| grant.number % NUMBERS == number % NUMBERS;
@@ -293,7 +293,7 @@ impl Book {
     }
 }
 
-/// Whether a lease can be so long. No switch need be asked.
+/// Checks the duration of a lease, without asking a switch.
 pub fn check_lease(lease_ns: Option<u64>) -> Result<(), Refusal> {
     match lease_ns {
         Some(lease_ns) if !(MIN_LEASE_NS..=MAX_LEASE_NS).contains(&lease_ns) => {

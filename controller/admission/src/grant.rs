@@ -1,4 +1,4 @@
-//! What a job holds.
+//! The grant of a job.
 
 use std::ops::Range;
 
@@ -6,45 +6,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::QUARANTINE_NS;
 
-/// What a job holds of a switch.
+/// The resources of a switch that a job holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// Its number on the wire.
+    /// The job's number on the wire.
     pub number: u16,
-    /// Its name, unique among those that run.
+    /// The job's name, unique among the running jobs.
     pub name: String,
-    /// In whose partition it is; in what no tenant has, if none.
+    /// The tenant in whose partition the job's slots are; `None` for the slots without a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The first of its slots.
+    /// First slot of the job.
     pub base: u32,
-    /// Its slots, a power of two: chunks that a rank may have under way.
+    /// Number of slots, a power of two: the number of chunks that a rank may have in flight.
     pub window: u32,
-    /// What all its frames together may be, in bits a second.
+    /// Maximum rate of all its frames together, in bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// The port that each rank is behind, by rank.
     pub ports: Vec<u32>,
-    /// When its lease runs out, on the switch's clock; without one it runs until it is released.
+    /// When the lease runs out, on the switch's clock in nanoseconds; without a lease the job runs until it is released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
 }
 
-/// What a grant is worth at a time.
+/// State of a grant at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It holds its slots and its ports.
+    /// The job holds its slots and its ports.
     Running,
-    /// It holds nothing; its number waits until frames of it are gone.
+    /// The job holds nothing; its number is reserved until its frames are gone.
     Ended,
-    /// Not even that.
+    /// The job's number is free as well.
     Gone,
 }
 
 impl Grant {
-    /// What it is worth at a time.
+    /// State of the grant at a time.
     #[must_use]
     pub fn state(&self, now_ns: u64) -> State {
         match self.until_ns {
@@ -54,19 +54,19 @@ impl Grant {
         }
     }
 
-    /// Whether it holds its slots.
+    /// Whether the job holds its slots.
     #[must_use]
     pub fn runs(&self, now_ns: u64) -> bool {
         self.state(now_ns) == State::Running
     }
 
-    /// Its slots.
+    /// The job's slots.
     #[must_use]
     pub fn slots(&self) -> Range<u32> {
         self.base..self.base.saturating_add(self.window)
     }
 
-    /// What tells a program that it is to be this rank (docs/pytorch.md, "The job"); empty if there is no such rank.
+    /// Environment variables that make a program this rank (docs/pytorch.md, "The job"); empty if there is no such rank.
     #[must_use]
     pub fn environment(&self, rank: usize) -> Vec<(&'static str, String)> {
         let ranks = self.ports.len();
@@ -78,7 +78,7 @@ impl Grant {
             ("WEIR_RANK", rank.to_string()),
             ("WEIR_RANKS", ranks.to_string()),
             ("WEIR_WINDOW", self.window.to_string()),
-            // One switch sums all.
+            // One switch sums all ranks.
             ("WEIR_PLACE", format!("{rank}/{ranks}/{ranks}")),
         ]
     }

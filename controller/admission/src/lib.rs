@@ -1,13 +1,13 @@
-//! Which jobs a running switch sums for: who holds which slots, until when, and how much each may send.
+//! Admission of jobs to a running switch: the holders of slots, the ends of their leases, and their rates.
 //!
-//! [`Book`] is what one switch has granted. It is rebuilt from the switch's own tables, so two controllers, or one that was
-//! started again, decide the same. Time is the switch's clock, in nanoseconds, and always an argument.
+//! [`Book`] contains the grants of one switch. It is rebuilt from the switch's own tables, so two controllers, or a restarted
+//! one, make the same decisions. Time is the switch's clock, in nanoseconds, and always an argument.
 //!
-//! - `grant.rs`: what a job holds, and what its ranks are told.
+//! - `grant.rs`: the resources of a job, and the environment of its ranks.
 //! - `tenant.rs`: partitions of the slots, with quotas.
-//! - `slots.rs`: where a window has room.
-//! - `book.rs`: admit, renew, release.
-//! - `refusal.rs`: why not, with who holds what until when.
+//! - `slots.rs`: finds free slots for a window.
+//! - `book.rs`: admits, renews, releases.
+//! - `refusal.rs`: reasons of refusals, with the holders of the resources.
 
 mod book;
 mod grant;
@@ -20,14 +20,14 @@ pub use grant::{Grant, State};
 pub use refusal::Refusal;
 pub use tenant::{BadTenants, Tenant, Tenants};
 
-/// How long a number is not given again after its job has ended, in nanoseconds: frames of it can be under way so long. A rank
-/// gives up after some 20 s (docs/protocol.md, "Time"), and no network keeps a frame for long.
+/// How long a number stays reserved after its job has ended, in nanoseconds: frames of the job may be in flight for that
+/// long. A rank gives up after some 20 s (docs/protocol.md, "Time"), and no network keeps a frame for long.
 pub const QUARANTINE_NS: u64 = 30_000_000_000;
-/// The shortest lease, in nanoseconds.
+/// Minimum duration of a lease, in nanoseconds.
 pub const MIN_LEASE_NS: u64 = 1_000_000_000;
-/// The longest, in nanoseconds: 30 days.
+/// Maximum duration of a lease, in nanoseconds: 30 days.
 pub const MAX_LEASE_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
-/// The longest name of a job or tenant, in bytes.
+/// Maximum length of a job's or tenant's name, in bytes.
 pub const MAX_NAME: usize = 64;
 /// Jobs whose numbers are equal modulo this share addresses (docs/protocol.md, "Frame").
 pub const NUMBERS: u16 = 256;

@@ -1,4 +1,4 @@
-//! Why a job is not admitted, renewed or released: with who holds what, and until when.
+//! Reasons why a job is not admitted, renewed or released, with the holders of the resources and the ends of their leases.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,195 +8,195 @@ use scenario::units::{show_duration, show_rate};
 
 use crate::{Grant, MAX_LEASE_NS, MAX_NAME, MIN_LEASE_NS, NUMBERS};
 
-/// Why not.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A name that is none.
+    /// The name is not valid.
     #[error("a job's name {fault}: `{name}`")]
     Name {
-        /// As given.
+        /// The requested name.
         name: String,
-        /// What is wrong.
+        /// The defect in the name.
         fault: &'static str,
     },
-    /// The name is held.
+    /// Another running job has the name.
     #[error("job {held} runs already: release it, or take another name")]
     NameHeld {
-        /// Who it is.
+        /// The job that has the name.
         held: Held,
     },
-    /// The number, or one that shares its addresses, is held.
+    /// Another job has the number, or one with the same addresses.
     #[error(
         "number {number} is not free: job {held} has {}", same_or_equal(*number, held.number)
     )]
     NumberHeld {
-        /// What was asked for.
+        /// The requested number.
         number: u16,
-        /// Who has it.
+        /// The job that has the number.
         held: Held,
     },
-    /// Frames of the job that had it can be under way.
+    /// Frames of the number's former job may still be in flight.
     #[error(
         "number {number} was that of job `{name}`, which has ended; frames of it may be under way for {} more",
         show_duration(*wait_ns)
     )]
     NumberResting {
-        /// What was asked for.
+        /// The requested number.
         number: u16,
-        /// Whose it was.
+        /// Name of the former job.
         name: String,
-        /// For how long yet.
+        /// Time until the number is free, in nanoseconds.
         wait_ns: u64,
     },
-    /// A number that no job has.
+    /// The number is not valid for a job.
     #[error("{number} is no job's number: they are 1 to 65535, but no multiple of {NUMBERS}")]
     Number {
-        /// As given.
+        /// The requested number.
         number: u16,
     },
-    /// All numbers are held or rest.
+    /// All numbers are held or reserved.
     #[error("all numbers are held, or rest; the next is free in {}", show_duration(*wait_ns))]
     NoNumber {
-        /// In how long one is free.
+        /// Time until a number is free, in nanoseconds.
         wait_ns: u64,
     },
-    /// A window that is none.
+    /// The window is not valid.
     #[error("a window is a power of two from 1 to {SLOTS}; found {window}: {} is the nearest", nearest(*window))]
     Window {
-        /// As given.
+        /// The requested window.
         window: u32,
     },
-    /// A number of ranks that a switch does not sum.
+    /// The switch cannot sum this number of ranks.
     #[error("a switch sums 1 to {MAX_CHILDREN} ranks; found {ranks}")]
     Ranks {
-        /// As given.
+        /// The requested number of ranks.
         ranks: usize,
     },
-    /// A port of two ranks.
+    /// Two ranks have the same port.
     #[error("port {port} is given for two ranks: each is behind a port of its own")]
     PortTwice {
-        /// Which.
+        /// The port.
         port: u32,
     },
-    /// A port of two jobs.
+    /// Another job has the port.
     #[error(
         "port {port} is of job {held}: a port speaks for one job, or each could forge the other's frames"
     )]
     PortHeld {
-        /// Which.
+        /// The port.
         port: u32,
-        /// Whose it is.
+        /// The job that has the port.
         held: Held,
     },
-    /// A lease that is none.
+    /// The duration of the lease is not valid.
     #[error(
         "a lease lasts {} to {}; found {}",
         show_duration(MIN_LEASE_NS), show_duration(MAX_LEASE_NS), show_duration(*lease_ns)
     )]
     Lease {
-        /// As given.
+        /// The requested duration in nanoseconds.
         lease_ns: u64,
     },
-    /// A rate of nothing.
+    /// The rate is too low.
     #[error("a rate is at least 1 kbit/s: a job with less than that could not send a frame")]
     Rate,
-    /// Nobody of that name.
+    /// The tenant does not exist.
     #[error("there is no tenant `{tenant}`; there {}", those(known))]
     Tenant {
-        /// As given.
+        /// The requested tenant.
         tenant: String,
-        /// Who there is.
+        /// The existing tenants.
         known: Vec<String>,
     },
-    /// The tenant has a quota, so its jobs say what they take of it.
+    /// The tenant has a rate quota, so each of its jobs must request a rate.
     #[error("tenant `{tenant}` has a rate, so each of its jobs has one; {} are left", show_rate(*left_bps))]
     RateMissing {
-        /// Whose.
+        /// Name of the tenant.
         tenant: String,
-        /// What is left.
+        /// Remaining rate of the tenant, in bits per second.
         left_bps: u64,
     },
-    /// Beyond the tenant's quota.
+    /// The requested rate exceeds the tenant's quota.
     #[error(
         "tenant `{tenant}` has {} left; {} were asked for. Held by {}",
         show_rate(*left_bps), show_rate(*asked_bps), list(holders)
     )]
     RateLeft {
-        /// Whose.
+        /// Name of the tenant.
         tenant: String,
-        /// What is left.
+        /// Remaining rate of the tenant, in bits per second.
         left_bps: u64,
-        /// What was asked for.
+        /// Requested rate in bits per second.
         asked_bps: u64,
-        /// Who has the rest.
+        /// The tenant's jobs that have the rest.
         holders: Vec<Held>,
     },
-    /// The tenant has as many jobs as it may have.
+    /// The tenant has its maximum number of jobs.
     #[error(
         "tenant `{tenant}` may have {most} jobs at once, and has {}",
         list(holders)
     )]
     TenantJobs {
-        /// Whose.
+        /// Name of the tenant.
         tenant: String,
-        /// How many.
+        /// Maximum number of the tenant's jobs.
         most: usize,
-        /// Which they are.
+        /// The tenant's jobs.
         holders: Vec<Held>,
     },
-    /// The switch has as many jobs as its table holds.
+    /// The switch has its maximum number of jobs.
     #[error("the switch sums for {MAX_JOBS} jobs already{}", when(*wait_ns))]
     Jobs {
-        /// In how long one ends, if none is renewed.
+        /// Time until a job ends, in nanoseconds, if none is renewed.
         wait_ns: Option<u64>,
     },
-    /// No slots in a row.
+    /// The partition has too few contiguous free slots.
     #[error("{}", no_room(self))]
     NoRoom {
-        /// What was asked for.
+        /// The requested window.
         window: u32,
-        /// Whose slots they would be.
+        /// Tenant of the partition; `None` for the slots without a tenant.
         tenant: Option<String>,
-        /// Which those are.
+        /// The slots of the partition.
         partition: Range<u32>,
-        /// The largest window that has room; 0 if none has.
+        /// The largest window that fits; 0 if none does.
         largest: u32,
-        /// Who has the others.
+        /// The jobs that hold slots of the partition.
         holders: Vec<Held>,
-        /// In how long there is room, if nobody renews a lease; `None` if somebody there has none.
+        /// Time until the window fits, in nanoseconds, if no lease is renewed; `None` if a job there has no lease.
         wait_ns: Option<u64>,
     },
-    /// Nobody of that name runs.
+    /// No job of this name runs.
     #[error("no job `{name}` runs here")]
     Unknown {
-        /// As given.
+        /// The requested name.
         name: String,
     },
-    /// It has ended.
+    /// The job has ended.
     #[error(
         "the lease of job `{name}` ran out {} ago, and its slots may be another's: admit it anew",
         show_duration(*since_ns)
     )]
     Lapsed {
-        /// Whose.
+        /// Name of the job.
         name: String,
-        /// How long ago.
+        /// Time since the end of the lease, in nanoseconds.
         since_ns: u64,
     },
 }
 
-/// A job that has what another one asked for.
+/// A job that holds a requested resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its number.
+    /// Number of the job.
     pub number: u16,
-    /// Its slots.
+    /// Slots of the job.
     pub slots: Range<u32>,
-    /// Its rate.
+    /// Rate of the job in bits per second.
     pub rate_bps: Option<u64>,
-    /// For how long yet; without a lease until it is released.
+    /// Remaining time of the lease in nanoseconds; `None` if the job runs until it is released.
     pub left_ns: Option<u64>,
 }
 
@@ -237,7 +237,7 @@ impl fmt::Display for Held {
     }
 }
 
-/// What is wrong with a name; it is part of lines, tables and shell commands.
+/// The defect in a name, if any; names become part of lines, tables and shell commands.
 pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() {
@@ -252,7 +252,7 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     )
 }
 
-/// A window that is one: of two that are as near, the larger.
+/// The valid window that is nearest to `window`: the larger of two equally near ones.
 fn nearest(window: u32) -> u32 {
     let above = window.clamp(1, SLOTS).next_power_of_two();
     let below = above / 2;
@@ -262,7 +262,7 @@ fn nearest(window: u32) -> u32 {
     }
 }
 
-/// Nobody waits for nanoseconds.
+/// Rounds up to whole milliseconds: users do not need nanoseconds.
 fn whole_ms(ns: u64) -> u64 {
     ns.div_ceil(1_000_000).saturating_mul(1_000_000)
 }

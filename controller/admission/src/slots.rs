@@ -1,12 +1,12 @@
-//! Where a window has room.
+//! Finds free slots for a window.
 //!
-//! A window is a power of two, and begins at a multiple of itself from its partition's first slot on. So windows lie as in a
-//! buddy allocator: two never overlap in part, what one leaves a window of the same size fills again, and free slots are cut
-//! up no more than the jobs that run make necessary. The lowest place is taken.
+//! The size of a window is a power of two, and a window begins at a multiple of its size from its partition's first slot on. So
+//! windows are placed as in a buddy allocator: no two overlap partially, a new window fits where one of the same size was, and
+//! fragmentation stays as low as the running jobs permit. The lowest free position is taken.
 
 use std::ops::Range;
 
-/// The first slot of the lowest free place for a window.
+/// The first slot of the lowest free position for a window.
 pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Option<u32> {
     let step = usize::try_from(window).ok().filter(|step| *step > 0)?;
     let last = partition.end.checked_sub(window)?;
@@ -15,7 +15,7 @@ pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Optio
         .find(|base| is_free(taken, &(*base..base + window)))
 }
 
-/// The largest window that has a place; 0 if none has.
+/// The largest window that fits; 0 if none does.
 pub fn largest(partition: &Range<u32>, taken: &[Range<u32>]) -> u32 {
     let sizes = (0..32).rev().map(|power| 1_u32 << power);
     let mut fitting = sizes.filter(|window| place(partition, taken, *window).is_some());

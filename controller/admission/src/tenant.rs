@@ -1,4 +1,4 @@
-//! Partitions: slots that are a tenant's alone, and what its jobs may have together.
+//! Tenants: partitions of the slots, and quotas of each tenant's jobs.
 
 use std::ops::Range;
 
@@ -7,54 +7,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::name_fault;
 
-/// Who has slots of their own.
+/// A tenant, which has its own slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// Its name.
+    /// The tenant's name.
     pub name: String,
-    /// Its slots; nobody else's jobs are there, and its own are nowhere else.
+    /// Number of the tenant's slots: only its jobs use them, and its jobs use no others.
     pub slots: u32,
-    /// What all its jobs together may be granted, in bits a second.
+    /// Maximum rate of all the tenant's jobs together, in bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// How many jobs it may have at once.
+    /// Maximum number of the tenant's jobs at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
 }
 
-/// The tenants of a switch. What they do not have is for jobs without one.
+/// The tenants of a switch. The remaining slots are for jobs without a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Tenants(Vec<Tenant>);
 
-/// Why there is no such division of a switch.
+/// Why a switch cannot be divided in this way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTenants {
-    /// Two of one name.
+    /// Two tenants have the same name.
     #[error("tenant `{0}` is there twice")]
     Twice(String),
-    /// A name that is none.
+    /// The name is not valid.
     #[error("a tenant's name {fault}: `{name}`")]
     Name {
-        /// As given.
+        /// The requested name.
         name: String,
-        /// What is wrong.
+        /// The defect in the name.
         fault: &'static str,
     },
-    /// A partition of nothing.
+    /// The partition has no slots.
     #[error("tenant `{0}` has no slots: leave it out, or give it some")]
     Empty(String),
-    /// A quota of nothing.
+    /// A quota is 0.
     #[error("tenant `{0}` may have nothing: a rate and a number of jobs are at least 1")]
     Nothing(String),
-    /// More than there is.
+    /// The partitions have more slots than a switch.
     #[error("the tenants' slots are {0} together; a switch has {SLOTS}")]
     TooMany(u64),
 }
 
 impl Tenants {
-    /// Tenants whose partitions fit, in their order from slot 0 on.
+    /// Creates the tenants, with partitions in this order from slot 0 on, if they fit.
     pub fn new(tenants: Vec<Tenant>) -> Result<Self, BadTenants> {
         let mut sum = 0_u64;
         for (index, tenant) in tenants.iter().enumerate() {
@@ -82,19 +82,19 @@ impl Tenants {
         }
     }
 
-    /// All, in order.
+    /// All tenants, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Tenant] {
         &self.0
     }
 
-    /// One by name.
+    /// The tenant of a name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Tenant> {
         self.0.iter().find(|tenant| tenant.name == name)
     }
 
-    /// The slots of a tenant, or those of nobody; `None` if there is no such tenant.
+    /// The slots of a tenant, or those without a tenant; `None` if there is no such tenant.
     #[must_use]
     pub fn partition(&self, tenant: Option<&str>) -> Option<Range<u32>> {
         let mut from = 0;

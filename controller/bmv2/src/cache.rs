@@ -1,7 +1,7 @@
-//! What p4c made of a program, kept between runs: for 256 values it takes seconds, built without optimisation minutes.
+//! Cache of p4c's output between runs: for 256 values p4c takes seconds, built without optimization minutes.
 //!
-//! A file is named after the SHA-256 of all that its text depends on ([`Key`]), so none is ever wrong, only unused. A cache
-//! that cannot be read or written is as good as none.
+//! The name of a file is the SHA-256 of all inputs of its text ([`Key`]), so no file is ever wrong, only unused. A cache that
+//! cannot be read or written behaves as an empty one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-/// Files that are kept; each has some megabytes.
+/// Maximum number of kept files; each has some megabytes.
 const KEPT: usize = 32;
 
 /// A folder of JSON files.
@@ -18,13 +18,13 @@ pub struct Cache {
     folder: PathBuf,
 }
 
-/// What an answer of p4c depends on.
+/// The hash of all inputs of a p4c run.
 #[derive(Debug)]
 pub struct Key(Sha256);
 
 impl Key {
-    /// Begins with the compiler: what it says of its version, its size, and when it was written, because builds of one
-    /// version differ.
+    /// Begins a key with the compiler: its version text, its size, and its modification time, because builds of one version
+    /// differ.
     #[must_use]
     pub fn of_compiler(tool: &Path) -> Key {
         let mut key = Key(Sha256::new());
@@ -43,7 +43,7 @@ impl Key {
         key
     }
 
-    /// Adds an option, a path, a text. Lengths go in too: `ab`, `c` is not `a`, `bc`.
+    /// Adds an option, a path or a text, with its length: `ab`, `c` and `a`, `bc` give different keys.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_be_bytes());
         self.0.update(bytes);
@@ -61,7 +61,7 @@ impl Key {
 }
 
 impl Cache {
-    /// In this folder, which need not exist.
+    /// Creates a cache in this folder, which need not exist.
     #[must_use]
     pub fn in_folder(folder: &Path) -> Cache {
         Cache {
@@ -69,8 +69,8 @@ impl Cache {
         }
     }
 
-    /// The user's: `weir/p4c` in XDG_CACHE_HOME, else in `~/.cache` (XDG Base Directory Specification, which has relative
-    /// paths ignored). None if there is neither.
+    /// The user's cache: `weir/p4c` in XDG_CACHE_HOME, else in `~/.cache` (XDG Base Directory Specification, which ignores
+    /// relative paths). `None` if there is neither.
     #[must_use]
     pub fn of_user() -> Option<Cache> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from);
@@ -80,7 +80,7 @@ impl Cache {
         Some(Cache::in_folder(&folder.join("weir/p4c")))
     }
 
-    /// The file for a key, whether it is there or not.
+    /// The slot for a key, whether or not its file exists.
     #[must_use]
     pub fn slot(&self, key: Key) -> Slot {
         Slot {
@@ -89,25 +89,25 @@ impl Cache {
     }
 }
 
-/// A file's place.
+/// The path of a file in the cache.
 #[derive(Debug)]
 pub struct Slot {
     file: PathBuf,
 }
 
 impl Slot {
-    /// Copies what is kept to `json`; false if nothing is.
+    /// Copies the cached file to `json`; false if there is none.
     #[must_use]
     pub fn fetch(&self, json: &Path) -> bool {
         let copied = std::fs::copy(&self.file, json).is_ok();
         if copied && let Ok(file) = std::fs::File::open(&self.file) {
-            // The least recently used go first.
+            // Marks the file as used, since the least recently used files are removed first.
             let _ = file.set_modified(SystemTime::now());
         }
         copied
     }
 
-    /// Keeps a copy of `json`. Whoever reads meanwhile sees the whole file or none.
+    /// Keeps a copy of `json`. A simultaneous reader sees the whole file or none.
     pub fn keep(&self, json: &Path) {
         let Some(folder) = self.file.parent() else {
             return;
@@ -123,7 +123,7 @@ impl Slot {
     }
 }
 
-/// Removes what was not used for longest.
+/// Removes the least recently used files.
 fn prune(folder: &Path) {
     let files = std::fs::read_dir(folder)
         .into_iter()

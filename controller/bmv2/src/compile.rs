@@ -1,6 +1,6 @@
-//! P4 text through the user's p4c: BMv2's JSON comes out.
+//! Compiles P4 text with the user's p4c to BMv2's JSON.
 //!
-//! The architecture's declarations are ours (p4src/include), so that p4c and p4lang read the same text.
+//! The declarations of the architecture come from weir (p4src/include), so that p4c and p4lang read the same text.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use crate::cache::Key;
 use crate::mend;
 use crate::tools::{MissingTool, Tool, Tools};
 
-/// Which of BMv2's architectures.
+/// An architecture of BMv2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// v1model, for `simple_switch_grpc`.
@@ -21,7 +21,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// p4c's executable.
+    /// The p4c executable for the architecture.
     #[must_use]
     pub fn tool(self) -> Tool {
         match self {
@@ -30,7 +30,7 @@ impl Backend {
         }
     }
 
-    /// Macros that p4src's text wants on this target. `psa_switch` counts microseconds where PSA leaves the unit open.
+    /// Macros that p4src's text needs on this target. `psa_switch` counts microseconds where PSA leaves the unit open.
     #[must_use]
     pub fn macros(self) -> &'static [&'static str] {
         match self {
@@ -40,40 +40,40 @@ impl Backend {
     }
 }
 
-/// Why there is no JSON.
+/// Why a program was not compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// p4c is not there.
+    /// p4c is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// A file.
+    /// A file cannot be read or written.
     #[error("cannot compile for BMv2: {}: {source}", .path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// p4c's verdict.
+    /// p4c rejected the program.
     #[error("{} does not take the program ({status}):\n{said}", .tool.display())]
     Refused {
-        /// Its path.
+        /// Path of p4c.
         tool: PathBuf,
-        /// How it ended.
+        /// Exit status of p4c.
         status: std::process::ExitStatus,
         /// The end of its standard error.
         said: String,
     },
 }
 
-/// How much of what p4c said is shown.
+/// Maximum number of p4c's lines that are shown.
 const LINES_SHOWN: usize = 40;
 
 /// Declarations that p4src's programs include.
 const INCLUDES: [&str; 3] = ["core.p4", "psa.p4", "v1model.p4"];
 
-/// Compiles the files (path and text, relative to `folder`, where they are written); the JSON's path. A program that
-/// was compiled before is taken from the tools' cache.
+/// Compiles the files (path and text, relative to `folder`, where they are written); returns the JSON's path. The result for
+/// a program that was compiled before comes from the tools' cache.
 pub fn compile(
     tools: &Tools,
     backend: Backend,
@@ -124,7 +124,7 @@ pub fn compile(
     Ok(json)
 }
 
-/// See [`mend`]. What is no JSON is left to whoever reads it.
+/// Completes p4c's JSON; see [`mend`]. Invalid JSON is left to the next reader.
 fn complete(json: &Path) -> Result<(), CompileError> {
     let io = |source| CompileError::Io {
         path: json.to_owned(),
@@ -144,7 +144,7 @@ fn includes() -> impl Iterator<Item = (&'static str, &'static str)> {
     INCLUDES.into_iter().filter_map(text)
 }
 
-/// All that [`compile`] hands to p4c.
+/// The cache key: all inputs that [`compile`] passes to p4c.
 fn key(tool: &Path, backend: Backend, sources: &BTreeMap<String, String>, main: &str) -> Key {
     let mut key = Key::of_compiler(tool);
     for name in backend.macros().iter().chain([&main]) {

@@ -1,4 +1,4 @@
-//! A `psa_switch` that runs a program: what is asked of it by name, carried out over Thrift.
+//! A `psa_switch` with a program: performs requests by name over Thrift.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use crate::program::Program;
 use crate::thrift::{ActionEntry, KeyPart, Runtime, ThriftError};
 use crate::translate::{self, Call, TranslateError};
 
-/// Why something could not be done.
+/// Errors of a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The switch refused, or did not answer.
+    /// The switch refused the request, or did not answer.
     #[error(transparent)]
     Thrift(#[from] ThriftError),
-    /// It cannot be said to this switch, or to this program.
+    /// The request cannot be translated for this switch or this program.
     #[error(transparent)]
     Translate(Box<TranslateError>),
-    /// An entry, group or session that nobody wrote through this device.
+    /// An entry, group or session that was not written through this device.
     #[error("nothing was written that could be changed: {0}")]
     NotWritten(String),
-    /// The switch runs another program, and takes no other.
+    /// The switch runs another program, and cannot load a new one.
     #[error(
         "the switch at {address} was started with another program; start psa_switch with the JSON that p4c-bm2-psa made of \
          this one, or with `-- --enable-swap` behind its options"
     )]
     OtherProgram {
-        /// `host:port`.
+        /// Address of the switch, `host:port`.
         address: SocketAddr,
     },
 }
@@ -47,7 +47,7 @@ type EntryId = (String, Vec<KeyPart>, Option<i32>);
 pub struct Device {
     runtime: Runtime,
     program: Program,
-    /// Handles of the entries written here.
+    /// Handles of the entries that this device wrote.
     entries: BTreeMap<EntryId, i32>,
     /// Handles of groups and of their nodes.
     groups: BTreeMap<u32, (i32, Vec<i32>)>,
@@ -64,20 +64,20 @@ impl Device {
         })
     }
 
-    /// Where Thrift answers.
+    /// Address of the switch's Thrift server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.runtime.address()
     }
 
-    /// The program.
+    /// The program of the switch.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Makes sure that the switch runs this program: if it was started with another, that is exchanged where the switch
-    /// allows it.
+    /// Makes sure that the switch runs this program: if it was started with another one, replaces it where the switch allows
+    /// that.
     pub fn load(&mut self, json: &str, program: Program) -> Result<()> {
         let same = normalized(&self.runtime.config()?) == normalized(json);
         if !same {
@@ -99,7 +99,7 @@ impl Device {
         Ok(())
     }
 
-    /// Writes, in order; the first that fails is the error, with its position.
+    /// Writes updates in order; returns the first error, with the position of its update.
     pub fn write(
         &mut self,
         updates: &[(UpdateType, Item)],
@@ -111,7 +111,7 @@ impl Device {
         Ok(())
     }
 
-    /// The clock by which it stamps packets, in microseconds since it was started.
+    /// The clock by which the switch stamps packets, in microseconds since its start.
     pub fn elapsed_us(&mut self) -> Result<u64> {
         Ok(self.runtime.elapsed_us()?)
     }
@@ -208,7 +208,7 @@ impl Device {
         Ok(())
     }
 
-    /// Reads what the queries ask for.
+    /// Reads the items that match the queries.
     pub fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         for query in queries {
@@ -298,7 +298,7 @@ impl Device {
     }
 }
 
-/// An index beyond what the protocol can say is beyond every array, too: the switch refuses it.
+/// Converts an index. One beyond the protocol's range is also beyond every array, so that the switch refuses it.
 fn cell(index: u64) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }
@@ -315,7 +315,7 @@ fn handle(
     entries.get(&id).copied().ok_or_else(missing)
 }
 
-/// The switch may lay the text out anew.
+/// Parses JSON for a comparison, since the switch may reformat the text.
 fn normalized(json: &str) -> Option<serde_json::Value> {
     serde_json::from_str(json).ok()
 }

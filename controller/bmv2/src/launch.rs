@@ -1,39 +1,39 @@
 //! The command lines of BMv2's switches.
 //!
-//! Only the command is made here: whoever starts it also ends it. Nothing that a switch leaves in the file system goes
-//! anywhere but into the folder that it is given.
+//! This module only builds the command: the caller starts and ends the process. The switch writes files only to the folder that
+//! it is given.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a switch is started with.
+/// Options of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// P4Runtime's number for it.
+    /// Device id for P4Runtime.
     pub device_id: u64,
     /// Number and interface of each port.
     pub ports: Vec<(u32, String)>,
-    /// Where it serves Thrift (BMv2 binds it on all addresses).
+    /// Port for Thrift (BMv2 binds it on all addresses).
     pub thrift_port: u16,
-    /// Write a log there; BMv2 appends `.txt`.
+    /// Path of the log, if one is wanted; BMv2 appends `.txt`.
     pub log: Option<PathBuf>,
-    /// For its sockets; the caller removes it.
+    /// Folder for the switch's sockets; the caller removes it.
     pub folder: PathBuf,
 }
 
-/// What a build of BMv2 knows of.
+/// Features of a build of BMv2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Features {
-    /// It serves Thrift.
+    /// Whether it serves Thrift.
     pub thrift: bool,
-    /// It opens a socket for notifications, by default below /tmp.
+    /// Whether it opens a socket for notifications, by default below /tmp.
     pub notifications: bool,
 }
 
 impl Features {
-    /// Asks a switch.
+    /// Determines the features of a switch program.
     pub fn of(program: &Path) -> io::Result<Features> {
         let output = Command::new(program)
             .arg("--help")
@@ -74,7 +74,7 @@ fn common(program: &Path, features: Features, options: &Options) -> Command {
     command
 }
 
-/// `simple_switch_grpc`, waiting for a P4Runtime client at `address`.
+/// Command for `simple_switch_grpc` that waits for a P4Runtime client at `address`.
 #[must_use]
 pub fn simple_switch_grpc(
     program: &Path,
@@ -83,12 +83,12 @@ pub fn simple_switch_grpc(
     address: SocketAddr,
 ) -> Command {
     let mut command = common(program, features, options);
-    // What follows `--` is the target's own.
+    // The arguments after `--` belong to the target.
     command.args(["--no-p4", "--", "--grpc-server-addr", &address.to_string()]);
     command
 }
 
-/// `psa_switch` or `simple_switch`, running a program.
+/// Command for `psa_switch` or `simple_switch` that runs a program.
 #[must_use]
 pub fn with_program(program: &Path, features: Features, options: &Options, json: &Path) -> Command {
     let mut command = common(program, features, options);

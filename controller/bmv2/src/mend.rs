@@ -1,13 +1,13 @@
-//! What p4c leaves out of BMv2's JSON and BMv2 asks for.
+//! Adds the declarations to BMv2's JSON that p4c omits and BMv2 requires.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Declares the header stacks of a program whose `header_stacks` is empty, and says whether any was missing.
+/// Declares the header stacks of a program whose `header_stacks` is empty; returns whether any was missing.
 ///
-/// `p4c-bm2-psa` declares a stack's headers (`name[0]`, `name[1]` …) and its parsers extract into `name`, but the stack
-/// itself it does not write; `psa_switch` then ends with "Invalid reference to object of type 'header stack'".
+/// `p4c-bm2-psa` declares a stack's headers (`name[0]`, `name[1]` …) and its parsers extract into `name`, but it does not
+/// declare the stack itself; `psa_switch` then exits with "Invalid reference to object of type 'header stack'".
 pub fn declare_stacks(program: &mut Value) -> bool {
     let Some(program) = program.as_object_mut() else {
         return false;
@@ -25,7 +25,7 @@ pub fn declare_stacks(program: &mut Value) -> bool {
 }
 
 fn stacks(program: &Map<String, Value>) -> Vec<Value> {
-    // Header type, and each member's id by its index.
+    // Header type, and the id of each member by its index.
     let mut found: BTreeMap<&str, (&Value, BTreeMap<u32, &Value>)> = BTreeMap::new();
     let headers = program.get("headers").and_then(Value::as_array);
     for header in headers.into_iter().flatten() {
@@ -51,7 +51,7 @@ fn stacks(program: &Map<String, Value>) -> Vec<Value> {
     found.into_iter().enumerate().map(stack).collect()
 }
 
-/// `name[3]` → name, 3.
+/// Splits `name[3]` into name and 3.
 fn member(name: &str) -> Option<(&str, u32)> {
     let (stack, index) = name.strip_suffix(']')?.split_once('[')?;
     Some((stack, index.parse().ok()?))
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_declared_with_its_members_in_order() {
-        // Eleven: as text, [10] comes before [2].
+        // Eleven members, because as text [10] sorts before [2].
         let mut headers = vec![header("ethernet", 7)];
         headers.extend((0..11).map(|i| header(&format!("options[{i}]"), 30 - i)));
         let mut program = json!({"headers": headers, "header_stacks": []});

@@ -1,23 +1,23 @@
-//! BMv2's JSON, as p4c writes it: what entries need of it.
+//! BMv2's JSON, as p4c writes it: the parts that entries need.
 //!
-//! Only what the run-time interface depends on is read: the order and width of keys and parameters, and sizes.
+//! Reads only the parts on which the run-time interface depends: order and width of keys and parameters, and sizes.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is no JSON, or has another form.
+    /// The text is not JSON, or has another form.
     #[error("this is not BMv2's JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A key's field is of a header that is declared nowhere.
+    /// A key's field belongs to a header that is not declared.
     #[error("the JSON's table {table} matches {field}, which no header declares")]
     Field {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// `header.field`.
+        /// The field, `header.field`.
         field: String,
     },
 }
@@ -43,28 +43,28 @@ pub enum MatchKind {
 /// A field of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyField {
-    /// Its name in P4Info.
+    /// Name of the field in P4Info.
     pub name: String,
-    /// How it is matched.
+    /// Match kind of the field.
     pub kind: MatchKind,
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
-    /// Where the key is a part of the field, `mixed[15:8]`: which. `p4c-bm2-psa` writes a mask over the whole field then, and
-    /// the switch wants keys of the field's width, with the part in its place.
+    /// The part of the field that is the key, such as `mixed[15:8]`. `p4c-bm2-psa` then writes a mask over the whole field, and
+    /// the switch requires keys of the field's width, with the part at its position.
     pub part: Option<Part>,
 }
 
 /// A part of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Its lowest bit.
+    /// Lowest bit of the part.
     pub low: u32,
-    /// How many bits it has.
+    /// Width of the part in bits.
     pub width: u32,
 }
 
 impl Part {
-    /// Of a mask as p4c writes it, `0x0000ff00`; `None` if that is no one part, or wider than anybody looks at.
+    /// Parses a mask as p4c writes it, `0x0000ff00`; `None` if it is not one contiguous part, or has more than 128 bits.
     fn of_mask(mask: &str) -> Option<Part> {
         let bits = u128::from_str_radix(mask.strip_prefix("0x")?, 16).ok()?;
         let (low, width) = (bits.trailing_zeros(), bits.count_ones());
@@ -76,9 +76,9 @@ impl Part {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// In the order in which keys are sent.
+    /// Fields of the key, in the order in which keys are sent.
     pub key: Vec<KeyField>,
-    /// Names of its actions.
+    /// Names of the table's actions.
     pub actions: Vec<String>,
     /// Whether entries name members or groups of an action profile.
     pub indirect: bool,
@@ -96,9 +96,9 @@ impl Table {
 /// A parameter of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: String,
-    /// In bits.
+    /// Width in bits.
     #[serde(rename = "bitwidth")]
     pub width: u32,
 }
@@ -106,23 +106,23 @@ pub struct Parameter {
 /// A register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Register {
-    /// Of a cell, in bits.
+    /// Width of a cell in bits.
     pub width: u32,
-    /// Cells.
+    /// Number of cells.
     pub size: u32,
 }
 
 /// A program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// By name.
+    /// Tables by name.
     pub tables: BTreeMap<String, Table>,
-    /// The parameters of each action, by its name. Actions of one name have the same parameters: p4c writes one for
+    /// Parameters of each action, by the action's name. Actions of the same name have the same parameters: p4c writes one for
     /// each table that has it.
     pub actions: BTreeMap<String, Vec<Parameter>>,
-    /// By name.
+    /// Registers by name.
     pub registers: BTreeMap<String, Register>,
-    /// Cells of each indirect counter, by name. PSA's are among the extern instances.
+    /// Number of cells of each indirect counter, by name. PSA counters are among the extern instances.
     pub counters: BTreeMap<String, u32>,
 }
 
@@ -146,7 +146,7 @@ struct Json {
 #[derive(Deserialize)]
 struct HeaderType {
     name: String,
-    /// Name, width (`*` if it varies), signedness.
+    /// Name, width (`*` if it varies) and signedness of each field.
     fields: Vec<Vec<serde_json::Value>>,
 }
 
@@ -184,7 +184,7 @@ struct JsonKey {
     mask: Option<String>,
 }
 
-/// `["header", "field"]`; a header alone for its validity.
+/// `["header", "field"]`; only the header to match its validity.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Target {
@@ -309,7 +309,7 @@ fn widths(json: &Json) -> BTreeMap<String, u32> {
     widths
 }
 
-/// `n_counters`, a number or a hexadecimal string.
+/// Value of `n_counters`: a number or a hexadecimal string.
 fn cells(attributes: &[Attribute]) -> u32 {
     let value = attributes
         .iter()

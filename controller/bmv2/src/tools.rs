@@ -1,4 +1,4 @@
-//! BMv2 and p4c on this machine: in folders that were named, else on the PATH.
+//! Finds BMv2 and p4c on this machine: in given folders, else on the PATH.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,11 +10,11 @@ use crate::cache::Cache;
 /// A program of BMv2 or p4c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
-    /// v1model behind P4Runtime.
+    /// v1model, controlled by P4Runtime.
     SimpleSwitchGrpc,
-    /// PSA behind Thrift.
+    /// PSA, controlled by Thrift.
     PsaSwitch,
-    /// v1model behind Thrift, which our switch is measured against.
+    /// v1model, controlled by Thrift; weir's switch is measured against it.
     SimpleSwitch,
     /// p4c's back end for v1model.
     P4cBm2Ss,
@@ -23,7 +23,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// All.
+    /// All tools.
     pub const ALL: [Tool; 5] = [
         Tool::SimpleSwitchGrpc,
         Tool::PsaSwitch,
@@ -32,7 +32,7 @@ impl Tool {
         Tool::P4cBm2Psa,
     ];
 
-    /// The executable's name.
+    /// Name of the tool's executable.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Tool {
         }
     }
 
-    /// What it comes with.
+    /// Message text that names the package of the tool.
     fn origin(self) -> &'static str {
         match self {
             Tool::SimpleSwitchGrpc => {
@@ -64,16 +64,16 @@ impl fmt::Display for Tool {
     }
 }
 
-/// A tool is not there.
+/// A tool is not installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{tool} was not found{}; {}. No package registry has it: build it from source, then put it on the PATH or name its folder with --bmv2-dir",
     searched(.folders), .tool.origin()
 )]
 pub struct MissingTool {
-    /// Which.
+    /// The missing tool.
     pub tool: Tool,
-    /// Searched before the PATH.
+    /// Folders that were searched before the PATH.
     pub folders: Vec<PathBuf>,
 }
 
@@ -88,7 +88,7 @@ fn searched(folders: &[PathBuf]) -> String {
     format!(" in {} nor on the PATH", folders.join(", "))
 }
 
-/// Where to look, and where what p4c makes is kept.
+/// The folders to search, and the cache of p4c's output.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     folders: Vec<PathBuf>,
@@ -97,7 +97,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// In these folders, and in their `bin`, first; then on the PATH that is given.
+    /// Searches these folders and their `bin` first, then the given PATH.
     #[must_use]
     pub fn new(folders: &[PathBuf], path: Option<&OsStr>) -> Tools {
         Tools {
@@ -107,19 +107,19 @@ impl Tools {
         }
     }
 
-    /// The same with this process's PATH.
+    /// Searches these folders and their `bin` first, then this process's PATH.
     #[must_use]
     pub fn here(folders: &[PathBuf]) -> Tools {
         Tools::new(folders, std::env::var_os("PATH").as_deref())
     }
 
-    /// The same, but p4c is not called twice for one program.
+    /// Adds a cache, so that p4c is not called twice for one program.
     #[must_use]
     pub fn caching(self, cache: Option<Cache>) -> Tools {
         Tools { cache, ..self }
     }
 
-    /// Where a tool is.
+    /// Finds the path of a tool.
     pub fn find(&self, tool: Tool) -> Result<PathBuf, MissingTool> {
         let named = self
             .folders
@@ -129,7 +129,7 @@ impl Tools {
             .chain(self.path.iter().cloned())
             .map(|folder| folder.join(tool.program()))
             .find(|file| is_executable(file))
-            // It is started elsewhere.
+            // The tool is started from another folder, so its path must be absolute.
             .and_then(|file| std::path::absolute(file).ok())
             .ok_or_else(|| MissingTool {
                 tool,

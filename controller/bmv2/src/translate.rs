@@ -1,6 +1,6 @@
-//! Entries, groups, sessions and cells by name → calls that `psa_switch` answers.
+//! Translates entries, groups, sessions and cells by name into calls to `psa_switch`.
 //!
-//! What the switch has no way to do is refused here, in the words of whoever asked for it.
+//! Requests that the switch does not support are refused here, with the names that the caller used.
 
 mod keys;
 
@@ -16,12 +16,12 @@ use keys::{encode, field_match, key, priority};
 
 /// The multicast engine's ports are 0 to 511, whatever the width of PSA's `PortId_t`.
 pub const LAST_MULTICAST_PORT: u32 = 511;
-/// Clone sessions of more than one copy use the multicast groups from here on; BMv2 has 4,096.
+/// First multicast group for clone sessions with more than one copy; BMv2 has 4,096 groups.
 pub const FIRST_MIRROR_GROUP: u32 = 2048;
-/// So the sessions are numbered up to this.
+/// Last number of a clone session, as these groups follow from the sessions' numbers.
 pub const LAST_MIRROR_SESSION: u32 = 2047;
 
-/// Why something cannot be said to `psa_switch`.
+/// Why a request cannot be translated for `psa_switch`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
     /// The program has no such object.
@@ -29,93 +29,93 @@ pub enum TranslateError {
     Unknown {
         /// `table`, `action` …
         kind: &'static str,
-        /// As given.
+        /// The requested name.
         name: String,
     },
-    /// A table has no such field.
+    /// A table does not have the key field.
     #[error("table {table} has no key field `{field}`; it has {}", .fields.join(", "))]
     Field {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// As given.
+        /// The requested field.
         field: String,
-        /// What there is.
+        /// Fields of the table.
         fields: Vec<String>,
     },
-    /// A field is matched in another way.
+    /// A key field has another match kind.
     #[error("table {table}: {field} is matched {expected:?}, not by {given:?}")]
     Kind {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// The program's.
+        /// Match kind in the program.
         expected: MatchKind,
-        /// As given.
+        /// The given match.
         given: Match,
     },
-    /// An exact field is left out.
+    /// An exact field has no value.
     #[error("table {table}: {field} is matched exactly, so an entry has to say its value")]
     Missing {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The field.
+        /// Name of the field.
         field: String,
     },
-    /// An action takes other parameters.
+    /// An action has other parameters.
     #[error("action {action} takes ({}), not ({})", .expected.join(", "), .given.join(", "))]
     Parameters {
-        /// The action.
+        /// Name of the action.
         action: String,
-        /// The program's.
+        /// Parameters in the program.
         expected: Vec<String>,
-        /// As given.
+        /// The given parameters.
         given: Vec<String>,
     },
-    /// A value is too wide.
+    /// A value is too wide for its field or parameter.
     #[error("{what}: {value:#x} does not fit into {width} bits")]
     Width {
-        /// Field or parameter.
+        /// Name of the field or parameter.
         what: String,
-        /// As given.
+        /// The given value.
         value: Value,
-        /// In bits.
+        /// Width in bits.
         width: u32,
     },
-    /// A multicast copy to a port that the replication engine does not reach.
+    /// A multicast copy to a port outside the range of the replication engine.
     #[error("{what}: psa_switch makes multicast copies to the ports 0 to {LAST_MULTICAST_PORT} only, not to {port:#x}{}",
         if *port == RECIRCULATE { " (recirculation): duplicates need another target" } else { "" })]
     Port {
-        /// Group or session.
+        /// Name of the group or session.
         what: String,
-        /// As given.
+        /// The given port.
         port: u32,
     },
-    /// The switch cannot do it at all.
+    /// The switch does not support the request.
     #[error("psa_switch has no {0}")]
     Unsupported(String),
-    /// The switch says something that the program does not explain.
+    /// The switch returned an entry that contradicts the program.
     #[error("table {table}: the switch has an entry that the program does not explain: {what}")]
     Answer {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// What is odd.
+        /// The contradiction.
         what: String,
     },
 }
 
 const RECIRCULATE: u32 = 0xFFFF_FFFA;
 
-/// Copies of a multicast group that carry one instance.
+/// Copies of a multicast group with the same instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Seen by the egress pipeline.
+    /// Instance, as the egress pipeline sees it.
     pub instance: u16,
-    /// Each gets a copy.
+    /// Ports, each of which receives a copy.
     pub ports: Vec<u32>,
 }
 
-/// Something for the switch to do. Entries are named by their key, groups by their number: handles are [`crate::device`]'s.
+/// A call to the switch. It names entries by their key and groups by their number; [`crate::device`] knows the handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)] // The fields are those of the calls in `thrift::Runtime`.
 pub enum Call {
@@ -179,7 +179,7 @@ pub enum Call {
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// The calls that carry out one update, in order.
+/// The calls for one update, in order.
 pub fn calls(program: &Program, update: UpdateType, item: &Item) -> Result<Vec<Call>> {
     match item {
         Item::TableEntry(entry) => Ok(vec![table_entry(program, update, entry)?]),
@@ -323,7 +323,7 @@ fn nodes(what: &str, replicas: &[Replica]) -> Result<Vec<Node>> {
                 port: replica.port,
             });
         }
-        // One node makes one copy at each of its ports.
+        // A node makes one copy at each of its ports.
         let fitting = nodes
             .iter_mut()
             .find(|node| node.instance == replica.instance && !node.ports.contains(&replica.port));
@@ -415,7 +415,7 @@ fn register(program: &Program, name: &str, index: Option<u64>, fields: &[Value])
         return Err(TranslateError::Unsupported(what));
     };
     encode(name, value, declared.width)?;
-    // The bits, whatever the sign: BMv2 carries cells as 64-bit integers.
+    // The bits are passed regardless of the sign: BMv2 transfers cells as 64-bit integers.
     let value = value.limb(0).cast_signed();
     let register = name.to_owned();
     Ok(match index {
@@ -444,7 +444,7 @@ pub(crate) fn find_register(program: &Program, name: &str) -> Result<crate::prog
     Ok(declared)
 }
 
-/// What an entry of the switch says by name.
+/// Translates an entry of the switch to names.
 pub fn entry(program: &Program, table: &str, raw: &RawEntry) -> Result<TableEntry> {
     let declared = find_table(program, table)?;
     let odd = |what: &str| TranslateError::Answer {

@@ -1,6 +1,6 @@
 //! Byte strings (P4Runtime 1.4, section 8.4): unsigned integers, most significant byte first.
 //!
-//! We send the canonical form, the shortest. We accept any length whose value fits.
+//! weir sends the canonical form, the shortest. It accepts any length whose value fits.
 
 use p4lang::runtime::Value;
 
@@ -29,7 +29,7 @@ pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     if bytes.is_empty() {
         return Err(BytesError::Empty);
     }
-    // What cannot fit is not made a value of, however long it is.
+    // Bytes beyond the width must be zero; they are checked without building a value, however many they are.
     let beyond = bytes.len().saturating_sub(bitwidth.div_ceil(8) as usize);
     let (zeroes, bytes) = bytes.split_at(beyond);
     let value = Value::from_be_bytes(bytes);
@@ -67,7 +67,7 @@ pub fn decode_signed(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     let (extension, low) = bytes.split_at(bytes.len().saturating_sub(length));
     let mut all = vec![sign; length - low.len()];
     all.extend(low);
-    // Bits before the sign are as the sign is.
+    // Bits before the sign bit must equal it.
     let spare = match bitwidth {
         0 => 0,
         _ => u8::MAX.checked_shl((bitwidth - 1) % 8).unwrap_or(0),

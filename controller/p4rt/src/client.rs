@@ -1,6 +1,6 @@
 //! A thin asynchronous client for one device: arbitration, pipeline, batches, reads, the stream.
 //!
-//! It speaks names ([`Item`]); ids come from the pipeline that it set or fetched.
+//! Its functions take names ([`Item`]); the ids come from the pipeline that it set or fetched.
 
 mod error;
 mod query;
@@ -32,13 +32,13 @@ pub use v1::write_request::Atomicity;
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// A per-update error list of a large batch does not fit into the default limit on metadata (section 12.3).
+/// Limit of gRPC metadata in bytes: a large batch's error list does not fit into the default limit (section 12.3).
 const METADATA_LIMIT: u32 = 1 << 20;
-/// Programs and read responses may be larger than tonic's default of 4 MiB.
+/// Limit of a message in bytes: programs and read responses may exceed tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
-/// How soon a refused connection is tried again.
+/// Interval between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(20);
-/// Stream messages in flight towards the switch.
+/// Maximum number of stream messages in flight to the switch.
 const STREAM_BACKLOG: usize = 256;
 
 /// A connection to one device.
@@ -54,8 +54,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `host:port`, trying again until `timeout` has passed: a switch may still be starting. Every later
-    /// call waits as long for its answer.
+    /// Connects to `host:port`, and retries until `timeout` has passed: a switch may still be starting. The timeout also applies
+    /// to the answer of every later call.
     pub async fn connect(address: &str, device_id: u64, timeout: Duration) -> Result<Self> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|_| ClientError::Address {
@@ -94,10 +94,10 @@ impl Client {
         })
     }
 
-    /// Opens another connection to the device, which no call over this one keeps waiting.
+    /// Opens another connection to the device, which no call over this one delays.
     ///
-    /// It writes with the election id of this client, so only while this client is primary, and knows the names of the pipeline that
-    /// this client knows now. It has no stream.
+    /// It writes with the election id of this client, so only while this client is primary, and uses the names of the pipeline
+    /// that this client knows now. It has no stream.
     pub async fn connect_beside(&self) -> Result<Self> {
         let beside = Self::connect(&self.address, self.device_id, self.timeout).await?;
         Ok(Self {
@@ -107,7 +107,7 @@ impl Client {
         })
     }
 
-    /// Opens the stream and asks to be primary. An error if another client has a higher election id.
+    /// Opens the stream and requests to be primary. Returns an error if another client has a higher election id.
     ///
     /// This client is primary as long as it, or a clone of it, lives.
     pub async fn become_primary(&mut self, election_id: u128) -> Result<Events> {
@@ -120,7 +120,7 @@ impl Client {
         let request = v1::StreamMessageRequest {
             update: Some(v1::stream_message_request::Update::Arbitration(arbitration)),
         };
-        // Queued before the call: some servers answer the call only once they have something to say.
+        // Queued before the call: some servers answer the call only when they have a message to send.
         let queued = requests.try_send(request);
         debug_assert!(queued.is_ok(), "the channel is new");
         let outgoing = tokio_stream::wrappers::ReceiverStream::new(outgoing);
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Loads a program, and remembers its names.
+    /// Loads a program, and stores its names.
     pub async fn set_pipeline(
         &mut self,
         action: PipelineAction,
@@ -182,7 +182,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for the program that is loaded, and remembers its names.
+    /// Fetches the loaded program, and stores its names.
     pub async fn fetch_pipeline(&mut self) -> Result<v1::ForwardingPipelineConfig> {
         let request = v1::GetForwardingPipelineConfigRequest {
             device_id: self.device_id,
@@ -203,7 +203,7 @@ impl Client {
         self.index.as_deref().ok_or_else(|| self.no_pipeline())
     }
 
-    /// Writes a batch, and says what became of each update.
+    /// Writes a batch, and returns the result of each update.
     pub async fn write(
         &self,
         updates: &[(UpdateType, Item)],
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// Writes a batch of which every update has to succeed; the first that does not is the error.
+    /// Writes a batch in which every update has to succeed; returns the first error.
     pub async fn apply(&self, updates: &[(UpdateType, Item)]) -> Result<()> {
         let results = self.write(updates, Atomicity::ContinueOnError).await?;
         for ((position, (_, item)), result) in updates.iter().enumerate().zip(results) {
@@ -249,7 +249,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what the queries ask for, in the switch's order.
+    /// Reads the items that match the queries, in the switch's order.
     pub async fn read(&self, queries: &[Query]) -> Result<Vec<Item>> {
         let index = self.index()?;
         let entities = self.entities(queries).await?;
@@ -259,7 +259,7 @@ impl Client {
         Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
     }
 
-    /// The entries of a table, each with the note that was written beside it ([`Item::NotedEntry`]); none is empty.
+    /// The entries of a table, each with the note written with it ([`Item::NotedEntry`]), which is empty if there was none.
     pub async fn read_noted(&self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>> {
         let index = self.index()?;
         let table = Some(table.to_owned());
@@ -331,7 +331,7 @@ impl Client {
         Ok((&digest.preamble.name, messages))
     }
 
-    /// Tells the switch that a digest list has been acted on.
+    /// Confirms to the switch that a digest list was processed.
     pub async fn acknowledge(&self, list: &v1::DigestList) -> Result<()> {
         let (digest_id, list_id) = (list.digest_id, list.list_id);
         let ack = v1::DigestListAck { digest_id, list_id };
@@ -339,7 +339,7 @@ impl Client {
             .await
     }
 
-    /// The entries that an idle notification tells of, as they are written.
+    /// The entries that an idle notification names, in the form in which they are written.
     pub fn idle_entries(&self, idle: &v1::IdleTimeoutNotification) -> Result<Vec<Item>> {
         let index = self.index()?;
         let item = |entry: &v1::TableEntry| {
@@ -357,7 +357,7 @@ impl Client {
         Ok(self.index()?.controller_headers.named("packet_in"))
     }
 
-    /// The P4Runtime version that the switch speaks.
+    /// The P4Runtime version that the switch supports.
     pub async fn api_version(&self) -> Result<String> {
         let mut grpc = self.grpc.clone();
         let response = self
@@ -366,7 +366,7 @@ impl Client {
         Ok(response.into_inner().p4runtime_api_version)
     }
 
-    /// `host:port` of the switch.
+    /// Address of the switch, `host:port`.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -415,7 +415,7 @@ fn uint128(value: u128) -> v1::Uint128 {
     }
 }
 
-/// The innermost cause: tonic's own message is only "transport error".
+/// The innermost cause of an error: tonic's own message is only "transport error".
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

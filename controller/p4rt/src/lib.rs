@@ -1,8 +1,8 @@
 //! P4Runtime 1.4: messages, names and ids, canonical bytes, per-update errors.
 //!
-//! The control plane's vocabulary ([`p4lang::runtime`]) speaks of objects by name; the protocol by number.
-//! [`translate`] carries one into the other at the edge, with [`p4info::Index`] as its dictionary.
-//! [`client`] is a thin client for everybody who drives a switch.
+//! The control plane's vocabulary ([`p4lang::runtime`]) names objects; the protocol numbers them. [`translate`] converts
+//! between both, with the index [`p4info::Index`].
+//! [`client`] is a thin client for programs that control a switch.
 
 pub mod bytes;
 pub mod client;

@@ -7,29 +7,29 @@ use prost::Message as _;
 use std::borrow::Cow;
 
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
-/// Characters of an [`excerpt`].
+/// Maximum length of an [`excerpt`] in characters.
 const EXCERPT: usize = 40;
 
 /// Why one update of a batch was not applied, or one query of a read not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({})", .code.as_str_name())]
 pub struct UpdateError {
-    /// Never `Ok`.
+    /// The error code; never `Ok`.
     pub code: Code,
-    /// For a person.
+    /// The message for readers.
     pub message: String,
 }
 
-/// A code that the other side sent as a number.
+/// Decodes an error code that the other side sent as a number.
 pub(crate) fn code(number: impl Into<i32>) -> Code {
     Code::try_from(number.into()).unwrap_or(Code::Unknown)
 }
 
-/// What became of one update.
+/// The result of one update.
 pub type UpdateResult = Result<(), UpdateError>;
 
 impl UpdateError {
-    /// An error with this code and message.
+    /// Creates an error with this code and message.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl UpdateError {
     }
 }
 
-/// The beginning of what somebody else has written, for a message: metadata that is too long fails in transit.
+/// The beginning of text from another program, for a message: metadata that is too long fails in transit.
 #[must_use]
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(EXCERPT) {
@@ -48,7 +48,7 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The status of a batch of updates, or reads, as `what` says: none if every one succeeded.
+/// The status of a batch of updates or reads, named by `what`; `None` if all succeeded.
 #[must_use]
 pub fn of_batch(results: &[UpdateResult], what: &str) -> Option<tonic::Status> {
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -83,8 +83,8 @@ fn detail(result: &UpdateResult) -> prost_types::Any {
     }
 }
 
-/// The results that a batch's status carries; none if it carries none for `updates` updates, so that the status itself
-/// is the answer.
+/// The results that a batch's status carries; `None` if it does not carry `updates` results, so that the status itself is
+/// the answer.
 #[must_use]
 pub fn results(status: &tonic::Status, updates: usize) -> Option<Vec<UpdateResult>> {
     if status.code() != tonic::Code::Unknown || status.details().is_empty() {

@@ -84,7 +84,7 @@ fn write_field(text: &mut String, field: &FieldDescriptor, value: &Value, depth:
         Value::U64(value) => writeln!(text, "{indent}{name}: {value}"),
         Value::F32(value) => writeln!(text, "{indent}{name}: {value}"),
         Value::F64(value) => writeln!(text, "{indent}{name}: {value}"),
-        // Handled by the caller.
+        // The caller handles lists and maps.
         Value::List(_) | Value::Map(_) => Ok(()),
     };
 }

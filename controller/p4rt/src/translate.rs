@@ -1,7 +1,7 @@
 //! The control plane's vocabulary ([`p4lang::runtime`], names) ↔ P4Runtime's entities (ids, byte strings).
 //!
-//! Strict in both directions: what a switch would have to refuse is refused here, with the code that the specification
-//! asks for.
+//! Strict in both directions: requests that a switch would have to refuse are refused here, with the code that the
+//! specification requires.
 
 pub mod action;
 mod attached;
@@ -26,24 +26,24 @@ use crate::v1::entity::Entity as Kind;
 use p4lang::runtime::{ActionCall, CloneSession, FieldMatch, MulticastGroup, TableEntry, Value};
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// Anything that this project writes into a switch or reads from it.
+/// An object that weir writes into a switch or reads from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A match entry.
     TableEntry(TableEntry),
-    /// The same with a note of the controller's, which means nothing to the switch (`TableEntry.metadata`). It is written so;
-    /// [`crate::client::Client::read_noted`] reads it.
+    /// A match entry with a note of the controller, which the switch ignores (`TableEntry.metadata`). It is written in this
+    /// form; [`crate::client::Client::read_noted`] reads it.
     NotedEntry {
         /// The entry.
         entry: TableEntry,
-        /// What stands beside it.
+        /// The note.
         note: Vec<u8>,
     },
     /// The default action of a table.
     DefaultAction {
         /// Fully qualified name.
         table: String,
-        /// None resets it to the program's.
+        /// The action; `None` resets it to the program's.
         action: Option<ActionCall>,
     },
     /// A multicast group.
@@ -65,34 +65,34 @@ pub enum Item {
         name: String,
         /// None means every cell.
         index: Option<u64>,
-        /// None in a write means: leave as it is.
+        /// The value; `None` in a write leaves it unchanged.
         value: Option<CounterValue>,
     },
     /// A match entry of a table with an action profile.
     IndirectEntry {
-        /// Which entry; never the default one.
+        /// Identity of the entry; never the default one.
         at: EntryAt,
-        /// What it does.
+        /// Action of the entry.
         choice: Choice,
     },
     /// A member of an action profile.
     Member {
         /// Fully qualified name.
         profile: String,
-        /// Its number, from 1.
+        /// Number of the member, from 1.
         id: u32,
-        /// What it does; none only in a deletion.
+        /// Action of the member; `None` only in a deletion.
         action: Option<ActionCall>,
     },
     /// A group of an action selector.
     Group {
         /// Fully qualified name.
         profile: String,
-        /// Its number, from 1.
+        /// Number of the group, from 1.
         id: u32,
-        /// Weights together, at most; 0 where the profile sets no limit.
+        /// Maximum sum of the weights; 0 if the profile sets no limit.
         max_size: u32,
-        /// In order.
+        /// Members in order.
         members: Vec<GroupMember>,
     },
     /// A meter's cell.
@@ -101,40 +101,40 @@ pub enum Item {
         name: String,
         /// None means every cell.
         index: Option<u64>,
-        /// None: everything is green.
+        /// The meter's configuration; `None` marks every packet green.
         config: Option<MeterConfig>,
     },
     /// The direct meter of an entry.
     DirectMeter {
-        /// Which entry.
+        /// Identity of the entry.
         at: EntryAt,
-        /// None: everything is green.
+        /// The meter's configuration; `None` marks every packet green.
         config: Option<MeterConfig>,
     },
     /// The direct counter of an entry.
     DirectCounter {
-        /// Which entry.
+        /// Identity of the entry.
         at: EntryAt,
-        /// None in a write means: leave as it is.
+        /// The value; `None` in a write leaves it unchanged.
         value: Option<CounterValue>,
     },
     /// All members of a parser's value set.
     ValueSet {
         /// Fully qualified name.
         name: String,
-        /// Each its fields; the field of a set of plain values has no name.
+        /// The fields of each member; the field of a set of plain values has no name.
         members: Vec<Vec<FieldMatch>>,
     },
-    /// Whether a digest's messages are sent, and how.
+    /// Whether and how a digest's messages are sent.
     Digest {
         /// Fully qualified name.
         name: String,
-        /// None only in a deletion.
+        /// The settings; `None` only in a deletion.
         config: Option<DigestConfig>,
     },
 }
 
-/// What a counter holds.
+/// Contents of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CounterValue {
     /// Packets.
@@ -143,17 +143,17 @@ pub struct CounterValue {
     pub bytes: u64,
 }
 
-/// How much of an entity is looked at.
+/// The part of an entity that is translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The whole entity.
     Whole,
-    /// What identifies it, as a deletion does. The rest comes out empty, whatever was sent.
+    /// Only the identity of the entity, as in a deletion. The rest is empty in the result, whatever was sent.
     Key,
 }
 
 impl Item {
-    /// Packets that a counter's cell has counted; 0 of anything else, and of a cell without a value.
+    /// Number of packets in a counter's cell; 0 for other items, and for a cell without a value.
     pub fn packets(&self) -> u64 {
         match self {
             Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
@@ -161,7 +161,7 @@ impl Item {
         }
     }
 
-    /// The entity that says the same to `index`'s program.
+    /// Encodes the item as an entity of `index`'s program.
     pub fn to_entity(&self, index: &Index) -> Result<v1::Entity, TranslateError> {
         let entity = match self {
             Item::TableEntry(entry) => Kind::TableEntry(table::entry_to_proto(entry, index)?),
@@ -233,7 +233,7 @@ impl Item {
         })
     }
 
-    /// What an entity says of `index`'s program.
+    /// Decodes an entity of `index`'s program.
     pub fn from_entity(
         entity: &v1::Entity,
         index: &Index,

@@ -1,4 +1,4 @@
-//! What `weir collectives plan` is asked for.
+//! The request of `weir collectives plan`.
 
 use clap::ValueEnum;
 use collectives::collective::even;
@@ -53,33 +53,33 @@ impl Kind {
     }
 }
 
-/// What joins the ranks of a host.
+/// The interconnect of the ranks of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsideBy {
     /// NVLink of an H100, GPUs and NICs at PCIe 5.0.
     NvLink,
     /// PCIe 4.0 alone.
     Pcie,
-    /// One memory, by which processes copy 80 Gbit/s altogether: an assumption.
+    /// Shared memory, in which processes copy 80 Gbit/s in total: an assumption.
     Memory,
 }
 
-/// What [`InsideBy::Memory`] copies.
+/// Copy rate of [`InsideBy::Memory`].
 const MEMORY_BPS: u64 = 80_000_000_000;
 
-/// What is on a host.
+/// The interior of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner {
-    /// Ranks of each.
+    /// Number of ranks per host.
     pub gpus: usize,
-    /// NICs of each.
+    /// Number of NICs per host.
     pub nics: usize,
-    /// What joins its ranks.
+    /// The interconnect of the ranks.
     pub by: InsideBy,
 }
 
 impl Inner {
-    /// The same for the cost model. Rates of NICs are their links', which the network has.
+    /// The host's interior for the cost model. The rates of NICs are those of their links, which the network has.
     pub(super) fn machine(self) -> Machine {
         let base = match self.by {
             InsideBy::NvLink | InsideBy::Memory => Machine::nvlink(self.nics),
@@ -93,7 +93,7 @@ impl Inner {
         };
         Machine {
             gpus: self.gpus,
-            // As in a machine of eight: two GPUs at each.
+            // As in a machine with eight GPUs, two GPUs share a switch.
             switches: self.gpus.div_ceil(2),
             inside,
             ..base
@@ -101,26 +101,26 @@ impl Inner {
     }
 }
 
-/// All of it.
+/// The complete request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// Which collective.
+    /// The collective.
     pub kind: Kind,
-    /// Of the vector, of all shards, or of what a rank has for all others.
+    /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
     pub bytes: u64,
-    /// Of a broadcast or a reduce.
+    /// Root of a broadcast or a reduce.
     pub root: usize,
-    /// Of each host; `None`: a host is a rank.
+    /// Interior of each host; `None` if a host is a rank.
     pub inner: Option<Inner>,
-    /// From one message of a rank to its next, at least.
+    /// Minimum time from one message of a rank to its next, in nanoseconds.
     pub message_ns: u64,
-    /// These algorithms alone; none: all.
+    /// The only algorithms to try; empty for all.
     pub algorithms: Vec<Algorithm>,
-    /// This numbering alone.
+    /// The only numbering to try; `None` for all.
     pub numbering: Option<Numbering>,
 }
 
-/// Algorithms of a word: one, or all with levels.
+/// The algorithms that a word names: one, or all hierarchical ones.
 #[must_use]
 pub fn algorithms(word: &str) -> Vec<Algorithm> {
     let all = Algorithm::ALL.into_iter();
@@ -129,10 +129,10 @@ pub fn algorithms(word: &str) -> Vec<Algorithm> {
         .collect()
 }
 
-/// All algorithms with levels.
+/// The word for all hierarchical algorithms.
 const HIERARCHICAL: &str = "hierarchical";
 
-/// What [`algorithms`] knows.
+/// The words that [`algorithms`] accepts.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let one = Algorithm::ALL.into_iter().map(Algorithm::word);
     one.chain([HIERARCHICAL])

@@ -1,4 +1,4 @@
-//! A prediction as SVG: the network with its links by load, and beneath who sends when.
+//! A prediction as SVG: the network with its links by load, and below it a timeline of messages.
 
 use planner::Network;
 
@@ -7,7 +7,7 @@ use crate::route::drawing::{Picture, head, legend};
 
 const LEGEND: f64 = 34.0;
 
-/// Draws it. Loads are means until all is done.
+/// Draws a prediction. Loads are averages until all messages are done.
 #[must_use]
 pub fn svg(network: &Network, planned: &Planned, title: &str) -> String {
     let mut loaded = network.clone();
@@ -17,7 +17,7 @@ pub fn svg(network: &Network, planned: &Planned, title: &str) -> String {
     for link in planned.links.iter().rev() {
         let Some(arc) = link.arc else { continue };
         let bps = (link.utilisation * link.rate_bps as f64) as u64;
-        // Of several alike the fullest, which comes last.
+        // Of parallel links the fullest counts, which comes last.
         loaded.link_mut(arc.link).load_bps[usize::from(arc.back)] = bps;
     }
     let picture = Picture::of(&loaded);

@@ -1,11 +1,11 @@
-//! How long collectives take in a network, and by which algorithm: what `weir collectives plan` says.
+//! Predicts the duration of collectives in a network, and their fastest algorithms, for `weir collectives plan`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `asked.rs` | what is asked for |
-//! | `model.rs` | a network as the cost model of crate `collectives` has it |
-//! | `text.rs` | what came of it, for people |
-//! | `drawing.rs`, `time_line.rs` | the same as SVG: links by load, and who sends when |
+//! | `asked.rs` | the request |
+//! | `model.rs` | a network for the cost model of crate `collectives` |
+//! | `text.rs` | the prediction for readers |
+//! | `drawing.rs`, `time_line.rs` | the prediction as SVG: links by load, and a timeline of messages |
 
 mod asked;
 mod drawing;
@@ -26,102 +26,102 @@ pub use asked::{Asked, Inner, InsideBy, Kind, NUMBERINGS, algorithms, words};
 pub use drawing::svg;
 use model::Modelled;
 
-/// The most ranks that are planned for.
+/// Maximum number of ranks.
 pub const MAX_RANKS: usize = 512;
-/// Bytes of an element.
+/// Size of an element in bytes.
 const ELEMENT: usize = 4;
 
-/// What is predicted.
+/// A prediction.
 #[derive(Debug, Clone, Serialize)]
 pub struct Planned {
-    /// Which collective.
+    /// Name of the collective.
     pub collective: &'static str,
-    /// Of the vector, of all shards, or of what a rank has for all others.
+    /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
     pub bytes: u64,
     /// The host of each rank.
     pub ranks: Vec<String>,
-    /// Who has it, or gets it.
+    /// Rank of the root, which has or gets the vector, if the collective has a root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<usize>,
-    /// The fastest of those that may be.
+    /// The fastest of the allowed algorithms.
     pub chosen: Told,
-    /// Ranks by their place in the algorithm, if that is not their order.
+    /// Ranks by their position in the algorithm, if that differs from their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
-    /// Nothing is faster.
+    /// Lower bound of the duration, in seconds.
     pub bound_s: f64,
-    /// What says so.
+    /// The resource that causes the lower bound.
     pub bound_by: String,
-    /// Messages that follow one another.
+    /// Number of rounds: length of the longest chain of messages that follow one another.
     pub rounds: usize,
-    /// All messages by when they begin; then by who sends.
+    /// All messages by their start, then by their sender.
     pub messages: Vec<Message>,
-    /// Links that something passes, the fullest first.
+    /// Links with traffic, the fullest first.
     pub links: Vec<Loaded>,
-    /// What is inside hosts and used, the fullest first.
+    /// Edges inside hosts with traffic, the fullest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Loaded>,
-    /// All that were compared, the fastest first.
+    /// All compared algorithms, the fastest first.
     pub compared: Vec<Told>,
-    /// What has too many steps to be tried.
+    /// Algorithms with too many steps to be tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 
-/// An algorithm with all that was tried of it.
+/// A tried algorithm with its options.
 #[derive(Debug, Clone, Serialize)]
 pub struct Told {
-    /// Its word.
+    /// Word of the algorithm.
     pub algorithm: &'static str,
-    /// How ranks are numbered.
+    /// Numbering of the ranks.
     pub numbering: &'static str,
-    /// Into how many tiles the whole is cut.
+    /// Number of tiles into which the data is cut.
     pub tiles: usize,
-    /// How long it takes.
+    /// Predicted duration in seconds.
     pub predicted_s: f64,
 }
 
-/// What was not tried.
+/// An algorithm, with its options, that was not tried.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftOut {
-    /// The algorithm's word.
+    /// Word of the algorithm.
     pub algorithm: &'static str,
-    /// How ranks are numbered.
+    /// Numbering of the ranks.
     pub numbering: &'static str,
-    /// Into how many tiles the whole is cut.
+    /// Number of tiles into which the data is cut.
     pub tiles: usize,
 }
 
 /// A message.
 #[derive(Debug, Clone, Serialize)]
 pub struct Message {
-    /// How many messages it has to wait for, one after another, and itself.
+    /// Length of the longest chain of messages that ends with this one.
     pub round: usize,
-    /// Who sends.
+    /// Rank of the sender.
     pub from: usize,
-    /// Who gets it.
+    /// Rank of the receiver.
     pub to: usize,
-    /// How much.
+    /// Size of the message in bytes.
     pub bytes: u64,
-    /// When it could begin.
+    /// When the message can begin, in seconds.
     pub begin_s: f64,
-    /// When its last byte has left.
+    /// When the last byte of the message has left, in seconds.
     pub end_s: f64,
 }
 
-/// What passes an edge.
+/// Traffic on an edge.
 #[derive(Debug, Clone, Serialize)]
 pub struct Loaded {
-    /// From where to where; what it is.
+    /// Name of the edge: its ends and its kind.
     pub edge: String,
-    /// Of a link: which direction of which.
+    /// Direction of the link, if the edge is a link.
     #[serde(skip)]
     pub arc: Option<planner::network::Arc>,
-    /// What it carries.
+    /// Rate of the edge in bits per second.
     pub rate_bps: u64,
-    /// What passes.
+    /// Number of bytes that cross the edge.
     pub bytes: u64,
-    /// The share of what it could carry until all is done.
+    /// Used share of the edge's capacity until all messages are done.
     pub utilisation: f64,
 }
 
@@ -134,57 +134,57 @@ pub enum PlanError {
     /// A host is not in the network.
     #[error("host `{0}` has no link to a switch")]
     NoLink(String),
-    /// NICs are not as many as links.
+    /// The number of NICs does not suit the number of links.
     #[error(
         "`{host}` has {links} links, and {nics} NICs do not share them evenly: take a multiple, or fewer than links"
     )]
     Nics {
-        /// A host.
+        /// Name of the host.
         host: String,
-        /// What was asked for.
+        /// Requested number of NICs.
         nics: usize,
-        /// What it has.
+        /// Number of links of the host.
         links: usize,
     },
-    /// There is no such root.
+    /// The requested root is not a rank.
     #[error("there is no rank {root} to be the root, only 0 to {}", .ranks - 1)]
     Root {
-        /// What was asked for.
+        /// Requested root.
         root: usize,
-        /// How many there are.
+        /// Number of ranks.
         ranks: usize,
     },
-    /// The collective has no such algorithm here.
+    /// The collective does not have the requested algorithm here.
     #[error("{collective} has no such algorithm here; it has {has}")]
     NotOffered {
-        /// The collective.
+        /// Name of the collective.
         collective: &'static str,
-        /// What it has.
+        /// The algorithms that it has.
         has: String,
     },
-    /// No algorithm that may be has ranks numbered so.
+    /// No allowed algorithm uses the requested numbering.
     #[error(
         "`{0}` numbers make no difference here: all ranks are at one switch, or the algorithm has no order"
     )]
     Numbering(&'static str),
-    /// More elements than memory has addresses.
+    /// The size in elements exceeds the address space.
     #[error("a size of {0} bytes is more than is planned for")]
     Size(u64),
-    /// No way leads from one to another.
+    /// No route leads from one host to another.
     #[error(transparent)]
     Ways(#[from] NetworkError),
-    /// The model.
+    /// An error of the cost model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Nothing is chosen.
+    /// No algorithm can be chosen.
     #[error(transparent)]
     Choose(#[from] ChooseError),
 }
 
-/// Predicts a collective of these hosts, and all that the drawing needs beside.
+/// Predicts a collective of these hosts, with all data that the drawing needs.
 ///
 /// # Errors
-/// [`PlanError`].
+/// Returns [`PlanError`].
 pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planned, PlanError> {
     let modelled = Modelled::new(network, hosts, asked.inner, asked.message_ns)?;
     let ranks = modelled.model.ranks();
@@ -198,7 +198,7 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
     let choice = choose(&collective, ELEMENT, ReduceOp::Sum, &modelled.model)?;
     let offers = allowed(&collective, &choice, asked)?;
     let best = offers[0];
-    // Both were done before, of the same.
+    // The choice built and traced the same schedule successfully.
     let schedule = build(&collective, best.algorithm, &best.options).map_err(ChooseError::from)?;
     let (prediction, periods) = trace(&schedule, &modelled.model).map_err(ChooseError::from)?;
     let messages = messages(&schedule, &periods)?;
@@ -213,7 +213,7 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
             bytes: prediction.loads[edge.0].bytes,
             utilisation: prediction.loads[edge.0].utilisation,
         });
-        // What has no rate stands for a latency alone.
+        // An edge without a rate models only a latency.
         let is_load = |of: &Loaded| of.bytes > 0 && of.rate_bps < u64::MAX;
         let mut loaded: Vec<Loaded> = loaded.filter(is_load).collect();
         loaded.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
@@ -262,7 +262,7 @@ fn is_allowed(asked: &Asked, algorithm: collectives::Algorithm) -> bool {
     asked.algorithms.is_empty() || asked.algorithms.contains(&algorithm)
 }
 
-/// Those that may be, the fastest first; at least one.
+/// The allowed algorithms, the fastest first; at least one.
 fn allowed<'c>(
     collective: &Collective,
     choice: &'c Choice,
@@ -282,7 +282,7 @@ fn allowed<'c>(
         });
     }
     if let Some(numbering) = asked.numbering {
-        // What changes nothing was not tried twice.
+        // Options without effect were not tried a second time.
         let mut tried = choice.offers.iter();
         let has_levels = choice.best().options.hierarchy.is_some();
         let is_plain = numbering == Numbering::Blocks
@@ -301,7 +301,7 @@ fn allowed<'c>(
     Ok(offers)
 }
 
-/// All puts, by when they begin.
+/// All messages, by their start.
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],
@@ -330,7 +330,7 @@ fn messages(
     Ok(messages)
 }
 
-/// What nothing is faster than, and why.
+/// Lower bound of the duration, and its cause.
 fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     let cuts = modelled.cuts().into_iter();
     let mut bounds: Vec<(f64, String)> = cuts
@@ -344,7 +344,7 @@ fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     if let Collective::Barrier { .. } = collective {
         bounds.push(farthest(modelled));
     }
-    // Of equal ones the first.
+    // The first of equal bounds is taken.
     let none = (0.0, "nothing".to_owned());
     bounds.into_iter().fold(none, |most, bound| {
         if bound.0 > most.0 * (1.0 + 1e-12) {
@@ -355,7 +355,7 @@ fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     })
 }
 
-/// Each rank has to hear of each other.
+/// The latency bound: each rank needs data from every other one.
 fn farthest(modelled: &Modelled<'_>) -> (f64, String) {
     let (mut most_ns, mut name) = (0, String::new());
     let ranks = modelled.model.ranks();

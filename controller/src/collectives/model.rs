@@ -1,4 +1,4 @@
-//! A network as the cost model has it: edges are directions of links, each pair of ranks has a way.
+//! A network for the cost model: edges are directions of links, and each pair of ranks has a route.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use planner::{LinkId, Network, NodeId};
 use super::asked::Inner;
 use super::{MAX_RANKS, PlanError};
 
-/// Hosts with ranks in a network, and the model of it.
+/// Hosts with ranks in a network, and the cost model of the network.
 pub struct Modelled<'n> {
     pub network: &'n Network,
-    /// In the order of ranks.
+    /// Hosts in the order of ranks.
     pub hosts: Vec<NodeId>,
-    /// Ranks of each host.
+    /// Number of ranks per host.
     pub ranks_each: usize,
     pub model: Model,
-    /// Edges of the model that are links: the direction, and which of several alike it is.
+    /// Edges of the model that are links: the direction, and the number among parallel links.
     pub links: BTreeMap<EdgeId, (Arc, usize)>,
-    /// What the NICs of each host carry.
+    /// Total rate of the NICs of each host, in bits per second.
     nics_bps: Vec<u64>,
 }
 
@@ -69,13 +69,13 @@ impl<'n> Modelled<'n> {
         Ok(modelled)
     }
 
-    /// A host is a rank. What is at one switch is a node of the hierarchy.
+    /// Builds the model for hosts that are one rank each. The hosts at one switch form a node of the hierarchy.
     fn hosts_alone(&mut self, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let routing = Routing::new(self.network, Costs::hops(self.network));
         for (from, sender) in nics.iter().enumerate() {
             for to in (0..nics.len()).filter(|to| *to != from) {
-                // Hosts of several cards use another one for each peer.
+                // Hosts with several NICs use a different one for each peer.
                 let turn = match sender.len() {
                     1 => from,
                     _ => from + to,
@@ -99,7 +99,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// Ranks of a host share its NICs; each NIC has a link.
+    /// Builds the model for hosts whose ranks share the NICs; each NIC has a link.
     fn with_insides(&mut self, machine: &Machine, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let mut ways: BTreeMap<[[usize; 2]; 2], Vec<EdgeId>> = BTreeMap::new();
@@ -128,7 +128,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// The way from one NIC to another: its own links first and last.
+    /// The route from one NIC to another: the NICs' own links are its first and last.
     fn between(
         &self,
         routing: &Routing<'_>,
@@ -151,12 +151,12 @@ impl<'n> Modelled<'n> {
         Ok(way)
     }
 
-    /// A rank's host.
+    /// The host of a rank.
     pub fn host(&self, rank: usize) -> NodeId {
         self.hosts[rank / self.ranks_each]
     }
 
-    /// Sets of ranks that others reach by few links, each with its name: hosts, and what is at one switch.
+    /// Sets of ranks that others reach by few links, each with its name: hosts, and the hosts at one switch.
     pub fn cuts(&self) -> Vec<(String, Cut)> {
         let hosts = self.hosts.iter().zip(&self.nics_bps);
         let mut cuts: Vec<(String, Cut)> = hosts
@@ -170,7 +170,7 @@ impl<'n> Modelled<'n> {
             let (mut below, mut up_bps) = (Vec::new(), 0_u64);
             for (link, peer) in links {
                 match self.network.host(*peer) {
-                    // Who has other ways as well is not behind this switch.
+                    // A host with other routes as well is not behind this switch.
                     Some(_) if self.only_at(*peer, switch) => below.push(*peer),
                     _ => up_bps = up_bps.saturating_add(self.network.link(*link).rate_bps),
                 }
@@ -199,13 +199,13 @@ impl<'n> Modelled<'n> {
         }
     }
 
-    /// What all hosts send at most together.
+    /// Total rate at which all hosts can send, in bits per second.
     pub fn all_out_bps(&self) -> u64 {
         let all = self.nics_bps.iter();
         all.fold(0, |sum, bps| sum.saturating_add(*bps))
     }
 
-    /// An edge by the names of the network's nodes.
+    /// Name of an edge, from the names of the network's nodes.
     pub fn name(&self, edge: EdgeId) -> String {
         if let Some((arc, copy)) = self.links.get(&edge) {
             let (from, to) = self.network.ends(*arc);
@@ -216,7 +216,7 @@ impl<'n> Modelled<'n> {
             let [from, to] = [from, to].map(|node| self.network.name(node));
             return format!("{from} → {to}{of_several}");
         }
-        // The model counts nodes.
+        // The model numbers its nodes.
         let name = &self.model.edges()[edge.0].name;
         let rest = name.strip_prefix("node ").and_then(|rest| {
             let (node, what) = rest.split_once(' ')?;
@@ -227,8 +227,8 @@ impl<'n> Modelled<'n> {
     }
 }
 
-/// One of the shortest ways, by the number of who sends: each switch deals the next ones out in turn, as in a fat tree that is
-/// routed by source.
+/// One of the shortest routes, by the sender's number: each switch assigns next hops in turn, as in a fat tree with routing by
+/// source.
 fn way(
     routing: &Routing<'_>,
     from: NodeId,
@@ -248,7 +248,7 @@ fn way(
     }
 }
 
-/// Edges of the model, by direction of a link and copy, made when they are first used.
+/// Edges of the model, by direction and number of a link, created at first use.
 #[derive(Default)]
 struct Edges(BTreeMap<(Arc, usize), EdgeId>);
 
@@ -283,7 +283,7 @@ impl Edges {
     }
 }
 
-/// A host's NICs: its links to switches, one after the other, the first ones or each several times.
+/// NICs of a host: its links to switches in sequence, either the first ones only or each link several times.
 fn nics(network: &Network, host: NodeId, inner: Option<Inner>) -> Result<Vec<Nic>, PlanError> {
     let links = network.adjacent(host).iter();
     let links = links.filter(|(_, peer)| network.switch(*peer).is_some());

@@ -1,4 +1,4 @@
-//! A prediction for people.
+//! A prediction as text for readers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,9 +7,9 @@ use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{Loaded, Planned};
 
-/// Links that are listed.
+/// Maximum number of listed links.
 const LINKS: usize = 10;
-/// Messages that are listed.
+/// Maximum number of listed messages.
 const MESSAGES: usize = 12;
 
 impl fmt::Display for Planned {
@@ -64,7 +64,7 @@ impl fmt::Display for Planned {
 }
 
 impl Planned {
-    /// Of each algorithm and numbering the best tiles.
+    /// Lists the best number of tiles for each algorithm and numbering.
     fn compared(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\ncompared")?;
         let head = ["tiles", "numbers", "predicted", "bound ÷ it"];
@@ -151,7 +151,7 @@ fn loads(f: &mut fmt::Formatter<'_>, title: &str, all: &[Loaded]) -> fmt::Result
     Ok(())
 }
 
-/// A time to four digits.
+/// Formats a time with four digits.
 pub(super) fn duration(seconds: f64) -> String {
     show_duration(to_four_digits(seconds * 1e9))
 }

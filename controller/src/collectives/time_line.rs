@@ -1,4 +1,4 @@
-//! Who sends when: a row for each rank, a bar for each message, coloured by how many messages it had to wait for.
+//! Timeline of messages: a row for each rank, a bar for each message, colored by the number of messages it had to wait for.
 
 use std::fmt::Write;
 
@@ -8,21 +8,21 @@ use super::text::duration;
 use super::{Message, Planned};
 use crate::route::drawing::{MARGIN, escape};
 
-/// Ranks that have a row.
+/// Maximum number of ranks with a row.
 const ROWS: usize = 32;
-/// Messages of a rank that are drawn beside each other.
+/// Maximum number of simultaneous messages of a rank that are drawn.
 const LANES: usize = 8;
 const ROW: f64 = 22.0;
 const GAP: f64 = 4.0;
-/// For names.
+/// Width of the column of names.
 const LEFT: f64 = 110.0;
 const TOP: f64 = 22.0;
-/// Bars that are drawn.
+/// Maximum number of bars.
 const BARS: usize = 20_000;
-/// Parts of the axis.
+/// Number of sections of the axis.
 const TICKS: usize = 5;
 
-/// See the module.
+/// The drawing of a timeline; see the module.
 pub(super) struct TimeLine {
     pub body: String,
     pub width: f64,
@@ -80,7 +80,7 @@ impl TimeLine {
     }
 }
 
-/// What is not drawn.
+/// Remark on ranks and messages that are not drawn.
 fn note(planned: &Planned, rows: usize) -> Option<String> {
     let (ranks, messages) = (planned.ranks.len(), planned.messages.len());
     match (ranks > rows, messages > BARS) {
@@ -106,7 +106,7 @@ fn axis(body: &mut String, whole_s: f64, scale: f64, from: f64, to: f64) {
     }
 }
 
-/// A rank's messages, those at the same time one below the other.
+/// Draws a rank's messages, with simultaneous ones below each other.
 fn row(body: &mut String, planned: &Planned, messages: &[&Message], scale: f64, y: f64) {
     let mut ends_s: Vec<f64> = Vec::new();
     let lanes = messages.iter().map(|message| {
@@ -156,7 +156,7 @@ fn row(body: &mut String, planned: &Planned, messages: &[&Message], scale: f64, 
     }
 }
 
-/// From blue for the first to purple for the last.
+/// Color of a round: from blue for the first to purple for the last.
 fn colour(round: usize, rounds: usize) -> String {
     let part = match rounds {
         0 | 1 => 0.0,

@@ -24,10 +24,10 @@ use crate::cli;
 /// The hidden command that [`Keeper::start`] runs.
 const KEEPER: &str = "keeper";
 
-/// What is run without a scenario.
+/// The scenario that runs if none is given.
 const JUST_A_WIRE: &str = "weir: 1\nname: wire\ntopology: {wire: [left, right]}\n";
 
-/// Set by a signal.
+/// Set by a signal to end the wire.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs a wire.
@@ -35,11 +35,11 @@ pub fn main(args: &cli::Between) -> ExitCode {
     run(args).unwrap_or_else(|code| code)
 }
 
-/// Puts interfaces back when the wire has ended.
+/// Restores the interfaces when the wire has ended.
 pub fn keeper() -> ExitCode {
     match edge::keep() {
         Ok(()) => ExitCode::SUCCESS,
-        // The one that it answers says the rest.
+        // The process that reads the keeper's answer reports the rest.
         Err(EdgeError::NotBack(what)) => told(what),
         Err(error) => told(error),
     }
@@ -53,7 +53,7 @@ fn told(what: impl std::fmt::Display) -> ExitCode {
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     let planned = plan(args)?;
     let ends = Ends::of(args, &planned.scenario)?;
-    // First: what else is written may go into it.
+    // First, because other outputs may go into this folder.
     let out = args.out.as_deref();
     let _begun = out
         .map(|folder| run_folder::begin(folder, &planned.scenario))
@@ -87,18 +87,18 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     };
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress);
-    // The switch has ended by now; what there is to say can wait, the machines cannot.
+    // The switch has ended by now; the report can wait, the machines cannot.
     let back = keeper.finish();
     drop(marks);
     let shown = result
         .map_err(fail)
         .and_then(|result| tell(args, &planned, &result, report));
-    // What has run is told all the same.
+    // The results are reported even if this fails.
     back.map_err(fail)?;
     shown
 }
 
-/// Writes and prints what a run showed.
+/// Writes and prints the results of a run.
 fn tell(
     args: &cli::Between,
     planned: &Planned,
@@ -121,15 +121,15 @@ fn tell(
     Ok(exit_code(result))
 }
 
-/// What a wire is to be put between.
+/// The ends between which a wire is inserted.
 enum Ends {
     Interfaces([String; 2]),
-    /// A host, and which side it is: 0 or 1.
+    /// A host, and its side of the wire: 0 or 1.
     Host(HostAt, usize),
 }
 
 impl Ends {
-    /// As the command line says it, or else the scenario.
+    /// Reads the ends from the command line, or else from the scenario.
     fn of(args: &cli::Between, scenario: &Scenario) -> Result<Ends, ExitCode> {
         let given = args.one.clone().zip(args.other.clone());
         match (given, scenario.topology.sides.as_slice()) {
@@ -151,14 +151,14 @@ impl Ends {
     }
 }
 
-/// Interfaces that are the ends of a wire now.
+/// Interfaces that are currently the ends of a wire.
 struct Taken {
     interfaces: [String; 2],
     keeper: Keeper,
     marks: Vec<Mark>,
 }
 
-/// Takes the interfaces, and has a keeper know how they were before anything is changed.
+/// Takes the interfaces; first hands their original state to a keeper.
 fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     let netlink = Netlink::open()?;
     edge::check_loopback(&netlink)?;
@@ -226,8 +226,8 @@ fn builtin() -> Result<Scenario, ExitCode> {
         .map_err(|diagnostics| show(&diagnostics, "built-in", JUST_A_WIRE))
 }
 
-/// Has SIGINT, SIGTERM and SIGHUP end the wire in good order: one thread waits for them, all others, and the processes that
-/// they start, do not get them.
+/// Makes SIGINT, SIGTERM and SIGHUP end the wire cleanly: one thread waits for them; all other threads, and the processes
+/// that they start, do not receive them.
 fn listen() -> std::io::Result<()> {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
         .into_iter()

@@ -9,7 +9,7 @@ use scenario::diagnostic::nearest;
 use super::{fail, network, print, print_json};
 use crate::cli::collectives::{Collectives, Plan};
 
-/// Predicts.
+/// Prints the prediction.
 pub fn main(command: &Collectives) -> ExitCode {
     let Collectives::Plan(args) = command;
     match run(args) {

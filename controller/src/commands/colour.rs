@@ -1,10 +1,10 @@
-//! Which outputs are coloured.
+//! Decides which outputs are colored.
 
 use std::io::IsTerminal;
 
 use crate::cli::Color;
 
-/// Whether an output is coloured.
+/// Whether an output is colored.
 pub(super) fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     match color {
         Color::Always => true,
@@ -17,7 +17,7 @@ pub(super) fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     }
 }
 
-/// Whether a report on the standard output is coloured by default.
+/// Whether a report on the standard output is colored by default.
 #[cfg(feature = "testbed")]
 pub(super) fn stdout_colour() -> controller::report::text::Colour {
     use controller::report::text::Colour;
@@ -27,7 +27,7 @@ pub(super) fn stdout_colour() -> controller::report::text::Colour {
     }
 }
 
-/// Whether diagnostics on the standard error are coloured by default.
+/// Whether diagnostics on the standard error are colored by default.
 pub(super) fn is_coloured() -> bool {
     coloured(Color::Auto, &std::io::stderr())
 }

@@ -1,12 +1,12 @@
-//! `weir control FILE`: a scenario carried out on switches that somebody else has started, in a network that somebody
-//! else has made.
+//! `weir control FILE`: executes a scenario on running switches that weir has not started, in a network that weir has not
+//! built.
 //!
-//! Talks by lines: `ready` once everything is written and nothing is armed; then it waits for `go`, says `going`, and
+//! Communicates by lines: prints `ready` once everything is written and nothing is armed, waits for `go`, prints `going`, and
 //! follows the timeline until its standard input ends. Then it disarms everything and prints one JSON object. Without a `go`
-//! nothing is carried out, and that is an error.
+//! it executes nothing and returns an error.
 //!
-//! `scenario FILE` puts another scenario in the place of the one that is carried out, while the switches go on forwarding: it
-//! says `replaced` with one line of JSON, then `going`; or `refused`, and nothing has changed.
+//! `scenario FILE` replaces the running scenario by another one, while the switches keep forwarding: the command prints
+//! `replaced` with one line of JSON, then `going`; or it prints `refused`, and nothing has changed.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -31,20 +31,20 @@ use serde::Serialize;
 use super::{ABORTED, fail, load, print, print_json, show};
 use crate::cli::Control;
 
-/// What fired.
+/// The report on standard output.
 #[derive(Serialize)]
 struct Report {
     scenario: String,
     seed: u64,
-    /// Packets that came while the lease of the faults had run out.
+    /// Number of packets that arrived after the lease of the faults had run out.
     lapsed: u64,
-    /// Why it was broken off, if it was.
+    /// Why the run was aborted, if it was.
     aborted: Option<Aborted>,
-    /// Parts of the file that had no effect, by name.
+    /// Names of the parts of the file that had no effect.
     ignored: Vec<&'static str>,
-    /// In declared order.
+    /// Counts of the faults, in declared order.
     faults: Vec<Fired>,
-    /// The same of triggers, where it is counted how often they came on.
+    /// Counts of the triggers, in declared order, if the switches count how often they fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<CameOn>,
 }
@@ -61,7 +61,7 @@ struct Fired {
     fired: u64,
 }
 
-/// A scenario that another one has taken the place of.
+/// A scenario that was replaced by another one.
 #[derive(Serialize)]
 struct Replaced<'a> {
     old: Report,
@@ -69,7 +69,7 @@ struct Replaced<'a> {
     faults: &'a Over,
 }
 
-/// Carries a scenario out.
+/// Executes a scenario.
 pub fn main(args: &Control) -> ExitCode {
     run(args).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -126,7 +126,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     }
 }
 
-/// The scenario of a file with its plan; what of it has no effect here has been said.
+/// Loads the scenario of a file and plans it; reports the parts of it that have no effect here.
 fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     let scenario = load(file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
@@ -136,7 +136,7 @@ fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     Planned::elsewhere(scenario, kind).map_err(refused)
 }
 
-/// Follows a scenario's timeline until there is no more to do, and disarms; why it was broken off, if it was.
+/// Follows a scenario's timeline until it has finished, and disarms all faults. Returns why it was aborted, if it was.
 fn carry_out(
     planned: &Planned,
     fleet: &mut Fleet,
@@ -157,20 +157,20 @@ fn carry_out(
             }
         })
     });
-    // Whatever happened: nothing stays armed.
+    // Nothing stays armed, even after an error.
     let disarmed = fleet.disarm();
     followed.map_err(fail)?;
     disarmed.map_err(fail)?;
     Ok(aborted)
 }
 
-/// The scenario of a file, ready to take the place of one; what keeps it from that has been said.
+/// Prepares the scenario of a file to replace the running one; reports the error if it cannot.
 fn prepare(args: &Control, file: &Path, planned: &Planned, kind: Kind) -> Result<Next, ExitCode> {
     let new = plan(args, file, kind)?;
     Next::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
 }
 
-/// Whether `go` came before the end. Nothing else is understood.
+/// Whether `go` came before the end of the input. All other lines are ignored.
 fn await_go(lines: &Receiver<String>) -> bool {
     lines.iter().any(|line| {
         let is_go = line.trim() == "go";
@@ -181,22 +181,22 @@ fn await_go(lines: &Receiver<String>) -> bool {
     })
 }
 
-/// What goes on in a network that is not ours, for as long as the standard input lasts.
+/// The activity in a network that weir has not built; it lasts as long as the standard input.
 struct Others<'a> {
     lines: &'a Receiver<String>,
-    /// Makes the scenario of a file ready.
+    /// Prepares the scenario of a file.
     prepare: &'a dyn Fn(&str) -> Result<Next, ExitCode>,
-    /// What is to take the place of what is carried out.
+    /// The scenario that is to replace the running one.
     next: Option<Next>,
 }
 
-/// Why it comes to an early end.
+/// Why the activity ended early.
 #[derive(Debug, thiserror::Error)]
 enum ControlError {
-    /// A switch.
+    /// An error of a switch.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// `limits.time`.
+    /// The limit `limits.time` was exceeded.
     #[error(transparent)]
     Limit(#[from] LimitReached),
 }
@@ -205,7 +205,7 @@ impl Activity for Others<'_> {
     type Error = ControlError;
 
     fn begin(&mut self) -> Result<(), ControlError> {
-        // Who cannot read it has no use for it.
+        // A reader that is gone does not need the line.
         let _unread = print("going\n");
         Ok(())
     }
@@ -225,7 +225,7 @@ impl Activity for Others<'_> {
                 self.next = Some(next);
                 Ok(ControlFlow::Break(()))
             }
-            // Why has been said.
+            // The reason was reported before.
             Err(_) => {
                 let _unread = print("refused\n");
                 Ok(ControlFlow::Continue(()))
@@ -276,7 +276,7 @@ fn report(
     })
 }
 
-/// The address of each switch of the plan, no more and no less.
+/// The address of each switch of the plan; missing or additional addresses are errors.
 fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, String>, ExitCode> {
     let mut given: BTreeMap<String, String> = BTreeMap::new();
     for (name, address) in &args.switches {
@@ -306,7 +306,7 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
     Ok(given)
 }
 
-/// Standard input, line by line; the end of the channel is its end.
+/// Lines of the standard input; the channel ends with the input.
 fn lines_of_stdin() -> Receiver<String> {
     let (sender, lines) = mpsc::sync_channel(16);
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! `weir doctor`: this host, switches and ranks are looked at twice; what is wrong, or has not moved in between, is said.
+//! `weir doctor`: reads this host, switches and ranks twice, and reports errors and whatever has not moved in between.
 //!
-//! Exit code 0 if nothing is wrong, 1 if something is, 2 if it cannot look at all.
+//! Exit code 0 if nothing is wrong, 1 if something is, 2 if the check itself fails.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,18 +18,18 @@ use tokio::runtime::Runtime;
 use super::{FAILED, fail, print, print_json};
 use crate::cli::{Device, Doctor};
 
-/// So long a rank may take to answer.
+/// Timeout for an answer of a rank.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Report<'a> {
     healthy: bool,
     findings: &'a [Finding],
-    /// What the ranks showed last.
+    /// The last states that the ranks reported.
     ranks: Vec<&'a Status>,
 }
 
-/// Looks, and says what was found.
+/// Performs the check, and prints the findings.
 pub fn main(args: &Doctor) -> ExitCode {
     run(args).unwrap_or_else(|code| code)
 }
@@ -75,7 +75,7 @@ fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
             ranks: ranks.iter().filter_map(Asked::status).collect(),
         })?;
     } else {
-        // What is wrong stands last, where one looks.
+        // Errors come last, where the user looks.
         findings.sort_by_key(|finding| finding.level);
         let lines: Vec<String> = findings
             .iter()
@@ -103,7 +103,7 @@ fn names_differ(switches: &[Device]) -> Result<(), ExitCode> {
 
 type Sessions<'a> = Vec<(&'a Device, Session)>;
 
-/// A session with each switch that answers, and what is to be said of the others.
+/// Opens a session with each switch that answers, and returns findings on the others.
 fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode> {
     let (mut open, mut findings): (Sessions<'_>, _) = (Vec::new(), Vec::new());
     if devices.is_empty() {
@@ -116,7 +116,7 @@ fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode
         let open_as = |id| Session::open(Arc::clone(&runtime), &device.address, id);
         let session = match device.id {
             Some(id) => open_as(id),
-            // A run numbers its switches from 1; a switch that was started by hand has 0.
+            // A run numbers its switches from 1; a switch that a user started by hand has 0.
             None => open_as(number).or_else(|error| open_as(0).map_err(|_| error)),
         };
         match session {
@@ -136,7 +136,7 @@ fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
     }
 }
 
-/// This host, if it was asked for, or nothing else was.
+/// Checks this host, if it was requested, or if nothing else was.
 fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
     let is_alone = args.switches.is_empty() && args.ranks.is_empty();
     if args.interface.is_none() && !is_alone && args.peers.is_empty() {

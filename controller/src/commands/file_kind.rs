@@ -1,4 +1,4 @@
-//! A file of one kind, given to a command that reads another: one sentence instead of a list of missing keys.
+//! Detects a file of another kind than the command reads: one sentence replaces a list of missing keys.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
             "a workload",
             "a scenario names it by `workload: {file: PATH, hosts: …}`",
         ),
-        // A scenario has a topology: it is read where one is wanted.
+        // A scenario contains a topology: commands that read a topology accept it.
         FileKind::Scenario if wanted == FileKind::Topology => return None,
         FileKind::Scenario => ("a scenario", "`weir run SCENARIO` reads it"),
     };

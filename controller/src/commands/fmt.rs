@@ -12,7 +12,7 @@ use crate::cli::P4Fmt;
 /// The standard input's name on the command line.
 const STDIN: &str = "-";
 
-/// Lays files out, or says which are not; what is wrong with one keeps no other from being laid out.
+/// Formats files, or lists unformatted ones; an error in one file does not prevent the others from being formatted.
 pub fn main(args: &P4Fmt) -> ExitCode {
     let mut worst = 0;
     for file in &args.files {
@@ -29,7 +29,7 @@ pub fn main(args: &P4Fmt) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// Lays a file out in place. `Ok(false)`: it was to be checked, and is not laid out.
+/// Formats a file in place. `Ok(false)`: with `check`, the file is not formatted.
 fn one(file: &Path, check: bool) -> Result<bool, ()> {
     let cannot = |what: &str, error: std::io::Error| {
         fail(format_args!("cannot {what} {}: {error}", file.display()));
@@ -47,7 +47,7 @@ fn one(file: &Path, check: bool) -> Result<bool, ()> {
     }
 }
 
-/// The standard input, laid out on the standard output.
+/// Formats the standard input to the standard output.
 fn input(check: bool) -> Result<bool, ()> {
     let bytes = disk::all_of(std::io::stdin()).map_err(|error| {
         fail(format_args!("cannot read the standard input: {error}"));
@@ -61,7 +61,7 @@ fn input(check: bool) -> Result<bool, ()> {
     }
 }
 
-/// A text as it is and as it should be. Says what is wrong if there is no telling.
+/// Returns a text, and its formatted form. Prints the errors if it cannot be formatted.
 fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
     let before = p4lang::source_text(bytes).map_err(|why| {
         fail(format_args!("cannot read {name}: {why}"));
@@ -82,10 +82,10 @@ fn said(text: impl std::fmt::Display) -> Result<(), ()> {
     print(text).map_err(|_| ())
 }
 
-/// All of the new text or all of the old one stands there, whatever happens meanwhile; a link stays one.
+/// Replaces a file atomically: it holds either the whole new text or the whole old one; a link stays a link.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let file = file.canonicalize()?;
-    // Who may not write it may not replace it either.
+    // A user who may not write the file may not replace it either.
     let permissions = std::fs::OpenOptions::new()
         .write(true)
         .open(&file)?

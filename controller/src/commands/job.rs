@@ -1,4 +1,4 @@
-//! `weir job`: jobs on a switch that runs already (docs/jobs.md).
+//! `weir job`: jobs on a running switch (docs/jobs.md).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::{fail, print, print_json};
 use crate::cli::job::{Admit, At, Job, Keep};
 
-/// What is printed of a grant as JSON.
+/// The JSON output for a grant.
 #[derive(Serialize)]
 struct Told {
     #[serde(flatten)]
     grant: Grant,
-    /// By rank, what stands in its environment.
+    /// Environment variables of each rank.
     environment: Vec<std::collections::BTreeMap<&'static str, String>>,
 }
 
@@ -31,7 +31,7 @@ impl Told {
     }
 }
 
-/// Does what is asked of a switch.
+/// Performs an operation on a switch.
 pub fn main(job: &Job) -> ExitCode {
     run(job).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -117,7 +117,7 @@ fn admit(args: &Admit) -> Result<(), ExitCode> {
         rate_bps: args.rate,
         lease_ns: args.lease.ns(),
     };
-    // A switch that is not there is waited for: what it would refuse anyhow is said at once.
+    // A switch that does not answer is waited for, so requests that it would refuse in any case are rejected first.
     request.check().map_err(fail)?;
     let grant = at(&args.at)?.admit(&request).map_err(fail)?;
     let mut message = String::new();
@@ -136,8 +136,8 @@ fn tell(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
     }
 }
 
-/// Renews until it is told to end. Each time the switch is connected to anew, so that others may be its controller between.
-/// What a switch does not answer is tried again while the lease lasts.
+/// Renews a lease until a signal ends the command. It connects to the switch anew each time, so that others may be its
+/// controller in between. If the switch does not answer, it retries while the lease lasts.
 fn keep(args: &Keep) -> Result<(), ExitCode> {
     let lease_ns = u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX);
     admission::check_lease(Some(lease_ns)).map_err(fail)?;
@@ -154,7 +154,7 @@ fn keep(args: &Keep) -> Result<(), ExitCode> {
     while !runtime.block_on(ends.within(step)) {
         match renew() {
             Ok(_) => since_renewed = Duration::ZERO,
-            // What the switch refuses stays refused.
+            // The switch's refusal is final.
             Err(error @ JobsError::Refused(_)) => return Err(fail(error)),
             Err(error) => {
                 since_renewed += step;
@@ -175,7 +175,7 @@ fn at_of(args: &Keep) -> Result<Switch, JobsError> {
     Switch::connect(&args.at.address, args.at.device_id)
 }
 
-/// The signals that tell the command to end.
+/// The signals that end the command.
 struct Ends([tokio::signal::unix::Signal; 3]);
 
 impl Ends {
@@ -188,7 +188,7 @@ impl Ends {
         ]))
     }
 
-    /// Whether one comes before so much time has passed.
+    /// Whether a signal arrives within `time`.
     async fn within(&mut self, time: Duration) -> bool {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {

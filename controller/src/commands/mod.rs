@@ -1,4 +1,4 @@
-//! What each command of the command line does: read its input, call the module that knows, print, choose the exit code.
+//! The commands of the command line: each reads its input, calls its module, prints, and chooses the exit code.
 
 #[cfg(feature = "testbed")]
 pub mod between;
@@ -38,13 +38,13 @@ use scenario::{Diagnostics, Scenario};
 
 /// An expectation was not met.
 pub const FAILED: u8 = 1;
-/// Could not run.
+/// The command could not run.
 pub const ERROR: u8 = 2;
 
-/// A condition of the scenario's ended it.
+/// A condition of the scenario ended the run.
 pub const ABORTED: u8 = 3;
 
-/// How a run ended.
+/// The exit code for a run.
 #[cfg(feature = "testbed")]
 fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
     match (&judged.run.aborted, judged.verdict.is_ok()) {
@@ -54,13 +54,13 @@ fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
     }
 }
 
-/// One message for people, exit code 2.
+/// Prints one error message, and returns exit code 2.
 pub fn fail(message: impl std::fmt::Display) -> ExitCode {
     cli_io::stderr::tell(format_args!("weir: {message}\n"));
     ExitCode::from(ERROR)
 }
 
-/// The text of a scenario or of entries; `-` is the standard input.
+/// Reads the text of a scenario or of entries; `-` is the standard input.
 fn read(path: &Path) -> Result<String, ExitCode> {
     cli_io::disk::text(path).map_err(|error| cannot_read(path, &error))
 }
@@ -72,7 +72,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
     }
 }
 
-/// Reads and checks a scenario; shows what is wrong with it, and what is suspicious.
+/// Reads and checks a scenario; shows its errors and warnings.
 ///
 /// `protocols`: folders of protocol files.
 fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
@@ -81,7 +81,7 @@ fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
     Ok(scenario)
 }
 
-/// The same, without the warnings.
+/// Reads and checks a scenario, without showing warnings.
 fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
     let text = read(path)?;
     let file = match cli_io::disk::is_stdin(path) {
@@ -98,7 +98,7 @@ fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode
     })
 }
 
-/// Reads a network; shows what is wrong with it, and what is suspicious.
+/// Reads a network; shows its errors and warnings.
 fn network(path: &Path) -> Result<Network, ExitCode> {
     let text = read(path)?;
     let file = path.display().to_string();
@@ -117,7 +117,7 @@ fn refuse(diagnostics: &Diagnostics, file: &str, text: &str, wanted: FileKind) -
     }
 }
 
-/// Shows diagnostics of one file; the exit code for when they are errors.
+/// Shows the diagnostics of a file; returns the exit code that applies if they are errors.
 fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
     let source = Source { file, text };
     for diagnostic in &diagnostics.0 {
@@ -126,12 +126,12 @@ fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
     ExitCode::from(ERROR)
 }
 
-/// Prints to the standard output. A reader that went away has seen what it wanted.
+/// Prints to the standard output. A reader that has closed the pipe has read all it wanted.
 fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
     print_bytes(text.to_string().as_bytes())
 }
 
-/// As [`print()`].
+/// Prints bytes to the standard output, as [`print()`] does text.
 fn print_bytes(bytes: &[u8]) -> Result<(), ExitCode> {
     let mut output = std::io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {

@@ -17,7 +17,7 @@ use super::colour::coloured;
 use super::{ERROR, fail, print, print_bytes, print_json};
 use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 
-/// Looks at a P4 program.
+/// Performs a command on a P4 program.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
         P4::Check(args) => compile(args).and_then(|compiled| {
@@ -52,7 +52,7 @@ fn graph(args: &P4Graph) -> Result<(), ExitCode> {
         .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display())))
 }
 
-/// Whether both are there and are one file, under whatever names.
+/// Whether both paths exist and are the same file, whatever their names.
 fn is_same(a: &Path, b: &Path) -> bool {
     let identity = |path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     identity(a).is_some_and(|a| Some(a) == identity(b))
@@ -86,7 +86,7 @@ fn name(args: &P4File) -> Result<&str, ExitCode> {
     disk::name(file).map_err(|why| fail(format_args!("cannot read {}: {why}", file.display())))
 }
 
-/// Compiles; shows what is wrong with the program, or may be.
+/// Compiles a program; shows its errors and warnings.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
     let compiled = p4lang::compile(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
@@ -102,14 +102,14 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
     }
 }
 
-/// The program as one text. It need not be right P4 beyond its directives.
+/// Prints the preprocessed program as one text. Only its directives need to be correct P4.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
     let text = p4lang::preprocessed(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
     print(text)
 }
 
-/// Adds the command that generates an included file, where p4src's `main.p4` is compiled without it.
+/// Adds, as a hint, the command that generates an included file, if p4src's `main.p4` is compiled without it.
 fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
     let source = Arc::clone(&diagnostics.source);
     let includes = diagnostics.list.iter_mut();
@@ -127,14 +127,14 @@ fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
     diagnostics
 }
 
-/// The exit code is for when they are errors.
+/// Shows diagnostics; returns the exit code that applies if they are errors.
 fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
     let coloured = coloured(color, &std::io::stderr());
     cli_io::stderr::tell(format_args!("{}", diagnostics.render(coloured)));
     ExitCode::from(ERROR)
 }
 
-/// Prints what a program takes; exit code 2 if it is certainly illegal.
+/// Prints the resources that a program needs; exit code 2 if it is certainly illegal.
 fn resources(args: &P4Resources) -> ExitCode {
     let compiled = match compile(&args.source) {
         Ok(compiled) => compiled,

@@ -1,4 +1,4 @@
-//! What is written from descriptions: completions and manual pages from the command line's, the schema from the readers'.
+//! Generated texts: completions and manual pages from the command line, the schema from the readers of files.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ pub fn schema(reference: bool, workload: bool) -> ExitCode {
     printed.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
-/// What stands above the tables.
+/// The text above the tables.
 const REFERENCE: &str = "\
 # Reference of scenario files
 
@@ -34,7 +34,7 @@ Every key, written by `weir schema --reference` from what the readers know, thos
 [scenarios.md](scenarios.md), [faults.md](faults.md), [filters.md](filters.md).
 ";
 
-/// Writes `weir.1`, `weir-demo.1`, …
+/// Writes the manual pages `weir.1`, `weir-demo.1`, …
 pub fn manual(folder: &Path) -> ExitCode {
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));

@@ -22,7 +22,7 @@ use super::topology::Network;
 use super::{ERROR, fail, load, print, print_json, show};
 use crate::cli::{self, PlanFor};
 
-/// Shows what a scenario would do.
+/// Shows the plan of a scenario.
 pub fn main(args: &cli::Plan) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -67,7 +67,7 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
 }
 
 fn alone(scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
-    // Nothing captures what passes a chip.
+    // No run captures frames at a chip, so its plan needs no proof.
     let plan = match target {
         Target::Here(kind) => scenario::plan_to_prove(scenario, &kind.model()),
         Target::Chip(_, model) => scenario::plan(scenario, &model),
@@ -75,7 +75,7 @@ fn alone(scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
     plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))
 }
 
-/// The plan of a scenario beside others.
+/// Plans a scenario together with others.
 fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
     let others = args.with.iter();
     let others = others.map(|file| load(file, &args.protocols.protocols));
@@ -99,7 +99,7 @@ fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Pla
     Ok(plans.swap_remove(0))
 }
 
-/// What a plan is made for.
+/// The target of a plan.
 #[derive(Clone, Copy)]
 enum Target {
     Here(Kind),
@@ -139,7 +139,7 @@ impl Target {
     }
 }
 
-/// What it takes to put a plan in the place of another.
+/// The changes that replace one plan by another.
 #[derive(Serialize)]
 struct InPlace {
     old: String,
@@ -177,7 +177,7 @@ fn captures(
     })
 }
 
-/// Without testbeds nothing is run.
+/// Without testbeds there are no runs.
 #[cfg(not(feature = "testbed"))]
 fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
     None
@@ -219,7 +219,7 @@ fn in_the_place_of(
     })
 }
 
-/// What each switch's program takes of the chip, at least.
+/// Lower bound of the resources that each switch's program needs on the chip.
 fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     for switch in &plan.switches {
         let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
@@ -232,10 +232,10 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     Ok(())
 }
 
-/// The file beside a program: what is written into its tables.
+/// Name of the file with the initial table entries of a program.
 const ENTRIES: &str = "entries.json";
 
-/// Writes each switch's whole program, ready for p4c, and what is written into its tables.
+/// Writes each switch's whole program, ready for p4c, and its initial table entries.
 fn emit(plan: &Plan, target: Target, folder: &Path) -> Result<(), ExitCode> {
     for switch in &plan.switches {
         let mut files = target.sources(switch)?;

@@ -1,4 +1,4 @@
-//! The files that a scenario names, beside it: protocols, its workload, its topology; and the protocols of `--protocols`.
+//! Files that a scenario needs: the protocols, workload and topology that it names, and the protocols of `--protocols`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use scenario::Given;
 
 use super::fail;
 
-/// What a scenario needs beside itself.
+/// Loads the files that a scenario needs.
 pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, ExitCode> {
     let mut protocols = Vec::new();
     for folder in folders {
@@ -20,7 +20,7 @@ pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, Exit
     })
 }
 
-/// The files that a scenario names, which stand beside it.
+/// Loads the files that a scenario names; their paths are relative to the scenario's folder.
 pub fn named(path: &Path, text: &str) -> Given {
     let beside = match cli_io::disk::is_stdin(path) {
         true => Path::new(""),
@@ -33,7 +33,7 @@ pub fn named(path: &Path, text: &str) -> Given {
 }
 
 fn source(path: &Path) -> std::io::Result<ProtocolSource> {
-    // `-` would be the standard input, which the scenario itself may be.
+    // `-` would mean the standard input, which the scenario itself may be.
     let path = match path == Path::new("-") {
         true => Path::new("./-"),
         false => path,
@@ -44,7 +44,7 @@ fn source(path: &Path) -> std::io::Result<ProtocolSource> {
     })
 }
 
-/// The folder's YAML files, by name.
+/// The YAML files of a folder, sorted by name.
 fn all_of(folder: &Path) -> Result<Vec<ProtocolSource>, ExitCode> {
     let wrong = |path: &Path, error: std::io::Error| {
         fail(format_args!("cannot read {}: {error}", path.display()))

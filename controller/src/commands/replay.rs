@@ -1,4 +1,4 @@
-//! `weir replay RUN`: a run judged again from its folder, or carried out again.
+//! `weir replay RUN`: judges a run again from its folder, or executes it again.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use super::colour::stdout_colour;
 use super::{FAILED, fail, print, print_json, protocols, run};
 use crate::cli;
 
-/// Judges a run again.
+/// Judges or executes a run again.
 pub fn main(args: &cli::Replay) -> ExitCode {
     replay(args).unwrap_or_else(|code| code)
 }
@@ -104,7 +104,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
     })
 }
 
-/// Says what the frames and the log of a run say of each other, where its folder does not have every frame.
+/// Reports the comparison of a run's frames with its log, if its folder does not have every frame.
 fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<ExitCode, ExitCode> {
     let is_sound = checked.difference.is_none();
     if args.json {
@@ -143,7 +143,7 @@ fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<Ex
     })
 }
 
-/// Carries the scenario out once more, and holds the ordinals that were hit against those of the run.
+/// Executes the scenario once more, and compares the ordinals of hit packets with those of the run.
 fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, ExitCode> {
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {

@@ -1,4 +1,4 @@
-//! Where a report goes.
+//! The file of a report.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use super::{fail, print};
 
-/// The file of a report, opened before what it reports on begins: a run is not to be lost for a wrong path.
+/// The file of a report, opened before the run begins: a wrong path must not cost the results of a run.
 pub struct ReportFile<'a> {
     path: &'a Path,
     file: File,
-    /// It was not there before, and is empty.
+    /// Whether the file is new and empty.
     is_new: bool,
 }
 
 impl<'a> ReportFile<'a> {
-    /// Leaves what an earlier run has written until [`Self::write`].
+    /// Opens the file; the report of an earlier run stays until [`Self::write`].
     pub fn open(path: &'a Path) -> Result<Self, ExitCode> {
         let is_new = !path.exists();
         let opened = File::options().append(true).create(true).open(path);
@@ -24,9 +24,9 @@ impl<'a> ReportFile<'a> {
         Ok(Self { path, file, is_new })
     }
 
-    /// Writes the report, and says where it is.
+    /// Writes the report, and prints its path.
     pub fn write(mut self, html: &str, quiet: bool) -> Result<(), ExitCode> {
-        // What is no file, such as a pipe, cannot be shortened, and has nothing to lose.
+        // A pipe or other special file cannot be truncated, and has nothing to lose.
         let cut = match self.file.metadata() {
             Ok(metadata) if metadata.is_file() => self.file.set_len(0),
             other => other.map(drop),
@@ -45,7 +45,7 @@ impl<'a> ReportFile<'a> {
 impl Drop for ReportFile<'_> {
     fn drop(&mut self) {
         if self.is_new {
-            // Nothing was reported.
+            // No report was written.
             let _ = std::fs::remove_file(self.path);
         }
     }

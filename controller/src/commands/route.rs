@@ -10,7 +10,7 @@ use super::file_kind::FileKind;
 use super::{ERROR, fail, network, print, print_json, read, refuse};
 use crate::cli::route::Route;
 
-/// Says where trainings are summed.
+/// Prints where trainings are summed.
 pub fn main(args: &Route) -> ExitCode {
     match run(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -19,7 +19,7 @@ pub fn main(args: &Route) -> ExitCode {
     }
 }
 
-/// Whether all trainings are planned.
+/// Plans the trainings, and returns whether all of them have a plan.
 fn run(args: &Route) -> Result<bool, ExitCode> {
     let by = match (args.exact, args.by) {
         (false, by) => by,

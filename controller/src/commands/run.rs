@@ -1,4 +1,4 @@
-//! `weir run FILE`, and the client that it starts.
+//! `weir run FILE`, and the client process that it starts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,35 +20,35 @@ pub fn main(args: &Run) -> ExitCode {
     run(args, Telling::All).unwrap_or_else(|code| code)
 }
 
-/// What of a run is printed.
+/// The part of a run's results that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {
-    /// The report.
+    /// The report is printed.
     All,
-    /// Nothing: another command says something of it.
+    /// Nothing is printed: another command reports on the run.
     Nothing,
 }
 
-/// The same, and how it ended.
+/// Runs a scenario, and returns the exit code for its result.
 pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
     if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
-        // The sandbox is this command once more: what is read here must be there again.
+        // The sandbox executes this command again: it must be able to read the standard input there.
         cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
     }
-    // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
+    // The file is checked before the sandbox is entered: errors in it need no network.
     let planned = plan(args)?;
     let switches = args.target.switches().map_err(fail)?;
     if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
         cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
     }
     sandbox::enter().map_err(fail)?;
-    // First: what else is written may go into it.
+    // First, because other outputs may go into this folder.
     let out = args.out.as_deref();
     let _begun = out
         .map(|folder| run_folder::begin(folder, &planned.scenario))
         .transpose()
         .map_err(fail)?;
-    // The folder of a run has a page of its own.
+    // The folder of a run has its own report page.
     let page_path = match (&args.report, &args.out) {
         (Some(path), _) => Some(path.clone()),
         (None, Some(_)) => None,
@@ -100,7 +100,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
 
 fn plan(args: &Run) -> Result<Planned, ExitCode> {
     let folders = &args.protocols.protocols;
-    // Inside, it has been warned already.
+    // The warnings were shown before the sandbox was entered.
     let scenario = match sandbox::is_inside() {
         true => load_quietly(&args.file, folders)?,
         false => load(&args.file, folders)?,
@@ -116,7 +116,7 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
     Planned::of(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
-/// A client of a workload, in its host.
+/// Runs a workload's client in its host.
 pub fn client(args: &ClientArgs) -> ExitCode {
     match run_client(args) {
         Ok(report) => match serde_json::to_string(&report) {

@@ -7,7 +7,7 @@ use controller::simulation::{self, AllReduce, Options, Refused};
 use super::{FAILED, fail, load, print, print_json, show};
 use crate::cli::simulate::Simulate;
 
-/// Says how long a scenario's training, or sums of its job, take.
+/// Prints how long a scenario's training, or the all-reduce of its job, takes.
 pub fn main(args: &Simulate) -> ExitCode {
     match run(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -16,7 +16,7 @@ pub fn main(args: &Simulate) -> ExitCode {
     }
 }
 
-/// Whether all members came to their end.
+/// Simulates, and returns whether all members finished.
 fn run(args: &Simulate) -> Result<bool, ExitCode> {
     let scenario = load(&args.file, &args.protocols.protocols)?;
     let options = Options {

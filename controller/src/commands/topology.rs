@@ -5,7 +5,7 @@ use scenario::names::JOB;
 use scenario::workload::Workload;
 use serde::Serialize;
 
-/// All of it.
+/// The network of a scenario.
 #[derive(Serialize)]
 pub struct Network<'a> {
     scenario: &'a str,
@@ -32,11 +32,11 @@ struct Link<'a> {
 #[derive(Serialize)]
 struct End<'a> {
     node: &'a str,
-    /// A switch's port; hosts have one interface.
+    /// Port of a switch; `None` for a host, which has one interface.
     port: Option<u32>,
 }
 
-/// What the agents of a job are told.
+/// The settings of a job's agents.
 #[derive(Serialize)]
 struct Training<'a> {
     job: u16,
@@ -44,12 +44,12 @@ struct Training<'a> {
     workers: &'a [String],
     window: u64,
     iterations: u64,
-    /// Packets of each worker in one iteration.
+    /// Number of packets of each worker in one iteration.
     chunks: usize,
 }
 
 impl<'a> Network<'a> {
-    /// Of a scenario.
+    /// Describes the network of a scenario.
     pub fn of(scenario: &'a Scenario) -> Network<'a> {
         let topology = &scenario.topology;
         let end = |link: &'a scenario::topology::Link, node: &'a str| End {

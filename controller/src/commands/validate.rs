@@ -1,4 +1,4 @@
-//! `weir validate FILE…`: each file alone, then all against each other.
+//! `weir validate FILE…`: checks each file alone, then all of them together.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ pub fn main(args: &Validate) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// If the scenarios would go together at other places than each has for itself, says which.
+/// Reports the points at which the scenarios would inject together, if these differ from each scenario's own points.
 fn tell_places(pairs: &[(&Scenario, &Plan)]) {
     let scenarios: Vec<&Scenario> = pairs.iter().map(|(scenario, _)| *scenario).collect();
     let Ok(plans) = scenario::plan_together(&scenarios, &TargetModel::EMBEDDED) else {
@@ -77,7 +77,7 @@ fn tell_places(pairs: &[(&Scenario, &Plan)]) {
     }
 }
 
-/// "1 fault", "2 switches".
+/// Formats "1 fault", "2 switches".
 fn count((number, what): (usize, &str)) -> String {
     let plural = match (number, what) {
         (1, _) => "",

@@ -1,20 +1,20 @@
-//! What must hold of the demo's runs, and what a busy machine excuses.
+//! Conditions that the demo's runs must meet, and failures that a busy machine excuses.
 
 use crate::experiment::{Run, Trained};
 use crate::reference::Reference;
 use crate::report::{Check, Verdict, faults, grouped, percent, strain};
 
-/// Nothing is lost in the runs without faults. More than this is sent again where the answers do not come, or come late.
+/// Runs without faults lose nothing. A larger share of retransmitted bytes shows that answers are missing or late.
 const RETRANSMITTED_LIMIT: f64 = 0.01;
 /// (n − 1)/n for eight workers, and the margin above which a figure must be a measuring error.
 const REMOVED_LIMIT: f64 = 0.8751;
-/// What is to be reached.
+/// The share of removed bytes that the demo must reach.
 const REMOVED_GOAL: f64 = 0.865;
 pub(super) const ACCURACY_GOAL: f64 = 0.90;
 const FIRED_GOAL: u64 = 20;
 
-/// The share of the server's bytes that aggregation saves. Those that were sent again do not count: how many they are depends
-/// on the machine.
+/// The share of the server's bytes that aggregation saves. Retransmitted bytes do not count: their number depends on the
+/// machine.
 pub(super) fn removed(runs: &[Run; 3]) -> f64 {
     let once = |run: &Run| {
         let of = run.training.as_ref();
@@ -26,7 +26,7 @@ pub(super) fn removed(runs: &[Run; 3]) -> f64 {
     1.0 - once(&runs[0]) as f64 / once(&runs[1]).max(1) as f64
 }
 
-/// Each thing that must hold, with what was found, and what the machine spoilt.
+/// Checks each condition that must hold; includes the values found, and figures that the machine distorted.
 pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> Verdict {
     let mut checks = Vec::new();
     let trained = || {
@@ -59,7 +59,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
         else {
             continue;
         };
-        // What others kept from running answers too late; without others, who does not answer is at fault.
+        // A process that others kept from running answers late; without other load, the process itself is at fault.
         if !again.holds && run.strain.is_of_others() {
             degraded.extend(strain::with_machine(
                 vec![again.text],
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// `repeated`: bytes that the run without aggregation sends again.
+    /// `repeated`: bytes that the run without aggregation retransmits.
     fn judged(repeated: u64, strain: &Strain) -> Verdict {
         let runs = [
             run("aggregated", 13 * MB, 0, Strain::default()),
@@ -222,7 +222,7 @@ mod tests {
                  taken by the machine below; the load before was 16.0",
             ]
         );
-        // Only what did not hold needs an excuse.
+        // Only a failed check needs an excuse.
         assert!(judged(MB, &busy()).degraded.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! `weir demo`: the same training four times, and what the comparison shows.
+//! `weir demo`: runs the same training four times, and compares the results.
 //!
 //! | run | who sums | faults |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `faulted` | the switch `core` | on the updates of the two workers behind `edge` |
 //! | `reference` | nobody: one process, no network | none |
 //!
-//! The first three are scenarios, made of the shipped training-faults.yaml, and are run as `weir run` runs them.
+//! The first three are scenarios derived from the shipped training-faults.yaml; they run as in `weir run`.
 
 mod judge;
 mod report;
@@ -29,51 +29,51 @@ use crate::target::Kind;
 
 pub use report::{json, page, show};
 
-/// The scenario that is shown: also a file of its own, for `weir run`.
+/// The demo's scenario, which `weir run` can also run from its file.
 const SCENARIO_FILE: &str = "training-faults.yaml";
 const SCENARIO: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
 
-/// Fewer do not reach the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets in an iteration.
+/// Minimum iterations for the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets per iteration.
 pub const MIN_ITERATIONS: u32 = 15;
 
-/// What is asked of the demo.
+/// Settings of the demo.
 #[derive(Debug, Clone)]
 pub struct Settings<'a> {
-    /// What links are made of.
+    /// How links are implemented.
     pub wiring: Wiring,
-    /// Files that stand in for the built-in P4 text.
+    /// Folder with files that replace the built-in P4 text.
     pub p4src: Option<&'a Path>,
     /// Seed of the model, the batches and the faults.
     pub seed: u64,
-    /// Iterations of training, [`MIN_ITERATIONS`] at least.
+    /// Number of training iterations, at least [`MIN_ITERATIONS`].
     pub iterations: u32,
-    /// The program that agents and switches are run with: `weir`.
+    /// Path of the `weir` program that runs agents and switches.
     pub weir: &'a Path,
 }
 
-/// What the demo shows.
+/// The results of the demo.
 pub struct Demo {
-    /// What was run, when and where.
+    /// The command that ran, when, and on which machine.
     pub header: Header,
-    /// What was asked.
+    /// The requested implementation of links.
     pub wiring: Wiring,
-    /// `aggregated`, `server_only`, `faulted`: named by their scenarios.
+    /// The runs `aggregated`, `server_only`, `faulted`, with the names of their scenarios.
     pub runs: [Run; 3],
-    /// The scenario of the last of them.
+    /// The scenario of the last run.
     pub faulted: Planned,
-    /// Without any network.
+    /// The result of the training without any network.
     pub reference: Reference,
     /// Number of workers.
     pub workers: usize,
-    /// 1 − aggregated/server_only, of bytes that went over the server's link for the first time.
+    /// 1 − aggregated/server_only, for bytes that crossed the server's link for the first time.
     pub server_bytes_removed: f64,
-    /// Of the process.
+    /// Duration of the whole demo.
     pub wall: Duration,
-    /// What must hold.
+    /// The checks, with their outcomes.
     pub verdict: Verdict,
 }
 
-/// Carries out all runs.
+/// Executes all runs.
 pub fn run(settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Demo, ExperimentError> {
     let start = Instant::now();
     let [aggregated, server_only, faulted] = scenarios(settings)?;
@@ -103,7 +103,7 @@ fn no_training() -> ExperimentError {
     ExperimentError::Scenario(format!("{SCENARIO_FILE} declares no training"))
 }
 
-/// The demo's scenarios, planned: the shipped one, and what is left of it without faults, and without aggregation.
+/// The demo's planned scenarios: the shipped one, the one without faults, and the one without aggregation.
 fn scenarios(settings: &Settings<'_>) -> Result<[Planned; 3], ExperimentError> {
     let refused =
         |diagnostics: scenario::Diagnostics| ExperimentError::Scenario(diagnostics.to_string());
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(sums, [Some("core"), None, Some("core")]);
         assert!(aggregated.plan.injections.is_empty() && server_only.plan.injections.is_empty());
         assert_eq!(faulted.training().map(|job| job.iterations), Some(12));
-        // The file's own seed gives the file's own decisions.
+        // The seed of the file results in the decisions of the file.
         let shipped = scenario::load(SCENARIO_FILE, SCENARIO).expect("a scenario");
         let keys = |scenario: &Scenario| scenario.faults.iter().map(|f| f.key).collect::<Vec<_>>();
         assert_eq!(shipped.seed, 7);
@@ -183,7 +183,7 @@ mod tests {
         Ok(())
     }
 
-    /// The least number that the command line takes is enough: of accuracy for sure, of hits as far as chance goes.
+    /// The minimum of the command line is enough: certainly for the accuracy, and for the hits by probability.
     #[test]
     fn the_least_iterations_reach_the_goal_of_accuracy() -> Result<(), ExperimentError> {
         let [.., mut faulted] = scenarios(&settings(1))?;

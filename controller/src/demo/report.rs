@@ -1,4 +1,4 @@
-//! The demo for people and programs: a table in the terminal, a page in the browser, an object in JSON.
+//! Reports of the demo, for readers and programs: a table in the terminal, an HTML page, a JSON object.
 
 use serde::Serialize;
 use testbeds::bed::Wiring;
@@ -15,7 +15,7 @@ use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{faults, grouped, percent};
 
-/// The runs that trained, by name.
+/// The runs with a training, by name.
 fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &Trained)> {
     demo.runs.iter().filter_map(|run| {
         let wall_s = run.wall.as_secs_f64();
@@ -55,7 +55,7 @@ fn runs_table(demo: &Demo) -> Table {
     table
 }
 
-/// The tables of a report, and the figures that a page has beside them.
+/// The tables of a report, and the figures of a page.
 fn sections(demo: &Demo) -> [Section<'_>; 3] {
     let results = &demo.runs[2].faults;
     let faults = faults::table(&demo.faulted.scenario, results);
@@ -66,7 +66,7 @@ fn sections(demo: &Demo) -> [Section<'_>; 3] {
     ]
 }
 
-/// For the terminal.
+/// The report for the terminal.
 pub fn show(demo: &Demo, colour: Colour) -> String {
     let sections = sections(demo);
     let tables = sections.iter().map(Section::table);
@@ -80,7 +80,7 @@ fn links(demo: &Demo) -> &'static str {
     }
 }
 
-/// For programs.
+/// The report as JSON.
 pub fn json(demo: &Demo) -> impl Serialize {
     #[derive(Serialize)]
     struct Json<'a> {
@@ -152,7 +152,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
     }
 }
 
-/// What the page shows of a run.
+/// Role of a run in the page's figures.
 fn role(name: &str) -> Role {
     match name {
         "aggregated" => Role::Main,
@@ -209,7 +209,7 @@ fn add_figures(page: &mut Page, demo: &Demo) {
     );
 }
 
-/// For the browser.
+/// The report as an HTML page.
 pub fn page(demo: &Demo) -> String {
     let mut page = Page::new("weir demo", &demo.verdict);
     page.about(&demo.header.line());

@@ -1,13 +1,13 @@
-//! Chunks in a switch's cells.
+//! Chunks in the cells of a switch.
 
 use super::told::Job;
 
-/// What a switch's cells hold.
+/// Contents of a switch's cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
-    /// Whose chunk each is.
+    /// The chunk that owns each cell.
     pub owners: Vec<u32>,
-    /// Who has contributed.
+    /// Bitmap of the contributors of each cell.
     pub bitmaps: Vec<u64>,
 }
 
@@ -18,7 +18,7 @@ pub struct Cell {
     pub slot: u32,
     /// The chunk that owns it.
     pub chunk: u32,
-    /// Who has contributed.
+    /// Bitmap of the contributors.
     pub bitmap: u64,
 }
 
@@ -31,26 +31,26 @@ impl Cells {
         })
     }
 
-    /// Those of a job.
+    /// The cells of a job.
     pub fn of<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = Cell> + 'a {
         let first = 2 * job.base as usize;
         let last = first + 2 * job.window as usize;
-        // A job may have been told of more than there are.
+        // A job's entry may name more cells than exist.
         (first..last.min(self.owners.len())).filter_map(|index| self.at(job, index))
     }
 
-    /// That of a chunk, whoever owns it.
+    /// The cell of a chunk, whichever chunk owns it.
     pub fn for_chunk(&self, job: &Job, chunk: u32) -> Option<Cell> {
         self.at(job, job.cell(chunk))
     }
 
-    /// Chunks of a job that some have contributed to, and others have not; the oldest first.
+    /// Incomplete chunks of a job that have contributions; the oldest first.
     pub fn incomplete(&self, job: &Job) -> Vec<Cell> {
         let cells = self.of(job);
         let some = cells.filter(|cell| cell.bitmap != 0 && cell.bitmap & job.all != job.all);
         let mut some: Vec<Cell> = some.collect();
         if let Some(newest) = some.iter().map(|cell| cell.chunk).reduce(newer) {
-            // Numbers wrap: the older, the farther behind the newest.
+            // Chunk numbers wrap: a chunk is older, the farther it is behind the newest.
             some.sort_by_key(|cell| std::cmp::Reverse(newest.wrapping_sub(cell.chunk)));
         }
         some

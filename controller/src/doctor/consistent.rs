@@ -1,4 +1,4 @@
-//! What of a switch's entries cannot work.
+//! Finds contradictions in a switch's entries.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use scenario::topology::Mac;
 use super::told::{Job, Told, Way};
 use super::workers;
 
-/// What is wrong with what a switch was told; `pairs` are the pairs of cells that it has, if that is known.
+/// Findings on the entries of a switch; `pairs` is the number of its pairs of cells, if known.
 pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
     let about = format!("switch {switch}");
     if !told.sums {
@@ -168,7 +168,7 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
         }
     };
     let mut groups = BTreeMap::new();
-    // A parameter server's job has neither of the two: its workers write to the server.
+    // A parameter server's job has neither of the two: its workers send to the server.
     let is_all_reduce = way(sum).is_some() || way(question).is_some();
     // Frames to the group come from a parameter server, or from the switch above. The only switch of an all-reduce multicasts
     // the sum itself, and needs no entry.

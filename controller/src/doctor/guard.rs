@@ -27,7 +27,7 @@ impl Guard {
         self.grants.iter().any(|grant| grant.number == job)
     }
 
-    /// Frames of a job that were let through.
+    /// Number of frames of a job that passed.
     pub(super) fn passed(&self, job: u16) -> u64 {
         self.count(job, Guarded::Passed)
     }
@@ -40,7 +40,7 @@ impl Guard {
     }
 }
 
-/// Jobs that send after their lease, ranks that send by the wrong port; `apart` is the time between the two looks.
+/// Finds jobs that send after their lease, and ranks that send by the wrong port; `apart` is the time between the two readings.
 pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
     let about = format!("switch {}", switch.name);
     let apart = spoken(apart);
@@ -111,7 +111,7 @@ pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
     found
 }
 
-/// `port 1`, or `ports 1, 2, 5`.
+/// Formats `port 1`, or `ports 1, 2, 5`.
 fn ports(numbers: impl Iterator<Item = u32>) -> String {
     let all: Vec<String> = numbers.map(|port| port.to_string()).collect();
     match all.len() {

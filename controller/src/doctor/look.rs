@@ -1,4 +1,4 @@
-//! A switch is asked by P4Runtime. Reading takes no control over it: whoever has that keeps it.
+//! Reads the state of a switch by P4Runtime. Reading does not take control: the switch's controller stays primary.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::told::Told;
 use crate::jobs::entries::param_of;
 use crate::target::{Item, Query};
 
-/// So long a switch may take to answer.
+/// Timeout for an answer of a switch.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why a switch tells nothing.
+/// Why a switch cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    /// P4Runtime.
+    /// An error of P4Runtime.
     #[error(transparent)]
     Client(#[from] Box<ClientError>),
 }
@@ -33,23 +33,23 @@ impl From<ClientError> for LookError {
     }
 }
 
-/// What a switch shows.
+/// The state of a switch at one time.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// What it was told.
+    /// The jobs, from the switch's entries.
     pub told: Told,
-    /// What its cells hold, or why they cannot be read.
+    /// Contents of its cells, or why they cannot be read.
     pub cells: Result<Cells, String>,
-    /// Frames that came, by port, where the switch tells.
+    /// Number of received frames by port, if the switch reports it.
     pub arrived: BTreeMap<u32, u64>,
-    /// The admitted jobs; `None` if the program does not ask who may speak for a job.
+    /// The admitted jobs; `None` if the program does not check the senders of a job's frames.
     pub guard: Option<Guard>,
-    /// Frames dropped because the rank that they name is behind another port, since the program was loaded.
+    /// Number of frames dropped because the rank that they name is behind another port, since the program was loaded.
     pub foreign: u64,
 }
 
 impl Look {
-    /// How many pairs of cells it has.
+    /// Number of pairs of cells.
     pub fn pairs(&self) -> Option<u32> {
         let cells = self.cells.as_ref().ok()?;
         u32::try_from(cells.owners.len() / 2).ok()
@@ -66,7 +66,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to `address` (`host:port`), and asks what program runs.
+    /// Connects to `address` (`host:port`), and reads which program runs.
     pub fn open(
         runtime: Arc<Runtime>,
         address: &str,
@@ -97,7 +97,7 @@ impl Session {
         })
     }
 
-    /// Looks once.
+    /// Reads the state once.
     pub fn look(&self) -> Result<Look, LookError> {
         let entries = |table: &str| Query::Entries {
             table: Some(table.to_owned()),
@@ -109,7 +109,7 @@ impl Session {
                 entries(aggregate::MEMBERS),
                 Query::MulticastGroups { id: None },
             ]);
-            // A wire forwards by port.
+            // A switch that is a wire forwards by port.
             if self.client.index()?.tables.named(forward::TABLE).is_some() {
                 queries.push(entries(forward::TABLE));
             }
@@ -155,7 +155,7 @@ impl Session {
             .runtime
             .block_on(self.client.read_noted(guard::LEASES))?;
         let grants = entries.iter().filter_map(|(entry, note)| {
-            // The entry of job 0 holds the tenants, which are no grant.
+            // The entry of job 0 stores the tenants, which are not a grant.
             let grant = serde_json::from_slice::<Grant>(note).ok()?;
             let until_ns = param_of::<u64>(entry, guard::DEADLINE);
             Some(Grant { until_ns, ..grant })
@@ -180,8 +180,8 @@ impl Session {
         self.runtime.block_on(self.client.read(queries))
     }
 
-    /// Owners are read before bitmaps and once more after them: a cell that was taken over in between is not of one piece, and
-    /// counts as empty.
+    /// Reads owners before bitmaps and again after them: a cell whose owner changed in between is inconsistent, and counts as
+    /// empty.
     fn cells(&self) -> Result<Cells, String> {
         self.has_cells.clone()?;
         let before = self.register(aggregate::OWNERS)?;
@@ -197,7 +197,7 @@ impl Session {
         })
     }
 
-    /// The first word of each cell: TNA keeps a second beside it.
+    /// The first word of each cell: TNA stores a second word beside it.
     fn register(&self, name: &str) -> Result<Vec<u64>, String> {
         let query = Query::Register {
             name: name.to_owned(),
@@ -227,7 +227,7 @@ impl Session {
 
     #[cfg(feature = "testbed")]
     fn arrived(&self) -> BTreeMap<u32, u64> {
-        // Switches of others do not tell.
+        // Switches other than the embedded one do not report counts.
         let counts = crate::target::extension::port_counts(&self.runtime, self.client.address());
         let counts = counts.unwrap_or_default().into_iter();
         counts.map(|port| (port.port, port.rx_frames)).collect()

@@ -1,17 +1,17 @@
-//! `weir doctor`: what hangs where, and what was told wrongly.
+//! `weir doctor`: finds stuck chunks and wrong entries.
 //!
 //! | file | what |
 //! |---|---|
-//! | `look.rs` | a switch is asked by P4Runtime, as one who does not control it |
-//! | `told.rs` | what a switch was told of jobs, from its entries |
-//! | `consistent.rs` | what of that cannot work |
+//! | `look.rs` | reads a switch by P4Runtime, without control over it |
+//! | `told.rs` | jobs on a switch, from its entries |
+//! | `consistent.rs` | contradictions in these entries |
 //! | `cells.rs` | chunks that are incomplete in a switch's cells |
 //! | `guard.rs` | frames that a switch drops: after a job's lease, or by a port of no rank of the job |
-//! | `ranks.rs` | what ranks show of themselves |
-//! | `standing.rs` | both together: what waits for whom, and since when |
+//! | `ranks.rs` | states that ranks report |
+//! | `standing.rs` | combines both: which ranks and chunks wait, for whom, and since when |
 //!
-//! Everything is looked at twice: what has not moved in between hangs. What keeps a host from being a rank is
-//! [`host_agent::doctor`].
+//! Everything is read twice: a chunk or rank that has not moved in between is stuck. [`host_agent::doctor`] finds the reasons
+//! why a host cannot be a rank.
 
 mod cells;
 mod consistent;
@@ -31,18 +31,18 @@ pub use look::{Look, LookError, Session};
 pub use ranks::Asked;
 pub use told::{Job, Member, Told};
 
-/// A switch, looked at twice.
+/// Two readings of a switch.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// What was seen first.
+    /// The first reading.
     pub before: Look,
-    /// What was seen then.
+    /// The second reading.
     pub after: Look,
 }
 
-/// What the two looks at switches and ranks come to; `apart` is how long they are from each other.
+/// Findings from the two readings of switches and ranks; `apart` is the time between them.
 pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     for switch in switches {
@@ -62,7 +62,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
     found
 }
 
-/// A time, as people say it.
+/// Formats a time for readers.
 fn spoken(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
@@ -71,7 +71,7 @@ fn spoken(time: Duration) -> String {
     }
 }
 
-/// `worker 4`, or `workers 4, 5 and 6`.
+/// Formats `worker 4`, or `workers 4, 5 and 6`.
 fn workers(numbers: &[u16]) -> String {
     let all: Vec<String> = numbers.iter().map(u16::to_string).collect();
     match &all[..] {

@@ -1,4 +1,4 @@
-//! What ranks show of themselves.
+//! States that ranks report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use host_agent::doctor::Finding;
 use host_agent::metrics::{Role, Status};
 
-/// A thread that answers later than that computes, or hangs.
+/// A thread that answers later than this is computing, or stuck.
 const LATE: Duration = Duration::from_millis(1_000);
 
-/// A rank that was asked twice.
+/// Two requests to a rank.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Where.
+    /// Address of the rank.
     pub address: String,
-    /// What it said first; or why it said nothing.
+    /// The first answer, or why there was none.
     pub before: Result<Status, String>,
-    /// What it said then.
+    /// The second answer, or why there was none.
     pub after: Result<Status, String>,
 }
 
 impl Asked {
-    /// What it said last.
+    /// The second answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
         self.after.as_ref().ok()
     }
 }
 
-/// What is wrong with each by itself, and with the ranks of a job beside each other.
+/// Findings on each rank, and on the ranks of a job in comparison.
 pub fn judge(asked: &[Asked]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jobs: BTreeMap<u16, Vec<&Status>> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn judge(asked: &[Asked]) -> Vec<Finding> {
     found
 }
 
-/// A rank, with its job, as findings name it.
+/// Name of a rank with its job, for findings.
 pub fn named(status: &Status) -> String {
     format!("{} of job {}", status.who(), status.job)
 }
@@ -67,7 +67,7 @@ fn alone(status: &Status) -> Vec<Finding> {
             status.process
         );
         found.push(match status.role {
-            // Its thread has nothing else to do than to answer.
+            // The thread of a rank only answers requests.
             Role::Rank => Finding::wrong(&about, text),
             Role::Worker | Role::Server => Finding::note(&about, text),
         });
@@ -105,7 +105,7 @@ fn together(job: u16, members: &[&Status]) -> Vec<Finding> {
             .collect();
         addresses.sort_unstable();
         addresses.dedup();
-        // Numbers of processes are a host's own: two of different hosts may be equal, and one may be asked by two names.
+        // Process numbers are local to a host: two hosts may have equal ones, and one process may be reached by two names.
         if processes.len() > 1 || addresses.len() > 1 {
             let text = format!(
                 "{} is there {} times, at {}",

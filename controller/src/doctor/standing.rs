@@ -1,4 +1,4 @@
-//! What waits for whom, and since when: a switch knows the cell and the port, a rank knows the time.
+//! Which ranks and chunks wait, for whom, and since when: a switch knows the cell and the port, a rank knows the time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{Seen, spoken, workers};
 const ASK_RANKS: &str =
     "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT";
 
-/// What hangs.
+/// Findings on stuck chunks and ranks.
 pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
-    // Chunks that a switch tells of, by job: ranks that wait for these need not be named once more.
+    // Chunks that a finding of a switch names, by job: ranks that wait for these need no finding.
     let mut told: BTreeSet<(u16, u32)> = BTreeSet::new();
     for switch in switches {
         for job in switch.after.told.jobs.values() {
@@ -38,7 +38,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
     found
 }
 
-/// What a rank waits for, if it is what it waited for before.
+/// The object of a rank's wait, if both answers name the same.
 fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
     let (before, after) = (rank.before.as_ref().ok()?, rank.after.as_ref().ok()?);
     let waits = after.waits.as_ref()?;
@@ -46,7 +46,7 @@ fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
     (before.chunk == waits.chunk).then_some((after, waits))
 }
 
-/// Incomplete chunks of a job to which nobody has added anything between the two looks.
+/// Incomplete chunks of a job without a new contribution between the two readings.
 fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
     let (Ok(before), Ok(after)) = (&switch.before.cells, &switch.after.cells) else {
         return Vec::new();
@@ -56,13 +56,13 @@ fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
     after.filter(|cell| before.contains(cell)).collect()
 }
 
-/// The ranks of a job that were asked.
+/// The ranks of a job that have answered.
 fn members(ranks: &[Asked], job: u16) -> impl Iterator<Item = &Status> {
     let all = ranks.iter().filter_map(Asked::status);
     all.filter(move |status| status.job == job)
 }
 
-/// Of chunks that miss the same, the oldest is told in full.
+/// Reports stuck cells: of the chunks that lack the same members, only the oldest is described in full.
 fn cells(
     switch: &Seen,
     job: &Job,
@@ -168,8 +168,8 @@ fn cell_waits(
     }
 }
 
-/// Whether nobody waits for a chunk, as far as a switch knows: a rank that waits asks again within the time between two looks. `false`
-/// where the switch does not count, and for workers of a parameter server, which ask ever less often.
+/// Whether no rank waits for a chunk, as far as a switch knows: a waiting rank sends a request again between two readings.
+/// `false` if the switch does not count, and for workers of a parameter server, whose requests become less frequent.
 fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
     if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
         && after.knows(job.number)
@@ -187,7 +187,7 @@ fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
         && ports.all(|port| before.contains_key(&port) && before.get(&port) == after.get(&port))
 }
 
-/// Where a member was seen last, and what has come by its port since.
+/// Where a member was last seen, and which frames arrived by its port since.
 fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();
@@ -216,12 +216,12 @@ fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
     told
 }
 
-/// What a member that is missing says of itself.
+/// The state that a missing member reports.
 fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<String> {
     let expected = job.expected().count() as u8;
     let mut all = members(ranks, job.number);
     let status = all.find(|status| match status.child {
-        // In a tree, the same number stands for another rank at each switch.
+        // In a tree, the same number belongs to another rank at each switch.
         Some((child, siblings)) => {
             child == member && siblings == expected && u16::from(siblings) == status.ranks
         }
@@ -242,7 +242,7 @@ fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<Stri
     })
 }
 
-/// A rank that waits for what no switch calls incomplete.
+/// A rank that waits for a chunk that no switch reports as incomplete.
 fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
     let about = named(status);
     let Waits {
@@ -258,7 +258,7 @@ fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
         let cells = switch.after.cells.as_ref().ok()?;
         Some((switch, job, cells.for_chunk(job, *chunk)?))
     });
-    // The topmost says most, and of those below the first that was named.
+    // The topmost switch reports most; of the switches below, the first one is named.
     let topmost = at.clone().find(|(_, job, _)| job.up.is_none());
     if let Some((switch, job, cell)) = topmost.or_else(|| at.next()) {
         let name = &switch.name;

@@ -1,4 +1,4 @@
-//! Each thing that can be wrong with a switch, as its entries and cells would show it, and its sentence.
+//! Each possible error of a switch, as its entries and cells would show it, with the finding for it.
 
 use std::collections::BTreeMap;
 use std::slice::from_ref;
@@ -41,7 +41,7 @@ fn job_entry(number: u16, all: u128, base: u32) -> TableEntry {
     )
 }
 
-/// Job 3 as a switch below another knows it.
+/// Job 3 on a switch below another one.
 fn part_entry() -> TableEntry {
     let mut entry = job_entry(JOB, 0b111, BASE);
     aggregate::AGGREGATE_PART.clone_into(&mut entry.action.name);
@@ -76,7 +76,7 @@ fn way(mac: Mac, action: &str, params: &[(&str, u128)]) -> TableEntry {
     )
 }
 
-/// Entries and groups of a switch that sums an all-reduce of three.
+/// Entries and groups of a switch that sums an all-reduce of three ranks.
 #[derive(Clone)]
 struct Entries(Vec<TableEntry>, Vec<MulticastGroup>);
 
@@ -259,7 +259,7 @@ fn what_was_told_wrongly_is_named() {
     assert_eq!(wrong(server), "");
 }
 
-/// A job that works is never called wrong, however it was set up.
+/// A working job never has a finding of an error, however it was set up.
 #[test]
 fn what_works_is_fine() {
     let right = Entries::right;
@@ -288,7 +288,7 @@ fn what_works_is_fine() {
         assert_eq!(texts(&found, Level::Fine), fine, "{what}: {found:?}");
         assert_eq!(found.len(), 1, "{what}: {found:?}");
     }
-    // As docs/jobs.md starts it, before the first job.
+    // A switch as docs/jobs.md starts it, before the first job.
     let idle = Told {
         guards: true,
         ..Told::new(true, &[], &[])
@@ -303,7 +303,7 @@ fn what_works_is_fine() {
 
 const NOW_NS: u64 = 50_000_000_000;
 
-/// Job 3 was admitted for ports 1 to 3 until then; it has dropped so many strangers before and after, and late frames.
+/// Job 3 with a lease for ports 1 to 3, the numbers of dropped strangers in both readings, and the number of late frames.
 fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> Seen {
     let mut seen = switch(&[], [0, 0]);
     let guard = |strangers: u64| {
@@ -332,7 +332,7 @@ fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> Seen {
     seen
 }
 
-/// A rank that nobody answers is no dead rank where the switch drops its frames.
+/// A rank without answers is not reported as dead if the switch drops its frames.
 #[test]
 fn lapsed_leases_and_wrong_ports_are_named() {
     let lapsed = Some(NOW_NS - 12_000_000_000);
@@ -377,7 +377,7 @@ fn lapsed_leases_and_wrong_ports_are_named() {
             "3 frames that came within 1.0 s name a rank that is behind another port, and are dropped"
         ]
     );
-    // Before the first look: it is over, or was another job's.
+    // The frames came before the first reading: the problem has ended, or was another job's.
     let mut before = switch(&[], [0, 0]);
     before.before.foreign = 5;
     before.after.foreign = 5;
@@ -391,7 +391,7 @@ fn lapsed_leases_and_wrong_ports_are_named() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
-/// A switch whose cells hold this, by slot and version of job 3.
+/// A switch with these cells, by slot and version of job 3.
 fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> Seen {
     let mut held = Cells {
         owners: vec![0; 32],
@@ -451,7 +451,7 @@ fn wrong(switches: &[Seen], ranks: &[Asked]) -> Vec<String> {
 
 #[test]
 fn who_is_missing_is_named_with_the_time_and_the_port() {
-    // Worker 2 has sent chunk 5, and none of 6 and 7.
+    // Worker 2 has sent chunk 5, but not 6 and 7.
     let seen = switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], [10, 10]);
     let waiting = [rank(0, Some((6, 40.0))), rank(1, Some((6, 38.0)))];
     assert_eq!(
@@ -461,7 +461,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
           1.0 s (chunk #6, and one more slot the same)"
         ]
     );
-    // It says itself what it does.
+    // The rank itself reports its state.
     let [one, two] = waiting.clone();
     let all = [one, two, rank(2, None)];
     let told = wrong(from_ref(&seen), &all);
@@ -488,7 +488,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         told[0].ends_with("Rank 2 has sent it: what it sends does not arrive here"),
         "{told:?}"
     );
-    // Nobody was asked: the looks say how long at least.
+    // No rank was asked: the readings show a minimum duration.
     let asks = switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], [10, 14]);
     let found = judge(&[asks], &[], APART);
     let told = found
@@ -501,7 +501,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         "{told}"
     );
     assert!(told.hint.as_ref().unwrap().contains("--rank"), "{told}");
-    // All were, and none waits: it is no hang.
+    // All ranks were asked, and none waits: nothing is stuck.
     let idle = [0, 1, 2].map(|number| rank(number, None));
     let found = judge(&[seen], &idle, APART);
     assert_eq!(texts(&found, Level::Wrong), Vec::<&str>::new());
@@ -535,7 +535,7 @@ fn cells_that_nobody_asks_for_are_no_hang() {
         (left([10, 10]), false),
         (left([10, 11]), true),
         (uncounted, true),
-        // A guard knows whose frames came: others' do not count.
+        // A guard knows the job of each frame: frames of others do not count.
         (passed(5, 5, [10, 90]), false),
         (passed(5, 6, [10, 11]), true),
     ] {
@@ -552,7 +552,7 @@ fn cells_that_nobody_asks_for_are_no_hang() {
             found.iter().any(|text| text.starts_with(told)),
             "{hangs}: {found:?}"
         );
-        // A rank that says that it waits is believed.
+        // The doctor relies on a rank that reports that it waits.
         let waiting = [rank(0, Some((6, 40.0)))];
         assert_eq!(wrong(&[seen], &waiting).len(), 1);
     }
@@ -594,7 +594,7 @@ fn what_ranks_wait_for_and_no_switch_misses() {
         let told = about(cells);
         assert!(told.contains(expected), "{expected:?} is not in {told:?}");
     }
-    // In a tree, the switch above has the word.
+    // In a tree, the answer has to come from the switch above.
     let mut below = switch(&[(6, 7)], [0, 0]);
     below.after.told.jobs.get_mut(&JOB).unwrap().up = Some((9, 1));
     let told = wrong(&[below.clone()], &waiting);
@@ -609,7 +609,7 @@ fn what_ranks_wait_for_and_no_switch_misses() {
         told[0].contains("of which switch top has nothing"),
         "{told:?}"
     );
-    // Without any switch, what the switch has told the rank.
+    // Without any switch, the finding uses what the rank knows from its switch.
     let told = wrong(&[], &waiting);
     assert!(
         told[0].contains("the switch has not said whom it misses"),
@@ -670,7 +670,7 @@ fn ranks_that_contradict_each_other() {
     );
 }
 
-/// Numbers of chunks wrap.
+/// Chunk numbers wrap.
 #[test]
 fn the_oldest_chunk_is_told_across_the_end_of_numbers() {
     let seen = switch(&[(u32::MAX - 1, 3), (u32::MAX, 3), (0, 3)], [0, 3]);

@@ -1,58 +1,58 @@
-//! What a switch was told of jobs.
+//! Jobs on a switch, from its entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, TableEntry};
 use scenario::names::{aggregate, forward};
 
-/// A job, as a switch knows it.
+/// A job on a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its number.
+    /// Number of the job.
     pub number: u16,
-    /// The bitmap of a chunk that is complete.
+    /// The bitmap of a complete chunk.
     pub all: u64,
-    /// Its first pair of cells.
+    /// First pair of cells of the job.
     pub base: u32,
-    /// How many slots.
+    /// Number of slots.
     pub window: u32,
-    /// One less, if it is right.
+    /// Slot mask; `window` − 1 in a correct entry.
     pub slot_mask: u32,
-    /// Where the switch above is, and the number by which that one knows this one.
+    /// Port to the switch above, and the number of this switch there.
     pub up: Option<(u32, u16)>,
-    /// By number.
+    /// Members by number.
     pub members: BTreeMap<u16, Member>,
 }
 
 /// A member of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Member {
-    /// By which ports its updates may come, and the bit that they set.
+    /// Ports by which the member's updates may arrive, with the bit that they set.
     pub updates: BTreeMap<u32, u64>,
-    /// By which ports its questions may come.
+    /// Ports by which the member's requests may arrive, with their bit.
     pub questions: BTreeMap<u32, u64>,
 }
 
 impl Job {
-    /// The members that a complete chunk has.
+    /// The members that contribute to a complete chunk.
     pub fn expected(&self) -> impl Iterator<Item = u16> {
         let all = self.all;
         (0..64).filter(move |bit| all >> bit & 1 == 1)
     }
 
-    /// Those of whom a chunk has nothing.
+    /// The members that have not contributed to a chunk.
     pub fn missing(&self, bitmap: u64) -> Vec<u16> {
         let expected = self.expected();
         expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
     }
 
-    /// By which ports a member comes.
+    /// Ports by which a member's frames arrive.
     pub fn ports(&self, member: u16) -> Vec<u32> {
         let known = self.members.get(&member);
         known.map_or_else(Vec::new, |known| known.updates.keys().copied().collect())
     }
 
-    /// The cell of a chunk.
+    /// Index of the cell of a chunk.
     pub fn cell(&self, chunk: u32) -> usize {
         let slot = chunk & self.window.wrapping_sub(1);
         let version = usize::from(chunk & self.window != 0);
@@ -60,36 +60,36 @@ impl Job {
     }
 }
 
-/// Where frames go that are addressed so.
+/// The route of frames to an Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// By a port.
+    /// Out of a port.
     Port(u32),
-    /// To a group.
+    /// To a multicast group.
     Group(u32),
-    /// Back, once they are answered.
+    /// Back to the sender, after they are answered.
     Back,
 }
 
-/// All of it.
+/// All entries of a switch that concern jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The program sums.
+    /// Whether the program sums.
     pub sums: bool,
-    /// The program asks who may speak for a job: `weir job` admits jobs there.
+    /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
     pub guards: bool,
-    /// By number.
+    /// Jobs by number.
     pub jobs: BTreeMap<u16, Job>,
-    /// Members of jobs that are not summed.
+    /// Numbers of jobs that have members but are not summed.
     pub strays: BTreeSet<u16>,
-    /// By Ethernet address.
+    /// Routes by Ethernet address.
     pub ways: BTreeMap<u64, Way>,
     /// Ports of multicast groups.
     pub groups: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Told {
-    /// From what the switch shows.
+    /// Parses the entries and groups of a switch.
     pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> Told {
         let mut told = Told {
             sums,
@@ -163,7 +163,7 @@ fn job(entry: &TableEntry) -> Option<Job> {
     })
 }
 
-/// Job, worker, whether it is of questions, port, bit.
+/// Parses a member's entry: job, worker, whether it is for requests, port, bit.
 fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
     (entry.action.name == aggregate::MEMBER).then_some(())?;
     Some((
@@ -177,7 +177,7 @@ fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
 
 fn way(entry: &TableEntry) -> Option<(u64, Way)> {
     let way = match &entry.action.name[..] {
-        // Of several ways the aggregation protocol takes the first.
+        // The aggregation protocol takes the first of several routes.
         forward::UNICAST | forward::SPREAD | forward::BETWEEN => {
             Way::Port(param(entry, forward::PORT)?)
         }

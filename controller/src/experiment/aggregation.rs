@@ -1,4 +1,4 @@
-//! What a switch is told so that it sums a job's updates.
+//! Table entries with which a switch sums a job's updates.
 
 use p4lang::runtime::TableEntry;
 use scenario::job::{Job, Summing};
@@ -9,8 +9,8 @@ use crate::jobs::contacts::{self, Contact};
 use crate::jobs::entries::{self, Summed};
 use crate::target::Item;
 
-/// Entries that make a switch sum updates of a job: the job, and those whose updates they are by the port that leads to them;
-/// where its program asks for that, who may speak for the job.
+/// Entries that make a switch sum updates of a job: the job, its members by the port that leads to each, and, where the program
+/// checks senders, the hosts that may send for the job.
 pub fn aggregation_entries(
     scenario: &Scenario,
     switch: &SwitchPlan,
@@ -31,7 +31,7 @@ pub fn aggregation_entries(
     told
 }
 
-/// Entries by which a switch knows the queue pairs of a job's ranks.
+/// Entries by which a switch recognizes the queue pairs of a job's ranks.
 fn contacts(scenario: &Scenario, job: &Job, summing: &Summing, summed: &Summed) -> Vec<TableEntry> {
     let ranks = summing
         .children
@@ -50,7 +50,7 @@ fn contacts(scenario: &Scenario, job: &Job, summing: &Summing, summed: &Summed) 
     contacts::entries(job.number, job.window, &ranks.collect::<Vec<_>>())
 }
 
-/// What holds the jobs of a switch to their rates, where some have one.
+/// Items that limit the jobs of a switch to their rates, where jobs have a rate.
 pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
     if !switch.guards_jobs {
         return Vec::new();
@@ -62,7 +62,7 @@ pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
     here.collect()
 }
 
-/// What a switch sums of a job, by its ports.
+/// The part of a job that a switch sums, by its ports.
 pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
     let port_to = |node: &String| Some(scenario.topology.next_hop(&summing.switch, node)?.number);
     let up = match &summing.parent {
@@ -71,7 +71,7 @@ pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Optio
     };
     let planned = scenario.gradients.as_ref();
     let ports: Option<Vec<u32>> = match planned.and_then(|planned| planned.part(job.number)) {
-        // Gradients come by the ways of their plan.
+        // Gradients arrive on the routes of their plan.
         Some(part) => part.members.iter().map(|member| member.port).collect(),
         None => summing.children.iter().map(port_to).collect(),
     };
@@ -85,7 +85,7 @@ pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Optio
     })
 }
 
-/// Chunks of one iteration that carry values.
+/// Number of chunks of one iteration that carry values.
 pub fn chunks_per_iteration() -> usize {
     host_agent::train::PARAMETERS.div_ceil(wire::VALUES_PER_PACKET)
 }

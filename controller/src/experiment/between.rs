@@ -1,4 +1,4 @@
-//! A wire between machines that exist: what goes on while it is one, and how a side learns that the other is down.
+//! A wire between existing machines: its operation, and how one side learns that the other is down.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,26 +11,26 @@ use super::ExperimentError;
 use super::timeline::Activity;
 use super::workload::{Load, Measured, Position};
 
-/// What a wire is between, and for how long.
+/// The two interfaces of a wire, and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Between<'a> {
-    /// In the order of the sides that the scenario names.
+    /// The interfaces, in the order of the sides that the scenario names.
     pub interfaces: [&'a str; 2],
-    /// Until it is stopped, if it says nothing.
+    /// Duration of the wire; `None` until it is stopped.
     pub length: Option<Duration>,
-    /// Set when it is to end.
+    /// Flag that ends the wire.
     pub stop: &'static AtomicBool,
 }
 
-/// How often it is asked whether both sides are up.
+/// Interval between checks whether both sides are up.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Somebody else's packets pass.
+/// The activity of a wire: packets of other machines pass.
 pub struct Passing {
-    /// By index: a name may change hands.
+    /// Interface indices: an interface may be renamed.
     interfaces: [u32; 2],
     names: [String; 2],
-    /// The one that is no longer there, and since when.
+    /// The side whose interface no longer exists, and since when.
     gone: Option<(usize, Duration)>,
     length: Option<Duration>,
     stop: &'static AtomicBool,
@@ -42,7 +42,7 @@ pub struct Passing {
 }
 
 impl Passing {
-    /// Between two interfaces of this namespace.
+    /// Creates the activity between two interfaces of this namespace.
     pub fn new(between: Between<'_>) -> Result<Passing, NetError> {
         let netlink = Netlink::open()?;
         let [one, other] = between.interfaces;
@@ -63,9 +63,9 @@ impl Passing {
         self.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
-    /// A cable that is unplugged at one end is seen at the other: our interface there goes down, and with it, where the driver
-    /// switches its transmitter off, the carrier of whoever is connected to it. While it is down nobody can see whether its
-    /// own cable is there; it comes up again with the first one.
+    /// Signals a cable that is unplugged at one end to the other end: sets our interface there down, and with it, if the
+    /// driver switches its transmitter off, the carrier of the machine connected to it. While the interface is down, the state of
+    /// its own cable is unknown; the interface comes up again when the first cable is back.
     fn pass_carrier_on(&mut self, sides: &[(String, Found); 2]) -> Result<(), NetError> {
         let carrier = |side: usize| sides[side].1.carrier;
         let name = |side: usize| sides[side].0.as_str();
@@ -88,7 +88,7 @@ impl Passing {
         Ok(())
     }
 
-    /// Looks, if it is time to, whether both sides are there, and up.
+    /// Checks, if a check is due, whether both sides exist and are up.
     fn look(&mut self) -> Result<(), NetError> {
         if self
             .looked
@@ -107,7 +107,7 @@ impl Passing {
         let Err(error) = self.pass_carrier_on(&sides) else {
             return Ok(());
         };
-        // It may have gone since.
+        // An interface may have disappeared since.
         match self.sides()? {
             Ok(_) => Err(error),
             Err(side) => {
@@ -117,7 +117,7 @@ impl Passing {
         }
     }
 
-    /// How both interfaces are, by the names that they have now; or which one is not there.
+    /// State of both interfaces, with their current names; or the side whose interface does not exist.
     fn sides(&self) -> Result<Result<[(String, Found); 2], usize>, NetError> {
         let [one, other] = self.interfaces;
         Ok(
@@ -166,7 +166,7 @@ impl Activity for Passing {
 }
 
 impl Load for Passing {
-    /// In seconds begun; without a length there is always one more to come.
+    /// Position in seconds begun; without a duration there is always one more to come.
     fn position(&self) -> Position {
         let done = self.elapsed().as_secs();
         let total = self.length.map(|length| length.as_secs_f64().ceil() as u64);

@@ -1,8 +1,8 @@
-//! What it takes to put one plan in the place of another on a switch that goes on forwarding.
+//! Computes the changes that replace one plan by another on a switch that keeps forwarding.
 //!
-//! Where both plans come to the same program, only entries change. Else the new program takes over what the old one was told
-//! and has counted (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT): what does not fit it is deleted before,
-//! what it lacks is written behind. Faults are disarmed meanwhile, so of all that is written only forwarding has a meaning.
+//! If both plans need the same program, only entries change. Otherwise the new program takes over entries and counts of the old
+//! one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT): entries that do not fit it are deleted before the change,
+//! and missing entries are written after it. All faults are disarmed meanwhile, so only forwarding entries matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,31 +19,31 @@ use serde::Serialize;
 use crate::program::Program;
 use crate::target::{Item, UpdateType};
 
-/// A switch as a plan has it.
+/// One version of a switch: its plan, program and entries.
 #[derive(Clone, Copy)]
 pub struct Version<'a> {
-    /// Its part of the plan.
+    /// The switch's part of the plan.
     pub planned: &'a SwitchPlan,
-    /// Its program.
+    /// The switch's program.
     pub program: &'a Program,
-    /// All entries that it holds before the timeline begins.
+    /// All entries that the switch holds before the timeline begins.
     pub entries: &'a [TableEntry],
 }
 
-/// What changes on a switch.
+/// The changes on a switch.
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// Why it needs another program; empty if it keeps the one that it has.
+    /// Reasons why the switch needs another program; empty if it keeps its program.
     pub new_program: Vec<String>,
-    /// Entries that stay.
+    /// Number of entries that stay.
     pub kept: usize,
-    /// Entries that are written.
+    /// Number of entries that are written.
     pub inserted: usize,
-    /// Entries of which only the action changes.
+    /// Number of entries of which only the action changes.
     pub modified: usize,
-    /// Entries that are taken out.
+    /// Number of entries that are deleted.
     pub deleted: usize,
     #[serde(skip)]
     before: Vec<(UpdateType, Item)>,
@@ -58,7 +58,7 @@ fn key_of(entry: &TableEntry) -> EntryKey<'_> {
 }
 
 impl Change {
-    /// What it takes to come from one version of a switch to another.
+    /// Computes the changes from an old version of a switch to a new one.
     #[must_use]
     pub fn of(old: Version<'_>, new: Version<'_>) -> Change {
         let new_program = match is_same_program(old.program, new.program) {
@@ -83,19 +83,19 @@ impl Change {
         change
     }
 
-    /// Whether only entries change.
+    /// Whether only entries change, and the switch keeps its program.
     #[must_use]
     pub fn keeps_program(&self) -> bool {
         self.new_program.is_empty()
     }
 
-    /// What is written to the old program.
+    /// Updates for the old program, before the change.
     #[must_use]
     pub fn before(&self) -> &[(UpdateType, Item)] {
         &self.before
     }
 
-    /// What is written to the new one, which may be the same.
+    /// Updates for the new program (or the kept one), after the change.
     #[must_use]
     pub fn after(&self) -> &[(UpdateType, Item)] {
         &self.after
@@ -108,7 +108,7 @@ impl Change {
             .map(|entry| (key_of(entry), entry))
             .collect();
         let wanted: BTreeSet<EntryKey<'_>> = new.entries.iter().map(key_of).collect();
-        // Packets are forwarded all the time; entries of other tables mean nothing while no fault is armed.
+        // The switch forwards packets all the time; entries of other tables have no effect while no fault is armed.
         let stays = |entry: &TableEntry| {
             self.new_program.is_empty() || forward::TABLES.contains(&entry.table.as_str())
         };
@@ -173,12 +173,12 @@ impl Change {
                 gone.push((UpdateType::Delete, Item::CloneSession(session.clone())));
             }
         }
-        // Entries name groups: first what they need, last what none needs any more.
+        // Entries refer to groups: write new groups first, delete unused groups last.
         let entries = std::mem::take(&mut self.after);
         self.after = written.into_iter().chain(entries).chain(gone).collect();
     }
 
-    /// A default action of a table that the new program does not have would keep it from taking over.
+    /// Handles default actions: one of a table that the new program lacks would prevent that program from taking over.
     fn defaults(&mut self, old: &SwitchPlan, new: &SwitchPlan) {
         let stays = new.faulting();
         for direction in old.faulting() {
@@ -197,7 +197,7 @@ impl Change {
     }
 }
 
-/// The compiler's view: comments and the names of files make no difference.
+/// Compares two programs as the compiler sees them: comments and file names make no difference.
 fn is_same_program(old: &Program, new: &Program) -> bool {
     let code = |program: &Program| -> Vec<String> {
         let text = String::from_utf8_lossy(&program.device_config);
@@ -210,7 +210,7 @@ fn is_same_program(old: &Program, new: &Program) -> bool {
     code(old) == code(new)
 }
 
-/// What the new program has that the old one has not, and the other way round.
+/// Lists the features that only the new program has, and those that only the old program has.
 fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     let (had, has) = (headers(old.program), headers(new.program));
@@ -247,7 +247,7 @@ fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     reasons
 }
 
-/// A unit without what is for people.
+/// Returns a unit without the parts that are only for human readers.
 fn shape(unit: &UnitSpec) -> UnitSpec {
     UnitSpec {
         about: String::new(),
@@ -255,7 +255,7 @@ fn shape(unit: &UnitSpec) -> UnitSpec {
     }
 }
 
-/// Headers that parser-gen has written, by the names of their types.
+/// Names of the header types that parser-gen generated in a program.
 fn headers(program: &Program) -> BTreeSet<String> {
     let generated = program
         .sources
@@ -264,29 +264,29 @@ fn headers(program: &Program) -> BTreeSet<String> {
     let lines = generated.flat_map(|(_, text)| text.lines());
     let types = lines.filter_map(|line| line.strip_prefix("header ")?.split_once(' '));
     let names = types.map(|(name, _)| match name.strip_suffix("_h").unwrap_or(name) {
-        // By which text of a message is taken: many, of no name that a user knows.
+        // Each selected message text has its own type, with a name that no user knows.
         name if name.starts_with("message_") => "message text".to_owned(),
         name => name.to_owned(),
     });
     names.collect()
 }
 
-/// Cells of registers that go on elsewhere, or begin again.
+/// Register cells that keep their values in other positions, or are cleared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// From where to where: name and cell of each.
+    /// The source and destination of each cell: register name and cell index.
     pub cells: Vec<((String, u64), (String, u64))>,
-    /// All cells of these registers are 0 before the others are written.
+    /// Registers whose cells are all set to 0 before carried values are written.
     pub cleared: Vec<Register>,
 }
 
 impl Carried {
-    /// What becomes of the cells of a switch's units.
+    /// Determines which cells of a switch's units are carried over and which registers are cleared.
     #[must_use]
     pub fn of(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> Carried {
         let has = &new.program.p4info;
         let mut carried = Carried::default();
-        // What is counted beside the units, such as how far a trigger is, begins again.
+        // Registers beside the units, such as the progress of a trigger, restart at 0.
         let prefixes = [Direction::Ingress, Direction::Egress].map(names::fault::engine);
         let beside = has.registers.iter().filter(|register| {
             let name = register.preamble.name.as_str();
@@ -308,7 +308,7 @@ impl Carried {
             let is_keyed = here.iter().any(|(at, _)| at.keyless.is_some());
             let goes_on = |becomes: &Becomes| matches!(becomes, Becomes::GoesOn { .. });
             if is_keyed && here.iter().all(|(_, becomes)| goes_on(becomes)) {
-                // Keys are found where they were: plan::over lets no other fault go on.
+                // The keys stay in their cells: plan::over allows no other fault to continue.
                 continue;
             }
             for register in registers(has, unit.direction, unit.unit) {
@@ -332,7 +332,7 @@ impl Carried {
         carried
     }
 
-    /// What is read before the change.
+    /// The reads to perform before the change.
     #[must_use]
     pub fn queries(&self) -> Vec<crate::target::Query> {
         let from = self
@@ -345,7 +345,7 @@ impl Carried {
         from.collect()
     }
 
-    /// What is written behind it: `read` is what the queries came to, in order.
+    /// The writes to perform after the change. `read` holds the results of the queries, in order.
     #[must_use]
     pub fn writes(&self, read: &[Vec<Value>]) -> Vec<(UpdateType, Item)> {
         let zero = |register: &Register| Item::Register {
@@ -378,7 +378,7 @@ fn registers(info: &P4Info, direction: Direction, unit: usize) -> impl Iterator<
     registers.filter(move |register| register.preamble.name.starts_with(&prefix))
 }
 
-/// Counters of faults begin again with each scenario.
+/// Writes that reset the fault counters: each scenario starts them at 0.
 #[must_use]
 pub fn cleared_counters(info: &P4Info) -> Vec<(UpdateType, Item)> {
     let of_faults = |name: &str| {

@@ -1,4 +1,4 @@
-//! What a run's captures and counters say of its faults and flows.
+//! Results of a run's faults and flows, from captures and counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,31 +16,31 @@ use super::evidence::Evidence;
 use super::turns::TriggerResult;
 use proof::{FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput};
 
-/// What a run's captures and counters say.
+/// The results of a run, from captures and counters.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// In declared order.
+    /// Results of the packet faults, in declared order.
     pub faults: Vec<FaultResult>,
-    /// Those of programs and switches, in declared order.
+    /// Results of the faults of programs and switches, in declared order.
     pub disruptions: Vec<DisruptionResult>,
-    /// The same of triggers.
+    /// Results of the triggers, in declared order.
     pub triggers: Vec<TriggerResult>,
-    /// By name of the flow.
+    /// Frame counts by flow name.
     pub flows: BTreeMap<String, FlowCount>,
-    /// What declared flows carried over time.
+    /// Throughput of each declared flow over time.
     pub throughput: Vec<(String, Throughput)>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
     pub losses: Vec<Loss>,
-    /// Which frames were hit.
+    /// The frames that faults hit.
     pub hits: Vec<Hit>,
-    /// How RDMA connections came back from what was taken from them.
+    /// How RDMA connections recovered from packets that faults took.
     pub recoveries: Vec<Recovery>,
-    /// By injection of the plan, how many frames it looked at.
+    /// Number of frames that each injection of the plan examined.
     pub met: Vec<u64>,
 }
 
 impl Conclusion {
-    /// From what the run left behind, judged again.
+    /// Judges a run again from the evidence it left.
     pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
         let (proof, hits) = evidence.prove(&planned.scenario, &planned.plan);
         Conclusion {
@@ -49,7 +49,7 @@ impl Conclusion {
         }
     }
 
-    /// From what was proved.
+    /// Draws the conclusion from a proof.
     pub fn from(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
         let faults = scenario.faults.iter();
@@ -73,60 +73,60 @@ impl Conclusion {
     }
 }
 
-/// What a fault did: what the switches counted, and what captures saw.
+/// The result of a fault: the switches' counts and the captures' counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultResult {
-    /// Its name.
+    /// Name of the fault.
     pub id: String,
-    /// `drop`, `delay` …: the effect's word.
+    /// The effect's word: `drop`, `delay` ….
     pub kind: &'static str,
-    /// Frames of its flows that reached its switches while it was armed.
+    /// Number of frames of its flows that reached its switches while it was armed.
     pub met: u64,
-    /// Frames that it hit, as the switches counted them, without those of `unforwarded`.
+    /// Number of frames that it hit, as the switches counted them, without those in `unforwarded`.
     pub fired: u64,
-    /// Frames that it had to hit, and did: from captures on both sides of the switches.
+    /// Number of frames that it had to hit and did hit, from captures on both sides of the switches.
     pub observed: u64,
-    /// Of those, frames that another fault dropped, so that nothing of what this one did to them is to be seen.
+    /// The part of `observed` that another fault dropped, so that no effect of this fault is visible.
     pub overridden: u64,
-    /// Where keys are numbered: frames whose key had no cell on the switch, and that it spared.
+    /// For a fault with numbered keys: frames that it spared because their key had no cell on the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Frames that it had to hit and that no entry of the switch forwards: nothing shows what it did to them, so they are
-    /// neither hit nor missed.
+    /// Number of frames that it had to hit and that no entry of the switch forwards: nothing shows the fault's effect on them, so
+    /// they count as neither hit nor missed.
     #[serde(skip_serializing_if = "is_zero")]
     pub unforwarded: u64,
-    /// Frames that it had to hit, and did not.
+    /// Number of frames that it had to hit and did not.
     pub missed: u64,
-    /// Frames that it had to spare, and hit.
+    /// Number of frames that it had to spare and hit.
     pub collateral: u64,
-    /// Of those met, frames that came while an epoch was being written, judged by the reading that fits.
+    /// The part of `met` that arrived while an epoch was being written, judged by the reading that fits.
     pub boundary: u64,
-    /// For a delay: frames that it spared, and that took as long as if it had not.
+    /// For a delay: frames that it had spared, but that took as long as frames that it hit.
     pub slow: u64,
-    /// For a delay or a rate: how much later than asked the latest frame left.
+    /// For a delay or a rate: the largest lateness of a frame beyond the requested time, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
-    /// For a delay: the plan's bound of that.
+    /// For a delay: the plan's bound of the lateness, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_bound_ns: Option<u64>,
-    /// For a delay: frames that it held longer than the bound.
+    /// For a delay: number of frames that it held longer than the bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// Of data of RDMA connections that it took by sequence number: what came again.
+    /// For a fault that took data of RDMA connections by sequence number: how much of it was retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<u64>,
-    /// The longest time that took.
+    /// The longest time until a retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
-    /// Frames are missing from some time on: the counts of captures are of those before it. Since the workload began.
+    /// Time from which on frames are missing, since the workload began; the captures' counts cover only frames before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
-    /// It erred before that time.
+    /// Whether the fault erred before that time.
     #[serde(skip)]
     pub erred_before: bool,
-    /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
+    /// Whether the run proves that the fault hit all frames that it had to hit, and no other.
     pub proved: bool,
-    /// Why not; or, of a fault that is proved, what else there is to know.
+    /// Why the fault is not proved; for a proved fault, other remarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -190,7 +190,7 @@ impl FaultResult {
             return result;
         }
         let mut against = match seen.is_crowded {
-            // The counts are of one reading of many that fit: they would accuse the switch of what nobody knows.
+            // The counts belong to one of many readings that fit: they would accuse the switch without certainty.
             true => vec![result.crowded()],
             false => result.differences(),
         };
@@ -235,7 +235,7 @@ impl FaultResult {
         result
     }
 
-    /// Frames are missing from some time on, for these reasons.
+    /// Marks the result as unproved from a time on, for these reasons: frames are missing from then on.
     fn give_up<'l>(
         &mut self,
         from_ns: u64,
@@ -304,7 +304,7 @@ impl FaultResult {
         differences
     }
 
-    /// Why what was seen does not tell a right switch from a wrong one.
+    /// Reasons why the observation fits both a correct and a faulty switch.
     fn indistinct(&self, fault: &Fault, seen: Observation) -> Vec<String> {
         let mut reasons = Vec::new();
         let spared = self.met.saturating_sub(self.observed + self.missed);
@@ -316,7 +316,7 @@ impl FaultResult {
                 seen.slow_alone
             ));
         }
-        // A machine is slow now and then; a switch that holds for too long never lets go in time.
+        // A machine is slow now and then; a switch that holds frames for too long never releases one in time.
         let patience = self
             .lateness_bound_ns
             .map(|bound| bound + fault.effect.longest_hold_ns() / 2);
@@ -331,28 +331,28 @@ impl FaultResult {
         reasons
     }
 
-    /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
+    /// Whether the run proves that the fault hit all frames that it had to hit, and no other.
     pub fn is_proved(&self) -> bool {
         self.proved
     }
 
-    /// For a delay with a bound: whether every frame left within it.
+    /// For a delay with a bound: whether every frame left within the bound.
     pub fn is_in_time(&self) -> Option<bool> {
         Some(self.latest_ns? <= self.lateness_bound_ns?)
     }
 }
 
-/// The switch's count of an injection's hits, without frames that it forwards nowhere.
+/// The switch's count of an injection's hits, without frames that it does not forward.
 fn fired(evidence: &Evidence, proof: &Proof, injection: usize) -> u64 {
     evidence.fired[injection].saturating_sub(proof.observations[injection].unforwarded)
 }
 
-/// For the JSON of a result.
+/// Whether a count is 0 and left out of the JSON of a result.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A counter of a flow at a switch that says something else than captures, where all of a fault's together agree.
+/// Describes a flow's counter at a switch that differs from captures although the fault's totals agree.
 fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<String> {
     let Injection { flow, switch, .. } = injection;
     (fired != observed).then(|| {
@@ -362,7 +362,7 @@ fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<St
     })
 }
 
-/// What no fault of a switch explains.
+/// Describes frames at a switch that no fault explains.
 fn told(switch: &str, strays: Strays) -> Vec<String> {
     let Strays {
         unexplained,
@@ -384,7 +384,7 @@ fn told(switch: &str, strays: Strays) -> Vec<String> {
     told
 }
 
-/// A fault that hit nothing proves nothing, unless the file expects just that.
+/// Reports a fault that hit nothing: it proves nothing, unless the file expects no hit.
 fn idle(
     planned: &Planned,
     fault: &Fault,
@@ -406,7 +406,7 @@ fn idle(
     ))
 }
 
-/// Keys that the switch did not tell apart, or had no cell for.
+/// Describes keys that the switch did not tell apart, or had no cell for.
 fn unkeyed(
     planned: &Planned,
     fault: &Fault,

@@ -1,13 +1,13 @@
-//! RDMA connections of which the run's programs tell: their first sequence numbers are known to the switches before a packet of
-//! theirs comes.
+//! RDMA connections that the run's programs announce: the switches learn their first sequence numbers before the first packet
+//! arrives.
 //!
 //! ```text
 //! weir-agent ── a line of JSON ──▶ the run's socket ── table entries ──▶ switches
 //!     └──────────── "ok", then it connects ◀──┘
 //! ```
 //!
-//! A program finds the socket by a variable (`host_agent::connections`). One that does not know of it, such as perftest, tells
-//! nothing: then the first packet that a switch sees counts, as it does until something is told.
+//! A program finds the socket by a variable (`host_agent::connections`). A program without support for it, such as perftest,
+//! announces nothing: then the first packet that a switch sees is the first one, until an announcement arrives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::Permissions;
@@ -28,35 +28,35 @@ use scenario::telling::{Stream, Telling};
 use super::fleet::{Fleet, FleetError, now_ns};
 use crate::target::{Item, UpdateType};
 
-/// Of the socket, in the folder of the run's programs. No command is called so: their names have no dot.
+/// Name of the socket in the folder of the run's programs. No command has this name: command names have no dot.
 const SOCKET: &str = "connections.socket";
-/// Bytes of a line.
+/// Maximum length of a line, in bytes.
 const MOST_BYTES: usize = 1024;
-/// For how long somebody may be in the middle of a line.
+/// Maximum time for a program to send a line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// At once; more wait at the socket.
+/// Maximum number of programs that are served at once; more wait at the socket.
 const MOST_VISITORS: usize = 256;
-/// Connections of a run, one after the other, and so often as they are told anew.
+/// Maximum number of connections in a run, one after another; a repeated announcement counts again.
 const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
-/// Steps of the timeline wait no longer for who tells.
+/// Maximum time of one iteration, so that announcements do not delay steps of the timeline.
 const MOST_TURN: Duration = Duration::from_millis(2);
-/// Remarks of a run.
+/// Maximum number of remarks in a run.
 const MOST_REMARKS: usize = 8;
-/// Of a connection.
+/// Number of streams in a connection.
 const STREAMS: usize = 4;
 
-/// Who listens.
+/// The listener for announcements of RDMA connections.
 pub struct Connections {
     path: PathBuf,
     listener: UnixListener,
-    /// Who came first is heard first.
+    /// Programs with an open connection to the socket; the first one in the queue is served first.
     visitors: VecDeque<Visitor>,
     lives: Lives,
-    /// What could not be told, and why.
+    /// Announcements that could not be delivered to the switches, and why.
     remarks: Vec<String>,
 }
 
-/// A program that has called.
+/// A program that has connected to the socket.
 struct Visitor {
     stream: UnixStream,
     line: Vec<u8>,
@@ -64,7 +64,7 @@ struct Visitor {
 }
 
 impl Connections {
-    /// Whether any fault wants to know.
+    /// Whether any fault needs announcements.
     pub fn are_wanted(scenario: &Scenario) -> bool {
         let mut faults = scenario.faults.iter();
         faults.any(|fault| matches!(fault.selection, Selection::Psn(_)))
@@ -75,7 +75,7 @@ impl Connections {
         let path = folder.join(SOCKET);
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        // Programs run as somebody else than who runs them.
+        // The run's programs may run as another user than weir.
         std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
         Ok(Connections {
             path,
@@ -86,17 +86,17 @@ impl Connections {
         })
     }
 
-    /// Where.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a reader of the run has to know.
+    /// Remarks for readers of the run's report.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Hears who is there, and has switches know, for a moment. Nobody is waited for.
+    /// Reads announcements that have arrived and forwards them to the switches, for at most a moment. Waits for no program.
     pub fn turn(&mut self, fleet: &mut Fleet) {
         let since = Instant::now();
         while self.visitors.len() < MOST_VISITORS
@@ -115,10 +115,10 @@ impl Connections {
                 return;
             };
             match visitor.hear() {
-                // Who has gone has begun without us: what it sends is numbered already.
+                // A program that has disconnected has gone on without an announcement: the switch numbers its packets already.
                 Heard::Line(line) if visitor.is_there() => {
                     let answer = self.told(&line, fleet);
-                    // Who goes meanwhile does not read it.
+                    // A program that disconnects meanwhile does not read the answer.
                     let _ = visitor.stream.write_all(format!("{answer}\n").as_bytes());
                     if since.elapsed() >= MOST_TURN {
                         return;
@@ -132,7 +132,7 @@ impl Connections {
         }
     }
 
-    /// The answer to a line.
+    /// Handles a line, and returns the answer.
     fn told(&mut self, line: &str, fleet: &mut Fleet) -> String {
         let opened: Opened = match serde_json::from_str(line) {
             Ok(opened) => opened,
@@ -162,7 +162,7 @@ impl Connections {
     }
 }
 
-/// Both ways, data of its own and answers to READs, with where they begin: answers have the numbers of who asks.
+/// Streams of a connection: each way data and READ responses, with first numbers. READ responses use the requester's numbers.
 fn streams(opened: &Opened, life: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
@@ -185,11 +185,11 @@ fn streams(opened: &Opened, life: u8) -> [(Stream, Begun); STREAMS] {
     ]
 }
 
-/// One end: its address, its queue pair, and the number that it begins with.
+/// One end of a connection: its address, its queue pair, and its first sequence number.
 type End = (Ipv4Addr, u32, u32);
 
-/// Which connection it is that has a pair of queue pairs. Both ends tell of it, or one; an end that tells once more has begun anew,
-/// with the same numbers if they follow from a seed.
+/// Generations of connections with the same pair of queue pairs. One end or both announce a connection; an end that announces
+/// it again has restarted, with the same sequence numbers if they follow from a seed.
 #[derive(Debug, Default)]
 struct Lives {
     of: BTreeMap<[(Ipv4Addr, u32); 2], Life>,
@@ -200,12 +200,12 @@ struct Lives {
 struct Life {
     number: u8,
     ends: [End; 2],
-    /// Who of them has told.
+    /// Which of the two ends have announced the connection.
     by: [bool; 2],
 }
 
 impl Lives {
-    /// The life that is told of, from 1; nothing if there were too many.
+    /// Returns the generation of an announced connection, from 1; `None` if the run has had too many connections.
     fn of(&mut self, opened: &Opened) -> Option<u8> {
         let own = (opened.local, opened.qp, opened.psn);
         let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
@@ -233,7 +233,7 @@ impl Lives {
     }
 }
 
-/// What a visitor has said so far.
+/// The result of reading from a visitor.
 enum Heard {
     Line(String),
     More,
@@ -260,7 +260,7 @@ impl Visitor {
         }
     }
 
-    /// Whether it waits for the answer.
+    /// Whether the program still waits for the answer.
     fn is_there(&mut self) -> bool {
         match self.stream.read(&mut [0; MOST_BYTES]) {
             Ok(len) => len > 0,
@@ -326,14 +326,14 @@ impl Fleet {
         failed
     }
 
-    /// What switches were told of RDMA connections.
+    /// Announcements of RDMA connections to switches.
     #[must_use]
     pub fn tellings(&self) -> &[Telling] {
         &self.tellings
     }
 }
 
-/// What tells entries apart.
+/// Table and key of an entry, which distinguish it from others.
 fn key(entry: &TableEntry) -> String {
     format!("{} {:?}", entry.table, entry.key)
 }
@@ -351,7 +351,7 @@ mod tests {
         peer_psn: 200,
     };
 
-    /// The same connection, as the other end sees it.
+    /// The connection as its other end announces it.
     fn from_there(opened: Opened) -> Opened {
         Opened {
             local: opened.peer,
@@ -384,7 +384,7 @@ mod tests {
         let there = from_there(OPENED);
         let told = [OPENED, there, there, OPENED, OPENED, OPENED].map(|of| lives.of(&of));
         assert_eq!(told, [1, 1, 2, 2, 3, 4].map(Some));
-        // Other numbers are another connection, whoever tells.
+        // Other sequence numbers make another connection, whichever end announces it.
         let other = Opened { psn: 7, ..OPENED };
         assert_eq!(lives.of(&from_there(other)), Some(5));
         assert_eq!(lives.of(&other), Some(5));

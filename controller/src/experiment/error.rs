@@ -14,45 +14,45 @@ use super::workload::{CommandError, RedisError, TrainingError};
 /// Why an experiment could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// The scenario.
+    /// An error in the scenario.
     #[error("{0}")]
     Scenario(String),
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Bed(#[from] BedError),
     /// Switches that do not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Sessions with the switches.
+    /// An error of a session with a switch.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// The training.
+    /// An error of the training.
     #[error(transparent)]
     Training(#[from] TrainingError),
-    /// The Redis workload.
+    /// An error of the Redis workload.
     #[error(transparent)]
     Redis(#[from] RedisError),
-    /// The user's own programs.
+    /// An error of the user's programs.
     #[error(transparent)]
     Commands(CommandError),
-    /// The ends of a wire.
+    /// An error of the interfaces at the ends of a wire.
     #[error(transparent)]
     Link(#[from] testbeds::net::NetError),
-    /// A wire without ends.
+    /// A wire scenario without its two interfaces.
     #[error("a wire is between two interfaces that exist: `weir between IF1 IF2 --scenario FILE`")]
     NoEnds,
-    /// The probes.
+    /// The probes could not start.
     #[error("cannot probe: {0}")]
     Probes(std::io::Error),
     /// A switch ended in mid-run.
     #[error("switch {switch} ended in mid-run: {reason}")]
     SwitchEnded {
-        /// Which.
+        /// Name of the switch.
         switch: String,
-        /// Its last words.
+        /// The last line of its standard error, or how its process ended.
         reason: String,
     },
-    /// A limit of the scenario.
+    /// A limit of the scenario is reached.
     #[error(transparent)]
     Limit(#[from] LimitReached),
     /// The two counts of the server's link differ.
@@ -60,11 +60,11 @@ pub enum ExperimentError {
         "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"
     )]
     LinkCounters {
-        /// Which.
+        /// Name of the switch.
         switch: String,
-        /// Both directions.
+        /// The switch's count of bytes in both directions.
         counted_by_switch: u64,
-        /// Both directions.
+        /// The host's count of bytes in both directions.
         counted_by_host: u64,
     },
 }
@@ -78,7 +78,7 @@ pub(crate) fn last_words(process: &mut Process) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// How a process ended whose output has: the signal that ended it, else its last words, else its status.
+/// How a process ended whose output is closed: the signal that ended it, or its last words, or its exit status.
 pub(crate) fn how_it_ended(process: &mut Process) -> Result<String, ProcessError> {
     let Some(status) = process.wait(Duration::from_secs(5))? else {
         return Ok("it closed its output".to_owned());

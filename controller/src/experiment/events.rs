@@ -1,4 +1,4 @@
-//! The lines of `events.jsonl` that say what each fault did to which frame.
+//! The lines of `events.jsonl`: one for each frame that a fault hit or should have hit.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,55 +10,55 @@ use serde::Serialize;
 use super::Planned;
 use proof::{Hit, Outcome};
 
-/// A fault hit a frame, or had to.
+/// A fault hit a frame, or should have hit it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event<'a> {
-    /// When it came, in nanoseconds since 1970.
+    /// When the frame arrived, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Which fault.
+    /// Name of the fault.
     pub fault: &'a str,
-    /// Its effect.
+    /// Effect of the fault.
     pub effect: &'static str,
-    /// Of which of its flows the frame is.
+    /// The flow of the fault that the frame belongs to.
     pub flow: &'a str,
-    /// Where it came to.
+    /// The switch at which the frame arrived.
     pub switch: &'a str,
-    /// By which port.
+    /// The port by which the frame arrived.
     pub port: u32,
-    /// Its number among the frames that came there, from 1.
+    /// The frame's number among the frames that arrived at the port, from 1.
     pub frame: usize,
-    /// Its number, from 1, among those of the flow, or of its key in the flow, that the fault looked at.
+    /// The frame's number, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
     pub ordinal: u64,
-    /// Where it stands in its RDMA connection, where the fault selects by that.
+    /// The frame's position in its RDMA connection, if the fault selects by position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaPlace>,
-    /// The step that was in force.
+    /// The epoch of the step that was in force.
     pub epoch: u16,
-    /// Whether the fault was right.
+    /// Whether the fault acted correctly.
     pub outcome: Outcome,
-    /// Addresses, ports, and what a RoCEv2 header has, where it has some.
+    /// Addresses, ports, and the fields of a RoCEv2 header if the frame has one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<&'static str, String>,
-    /// How long it was.
+    /// Length of the frame in bytes.
     pub bytes: u32,
-    /// When its copies left, by port.
+    /// When copies of the frame left, by port.
     pub left: Vec<Left<'a>>,
-    /// Which bytes were to change, where its effect changes any.
+    /// Bytes that had to change, if the effect changes any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
-    /// How long it was to be, if that is not how long it came.
+    /// Length in bytes that the frame had to have when it left, if that differs from `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_to: Option<u32>,
 }
 
-/// Where a data packet stands in its RDMA connection; its queue pair and its number are among the fields.
+/// Position of a data packet in its RDMA connection; its queue pair and sequence number are among the fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RdmaPlace {
-    /// Its sequence number less the connection's first.
+    /// The packet's sequence number minus the connection's first one.
     pub relative_psn: u32,
-    /// In which round of the connection it came, from 1.
+    /// The round of the connection in which the packet arrived, from 1.
     pub round: u32,
-    /// Which packet is the first: the one that the switch was told of, or the one that it saw first.
+    /// How the switch knows the first packet: by an announcement, or as the first packet that it saw.
     pub first: First,
 }
 
@@ -66,33 +66,33 @@ pub struct RdmaPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum First {
-    /// Of whoever opened the connection.
+    /// An endpoint that opened the connection announced the number.
     Told,
-    /// Nobody told.
+    /// No endpoint announced the number; the switch took that of the first packet.
     Seen,
 }
 
 /// Copies that left by a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Left<'a> {
-    /// Which.
+    /// Number of the port.
     pub port: u32,
-    /// When, in nanoseconds since 1970.
+    /// When each copy left, in nanoseconds since 1970.
     pub at_ns: &'a [u64],
 }
 
-/// Bytes that were to change.
+/// A run of bytes that had to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Where they begin in the frame.
+    /// Offset of the first byte in the frame.
     pub at: usize,
-    /// In hexadecimal.
+    /// The bytes before the change, in hexadecimal.
     pub from: String,
-    /// The same.
+    /// The bytes after the change, in hexadecimal.
     pub to: String,
 }
 
-/// What is told of a frame, by names of filters.
+/// Fields of a frame that an event reports, by names of filters.
 const FIELDS: [&str; 10] = [
     "ip.src",
     "ip.dst",
@@ -106,7 +106,7 @@ const FIELDS: [&str; 10] = [
     "roce.psn",
 ];
 
-/// The log of a run: switch by switch, in the order in which the frames came.
+/// The events of a run: switch by switch, in the order in which the frames arrived.
 #[must_use]
 pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     let library = &planned.scenario.protocols;
@@ -152,7 +152,7 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     hits.iter().filter_map(of_hit).collect()
 }
 
-/// What is told of a frame that came by a port.
+/// Reported fields of a frame that arrived by a port.
 pub fn fields(library: &Library, frame: &[u8], port: u32) -> BTreeMap<&'static str, String> {
     let values = library.dissect(frame, port);
     let fields = FIELDS.iter().filter_map(|name| {
@@ -173,7 +173,7 @@ fn show(ty: FieldType, value: &Value) -> Option<String> {
     })
 }
 
-/// Runs of bytes that differ.
+/// Runs of bytes that differ between a frame and its rewritten form.
 fn changed(before: &[u8], after: &Rewritten) -> Vec<Change> {
     let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
     for (at, (from, to)) in before.iter().zip(&after.bytes).enumerate() {
@@ -197,7 +197,7 @@ fn changed(before: &[u8], after: &Rewritten) -> Vec<Change> {
     changes.collect()
 }
 
-/// A line each.
+/// Formats each event as one line of JSON.
 #[must_use]
 pub fn lines<E: Serialize>(events: &[E]) -> String {
     let lines = events

@@ -26,25 +26,25 @@ use crate::target::P4Runtime;
 use crate::target::bmv2::{self, AttachError};
 use crate::target::{Item, Query, Target, TargetError, UpdateType};
 
-/// What can go wrong with the switches.
+/// Errors of an experiment's switches.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// A program.
+    /// An error of a switch's program.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A session.
+    /// An error of a session with a switch.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A switch that runs already.
+    /// A running switch that weir cannot attach to.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The runtime.
+    /// The runtime did not start.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
-    /// A lease.
+    /// An error of a lease.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// Another scenario for these switches.
+    /// The switches cannot take another scenario.
     #[error("{0}")]
     Replace(String),
 }
@@ -55,14 +55,14 @@ pub(super) struct Device {
     pub(super) target: Box<dyn Target>,
     pub(super) program: Arc<Program>,
     pub(super) planned: SwitchPlan,
-    /// What its tables hold, but for default actions.
+    /// Entries in the switch's tables, without default actions.
     pub(super) entries: Vec<TableEntry>,
-    /// What it was told of RDMA connections since, by table and key.
+    /// Announcements of RDMA connections that the switch has received, by table and key.
     #[cfg(feature = "testbed")]
     pub(super) told: BTreeMap<String, TableEntry>,
-    /// What holds jobs to their rates.
+    /// Items that limit jobs to their rates.
     pub(super) rates: Vec<Item>,
-    /// A fault has ended its process: nobody answers.
+    /// Whether a fault has ended the switch's process: no request is answered.
     pub(super) is_down: bool,
     /// Refreshes the lease of its faults while they are armed.
     lease: Option<LeaseKeeper>,
@@ -78,7 +78,7 @@ impl Device {
         Ok(self.target.write(&defaults(calls))?)
     }
 
-    /// Has the lease of its faults refreshed from now on, if it has any: once before this returns.
+    /// Keeps the lease of the switch's faults from now on, if it has any: refreshes it once before this returns.
     fn keep_lease(&mut self, lease: Lease, runtime: &Arc<Runtime>) -> Result<(), FleetError> {
         if self.lease.is_some() || self.planned.faulting().is_empty() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Device {
     }
 }
 
-/// Writes of default actions.
+/// Updates that set default actions.
 fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
     let calls = calls.into_iter().map(|(table, action)| {
         let action = Some(action);
@@ -100,7 +100,7 @@ fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
     calls.collect()
 }
 
-/// A runtime that one thread drives.
+/// Creates a runtime that one thread drives.
 fn new_runtime() -> Result<Arc<Runtime>, FleetError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -109,7 +109,7 @@ fn new_runtime() -> Result<Arc<Runtime>, FleetError> {
     Ok(Arc::new(runtime.map_err(FleetError::Runtime)?))
 }
 
-/// What the tables of a switch hold before the timeline begins.
+/// Entries of a switch's tables before the timeline begins.
 pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = program.classify.clone();
     entries.extend(switch.entries.iter().cloned());
@@ -121,7 +121,7 @@ pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec
     entries
 }
 
-/// All that a switch is told before the timeline begins.
+/// All updates that a switch receives before the timeline begins.
 fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> {
     let groups = switch.groups.iter().cloned().map(Item::MulticastGroup);
     let sessions = switch.sessions.iter().cloned().map(Item::CloneSession);
@@ -130,13 +130,13 @@ fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> 
     all.map(|item| (UpdateType::Insert, item)).collect()
 }
 
-/// Cells that are there in any case.
+/// Updates for cells that exist in any case.
 pub(super) fn set(cells: &[Item]) -> Vec<(UpdateType, Item)> {
     let cells = cells.iter().cloned();
     cells.map(|cell| (UpdateType::Modify, cell)).collect()
 }
 
-/// Does something with all switches that run, each from a thread of its own, and waits for all.
+/// Calls a function for all running switches, each in a separate thread, and waits for all.
 fn at_once<T: Send>(
     devices: &mut [Device],
     act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
@@ -163,25 +163,25 @@ fn at_once<T: Send>(
 pub struct Fleet {
     pub(super) devices: Vec<Device>,
     epoch_writes: Vec<EpochWrite>,
-    /// What they were told of RDMA connections.
+    /// Announcements of RDMA connections that the switches received.
     #[cfg(feature = "testbed")]
     pub(super) tellings: Vec<Telling>,
-    /// All of both, for whoever judges meanwhile.
+    /// Log of epoch writes and announcements, for the judge of a run in progress.
     #[cfg(feature = "testbed")]
     pub(super) log: Arc<Log>,
     pub(super) lease: Option<Lease>,
     /// Drives the sessions that refresh leases, and nothing else.
     lease_runtime: Option<Arc<Runtime>>,
-    /// What was put in force last.
+    /// The epoch that was put in force last.
     epoch: u16,
-    /// For sessions with switches that restart.
+    /// Runtime for sessions with switches that restart.
     #[cfg(feature = "testbed")]
     runtime: Arc<Runtime>,
 }
 
 impl Fleet {
-    /// Switches that run already, at these addresses: loads each one's program and writes what the plan says; no fault is
-    /// armed. Where a kind of switch can have that, what it forwarded before it forwards until all is written.
+    /// Attaches to switches that run already, at these addresses: loads each one's program and writes the plan; no fault is
+    /// armed. If the kind of switch supports it, the switch keeps forwarding its former traffic until all is written.
     pub fn attach(
         planned: &Planned,
         addresses: &BTreeMap<String, String>,
@@ -203,7 +203,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Builds each switch's program, has `ready` bring the switch up with it, and writes what the plan says. `ready` gets the
+    /// Builds each switch's program, has `ready` bring the switch up with it, and writes the plan. `ready` receives the
     /// switch's name and its device id.
     pub fn with<E: From<FleetError>>(
         planned: &Planned,
@@ -261,12 +261,12 @@ impl Fleet {
             .find(|device| device.target.name() == switch)
     }
 
-    /// A switch that no fault has taken down.
+    /// Finds a switch by name, unless a fault has taken it down.
     fn running(&mut self, switch: &str) -> Option<&mut Device> {
         self.device(switch).filter(|device| !device.is_down)
     }
 
-    /// Does something with all that are there, at once.
+    /// Calls a function for all running switches at once.
     #[cfg(feature = "testbed")]
     pub(super) fn each<T: Send>(
         &mut self,
@@ -287,8 +287,8 @@ impl Fleet {
             .map(|device| Arc::clone(&device.program))
     }
 
-    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. All switches are written to at
-    /// once, and one that does not answer keeps none of the others from it. The lease of what is in force is kept from then on.
+    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. Writes to all switches at once; a
+    /// switch that does not answer does not delay the others. The lease of the faults in force is kept from then on.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.epoch = epoch;
         match epoch {
@@ -328,7 +328,7 @@ impl Fleet {
         }
     }
 
-    /// Disarms all faults, unless that was done and nothing was armed since.
+    /// Disarms all faults, unless they are disarmed already.
     pub fn disarm(&mut self) -> Result<(), FleetError> {
         match self.epoch_writes.last() {
             Some(last) if last.epoch == 0 => Ok(()),
@@ -336,7 +336,7 @@ impl Fleet {
         }
     }
 
-    /// An error if a refresh of a switch's lease failed and the switch is still alive after 300 ms.
+    /// Returns an error if a refresh of a switch's lease failed and the switch is still alive after 300 ms.
     pub fn check_leases(&mut self) -> Result<(), FleetError> {
         for device in &mut self.devices {
             if let Some(Err(error)) = device.lease.as_mut().map(LeaseKeeper::check) {
@@ -360,7 +360,7 @@ impl Fleet {
         devices.filter_map(|device| device.lease.as_mut())
     }
 
-    /// Has the leases of all switches that run refreshed from now on: once before this returns.
+    /// Keeps the leases of all running switches from now on: refreshes them once before this returns.
     fn keep_leases(&mut self) -> Result<(), FleetError> {
         let Some((lease, runtime)) = self.leased()? else {
             return Ok(());
@@ -369,7 +369,7 @@ impl Fleet {
         at_once(&mut self.devices, keep).into_iter().collect()
     }
 
-    /// The lease of the scenario's faults, if they have one, and what drives the sessions that refresh it.
+    /// The lease of the scenario's faults, if they have one, and the runtime of the sessions that refresh it.
     fn leased(&mut self) -> Result<Option<(Lease, Arc<Runtime>)>, FleetError> {
         let Some(lease) = self.lease else {
             return Ok(None);
@@ -382,7 +382,7 @@ impl Fleet {
         Ok(Some((lease, runtime)))
     }
 
-    /// No lease is refreshed any more. The first error that ended a refresh before, unless it was returned already.
+    /// Stops refreshing the leases. Returns the first error that ended a refresh before, unless it was returned already.
     fn end_leases(&mut self) -> Result<(), FleetError> {
         let mut ended = Ok(());
         for device in &mut self.devices {
@@ -396,13 +396,13 @@ impl Fleet {
         Ok(ended?)
     }
 
-    /// What is in force on every switch.
+    /// The epoch that is in force on every switch.
     #[must_use]
     pub fn epoch(&self) -> u16 {
         self.epoch
     }
 
-    /// A fault ends a switch's process: it is left alone until [`Fleet::bring_up`].
+    /// Marks a switch as down because a fault ends its process: the fleet ignores it until [`Fleet::bring_up`].
     #[cfg(feature = "testbed")]
     pub(super) fn take_down(&mut self, switch: &str) {
         if let Some(device) = self.device(switch) {
@@ -412,8 +412,8 @@ impl Fleet {
         }
     }
 
-    /// A new process of a switch listens at an address: gives it all that the one before had been told, with the step and
-    /// the lease that are in force; how many items it shows when it is asked for them, and of how many.
+    /// Connects to the new process of a switch: writes everything that the former process had received, with the step and the
+    /// lease in force. Returns how many items the switch shows when it is read, and out of how many.
     #[cfg(feature = "testbed")]
     pub(super) fn bring_up(
         &mut self,
@@ -448,7 +448,7 @@ impl Fleet {
         Ok((shown.count(), updates.len()))
     }
 
-    /// Packets that met faults whose lease had run out.
+    /// Number of packets that met faults whose lease had run out.
     pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.device(switch) else {
             return Ok(0);
@@ -466,7 +466,7 @@ impl Fleet {
         &self.epoch_writes
     }
 
-    /// Cells of a counter that a switch has.
+    /// Cells of a counter of a switch.
     pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
         let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
@@ -482,7 +482,7 @@ impl Fleet {
         Ok(items.into_iter().map(value).collect())
     }
 
-    /// What each injection has counted, in the plan's order.
+    /// Count of hits of each injection, in the plan's order.
     pub fn fired(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         let count = |injection: &scenario::plan::Injection| {
             let cells = self.counter(&injection.switch, &injection.counter)?;
@@ -491,7 +491,7 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
-    /// Packets that found no cell for their key, by injection.
+    /// Number of packets that found no cell for their key, by injection.
     pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         let count = |injection: &scenario::plan::Injection| {
             let Some(counter) = &injection.keyless else {
@@ -503,7 +503,7 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
-    /// What the switches counted of each trigger of the scenario, in declared order.
+    /// The switches' counts of each trigger of the scenario, in declared order.
     pub fn triggers(&mut self, planned: &Planned) -> Result<Vec<TriggerCount>, FleetError> {
         let mut counts = vec![TriggerCount::default(); planned.scenario.triggers.len()];
         for switch in &planned.plan.switches {
@@ -524,7 +524,7 @@ impl Fleet {
         Ok(counts)
     }
 
-    /// How soon each switch runs packets when it is woken, as far as they say.
+    /// Scheduling priority of each switch, if the switch reports it.
     #[cfg(feature = "testbed")]
     pub fn priorities(&mut self) -> BTreeMap<String, String> {
         let devices = self.devices.iter_mut().filter(|device| !device.is_down);
@@ -548,7 +548,7 @@ impl Fleet {
         Ok(device.target.port_counts()?)
     }
 
-    /// Frames that met a full queue within a switch.
+    /// Number of frames that met a full queue within a switch.
     #[cfg(feature = "testbed")]
     pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.running(switch) else {
@@ -558,7 +558,7 @@ impl Fleet {
     }
 }
 
-/// Now, on the clock of captures: nanoseconds since 1970.
+/// The current time on the clock of captures: nanoseconds since 1970.
 pub fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)

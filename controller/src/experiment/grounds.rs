@@ -1,5 +1,5 @@
-//! What the user's programs stand on, whether a workload or a probe starts them: the user that they run as, folders of their
-//! own, the hosts' names, and what variables stand for.
+//! The environment of the user's programs, which workloads and probes share: the user that they run as, their folders, the
+//! hosts' names, and the values of variables.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,37 +17,37 @@ use testbeds::host::{Host, ProcessError};
 use super::connections::Connections;
 use super::workload::CommandError;
 
-/// The shell of lines.
+/// The shell that runs command lines.
 const SHELL: &str = "/bin/sh";
 
-/// Where one program stands.
+/// The folders of one program.
 pub struct Standing {
-    /// `{dir}`
+    /// The program's own folder, `{dir}`.
     own: PathBuf,
-    /// `{here}`: the folder of the file that it is written in.
+    /// The folder of the file that declares the program, `{here}`.
     here: PathBuf,
 }
 
-/// What programs of the user's stand on, for as long as somebody has it.
+/// The environment of the user's programs; it lasts until its last owner drops it.
 pub struct Grounds {
-    /// As whom they run; none: as the root of the sandbox.
+    /// The user that programs run as; `None` for the root of the sandbox.
     pub user: Option<User>,
-    /// What a reader of a run's figures has to know of this.
+    /// Remarks on the environment for readers of a run's figures.
     pub remarks: Vec<String>,
-    /// The scenario's file.
+    /// Name of the scenario's file.
     file: String,
-    /// For `{host.NAME.ip}`.
+    /// Addresses of the hosts by name, for `{host.NAME.ip}`.
     addresses: Vec<(String, Ipv4Addr)>,
-    /// None where nothing of the user's runs.
+    /// Folder of the programs' folders; `None` if no program of the user runs.
     scratch: Option<Scratch>,
-    /// Where programs tell of RDMA connections, if a fault asks for that.
+    /// Socket for announcements of RDMA connections, if a fault needs them.
     socket: Option<PathBuf>,
-    /// Who listens there, until somebody takes it.
+    /// The listener on `socket`, until a caller takes it.
     connections: Mutex<Option<Connections>>,
 }
 
 impl Grounds {
-    /// Makes the hosts ready for the programs of a scenario, if it has any.
+    /// Prepares the hosts for the programs of a scenario, if it has any.
     pub fn prepare(bed: &Bed, scenario: &Scenario) -> Result<Arc<Grounds>, CommandError> {
         let hosts = bed.topology().hosts.iter();
         let mut grounds = Grounds {
@@ -69,7 +69,7 @@ impl Grounds {
         }
         let failed = |path: PathBuf| move |source| CommandError::Folder { path, source };
         let scratch = Scratch::new().map_err(failed(std::env::temp_dir()))?;
-        // All of them at first: one may use another's.
+        // Creates all folders first: a program may use another one's folder.
         for name in &folders {
             let made = scratch.folder(name);
             made.map_err(failed(scratch.path().join(name)))?;
@@ -82,7 +82,7 @@ impl Grounds {
         Ok(Arc::new(grounds))
     }
 
-    /// Makes the hosts ready, and finds as whom programs run there.
+    /// Prepares the hosts, and determines the user that programs run as.
     fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), CommandError> {
         if let Err(error) = publish_names(bed.topology(), scratch) {
             self.remarks.push(format!(
@@ -125,7 +125,7 @@ impl Grounds {
         }
     }
 
-    /// Who listens to programs that tell of RDMA connections, once.
+    /// Returns the listener for announcements of RDMA connections; `None` after the first call.
     pub fn take_connections(&self) -> Option<Connections> {
         let mut connections = self
             .connections
@@ -134,13 +134,13 @@ impl Grounds {
         connections.take()
     }
 
-    /// `{dir}` of a command.
+    /// Folder of a command, `{dir}`.
     fn folder(&self, name: &str) -> PathBuf {
         let scratch = self.scratch.as_ref();
         scratch.map_or_else(PathBuf::new, |scratch| scratch.path().join(name))
     }
 
-    /// Where a program stands, by the name of its folder and the workload file that it is of, if it is of one.
+    /// The folders of a program, by its folder's name and by its workload file, if it belongs to one.
     pub fn standing(&self, name: &str, file: Option<&str>) -> Standing {
         Standing {
             own: self.folder(name),
@@ -148,7 +148,7 @@ impl Grounds {
         }
     }
 
-    /// What starts a program for the n-th time.
+    /// Builds the process that starts a program for the n-th time.
     pub fn command(&self, run: &Run, standing: &Standing, number: u32) -> process::Command {
         let mut words: Vec<String> = match run {
             Run::Line(line) => vec![
@@ -171,7 +171,7 @@ impl Grounds {
         command
     }
 
-    /// A text with the values of its variables.
+    /// Replaces the variables in a text by their values.
     pub fn expand(&self, template: &Template, standing: &Standing, number: u32) -> String {
         template.expand(|variable| match variable {
             Variable::Dir => standing.own.display().to_string(),
@@ -187,7 +187,7 @@ impl Grounds {
         })
     }
 
-    /// What starts the program of a probe for its n-th question.
+    /// Builds the process of a probe's program for its n-th request.
     pub fn asker(
         self: &Arc<Self>,
         probe: &Probe,
@@ -215,12 +215,12 @@ pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &Run)> {
     })
 }
 
-/// No command is called so: names have no `@`.
+/// Folder name of a probe's program. It collides with no command's: command names have no `@`.
 fn folder_of(probe: &Probe) -> String {
     format!("{}@probe", probe.name)
 }
 
-/// Whether a program can be somebody else than the sandbox's root.
+/// Whether a program on the host can run as another user than the sandbox's root.
 fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     let output = Output::new("", None, Box::new(|_, _| {}));
     let output = output.map_err(|source| ProcessError::Spawn {
@@ -234,7 +234,7 @@ fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// The folder of a file; ours, if that is the standard input.
+/// The folder of a file; the current folder for the standard input.
 pub fn here(file: &str) -> PathBuf {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     std::path::absolute(if folder.as_os_str().is_empty() {

@@ -1,4 +1,4 @@
-//! What is looked at while a run goes on: what ends it early (`abort_if`, `limits.hits`), and what a step waits for (`on`).
+//! Checks that run during a run: conditions that end it early (`abort_if`, `limits.hits`), and conditions of steps (`on`).
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use serde::Serialize;
 use super::Planned;
 use super::fleet::{Fleet, FleetError};
 
-/// How often it looks: each time it reads the counters of all switches.
+/// Interval between checks; each check reads the counters of all switches.
 const LOOK_EVERY: Duration = Duration::from_nanos(LOOK_EVERY_NS);
 
-/// A run that was broken off, and why.
+/// An aborted run, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Aborted {
-    /// The condition, with what it found.
+    /// The condition, with the values that fulfilled it.
     pub reason: String,
-    /// When it held, since the start of the workload.
+    /// When the condition held, since the start of the workload.
     pub at_ns: u64,
-    /// From then until all switches had confirmed that no fault is armed.
+    /// Time from the condition to the last switch's confirmation that no fault is armed.
     pub disarmed_ns: u64,
     /// The faults whose hits the condition counts.
     #[serde(skip)]
@@ -28,8 +28,8 @@ pub struct Aborted {
 }
 
 impl Aborted {
-    /// Adds to the reason how many of the hits had no way out of the switch, which counts a hit before it looks where the
-    /// packet goes.
+    /// Adds to the reason how many of the hits had no route out of the switch, which counts a hit before it determines the
+    /// packet's port.
     #[must_use]
     pub fn with_unforwarded(mut self, unforwarded: u64) -> Aborted {
         if unforwarded > 0 {
@@ -53,25 +53,25 @@ impl std::fmt::Display for Aborted {
     }
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug)]
 pub enum Look {
-    /// Nothing, or it was not time to look.
+    /// No condition holds, or the next check was not due.
     GoOn,
-    /// What the timeline waits for holds.
+    /// The condition that the timeline waits for holds.
     Holds,
     /// The run has to end; all faults are disarmed.
     Aborted(Aborted),
 }
 
-/// Looks whether a run has to end, and whether a step is to begin.
+/// Checks whether a run has to end, and whether a step is to begin.
 pub struct Guard<'p> {
     planned: &'p Planned,
     looked: Option<Duration>,
 }
 
 impl<'p> Guard<'p> {
-    /// Of a scenario.
+    /// Creates the guard of a scenario.
     pub fn of(planned: &'p Planned) -> Guard<'p> {
         Guard {
             planned,
@@ -79,9 +79,9 @@ impl<'p> Guard<'p> {
         }
     }
 
-    /// Looks, if it is time to, and disarms all faults if a condition holds that ends the run. `awaited` is which of the
-    /// scenario's conditions the timeline waits for; `more` adds what probes have seen lately, and what was
-    /// done to programs and switches.
+    /// Checks if a check is due, and disarms all faults if a condition holds that ends the run. `awaited` is the number of the
+    /// scenario's condition that the timeline waits for; `more` adds recent results of probes, and what was done to programs and
+    /// switches.
     pub fn look(
         &mut self,
         elapsed: Duration,

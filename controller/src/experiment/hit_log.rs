@@ -1,4 +1,4 @@
-//! What faults hit, in the order in which the frames came, written to `events.jsonl` while a run goes on.
+//! Frames that faults hit, in the order of their arrival, written to `events.jsonl` during a run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,11 +9,11 @@ use proof::{Hit, Outcome};
 
 use super::{Planned, events};
 
-/// Name of the log in the folder of a run. One line for each frame that a fault hit, or had to; then one for each thing done to a
-/// program or a switch.
+/// Name of the log in the folder of a run. It has one line for each frame that a fault hit or should have hit, then one for each
+/// fault of a program or a switch that was carried out.
 pub const EVENTS: &str = "events.jsonl";
 
-/// Puts hits into order: by time, switch, port, number and injection. What is certain at the end alone stands last.
+/// Sorts hits by time, switch, port, number and injection. Hits that are certain only at the end of the run come last.
 #[derive(Debug, Default)]
 pub struct InOrder {
     waiting: BTreeMap<(u64, String, u32, usize, usize), Hit>,
@@ -32,7 +32,7 @@ impl InOrder {
         self.waiting.insert(key, hit);
     }
 
-    /// Takes the hits of frames that came before a time. No hit of an earlier frame is added after that, but at the end.
+    /// Takes the hits of frames that arrived before a time. No hit of an earlier frame is added later, except at the end.
     pub fn take(&mut self, until_ns: u64) -> Vec<Hit> {
         let later = match until_ns {
             u64::MAX => BTreeMap::new(),
@@ -43,20 +43,20 @@ impl InOrder {
     }
 }
 
-/// Hits of one injection that came so close that a reader sees one.
+/// Hits of one injection that lie so close together that a reader sees one mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// Index into [`scenario::Plan::injections`].
     pub injection: usize,
-    /// When the first of them came, in nanoseconds since 1970.
+    /// When the first hit came, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// How many they are.
+    /// Number of hits.
     pub hits: u64,
-    /// Of these, how many were missed or collateral.
+    /// Number of these hits that were missed or collateral.
     pub wrong: u64,
 }
 
-/// Marks of a run: their number is bounded however long it lasts.
+/// Marks of a run. Their number is bounded, however long the run lasts.
 #[derive(Debug)]
 pub struct Marks {
     width_ns: u64,
@@ -94,7 +94,7 @@ impl Marks {
         own.wrong += mark.wrong;
     }
 
-    /// The marks, by injection and time.
+    /// Returns the marks, by injection and time.
     #[must_use]
     pub fn into_marks(self) -> Vec<Mark> {
         self.marks.into_values().collect()
@@ -110,7 +110,7 @@ impl Default for Marks {
     }
 }
 
-/// The log of a run that goes on.
+/// The log of a run in progress.
 pub struct HitLog {
     file: Option<BufWriter<File>>,
     failed: Option<io::Error>,
@@ -138,7 +138,7 @@ impl HitLog {
         }
     }
 
-    /// Writes what came before a time.
+    /// Writes the hits of frames that arrived before a time.
     pub fn write(&mut self, planned: &Planned, until_ns: u64) {
         let Some(file) = &mut self.file else {
             return;
@@ -155,7 +155,7 @@ impl HitLog {
         }
     }
 
-    /// The marks; and why the log ends early, if it does.
+    /// Returns the marks, and the error that ended the log early, if any.
     pub fn finish(self) -> (Marks, Option<io::Error>) {
         (self.marks, self.failed)
     }

@@ -1,4 +1,4 @@
-//! The thread that judges what passes the switches' ports, while it passes.
+//! The thread that judges the frames at the switches' ports while they pass.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,21 +26,21 @@ enum Message {
     Lost(Lost),
     /// All frames that were stamped before this time have been handed over.
     Until(u64),
-    /// Nothing passes any more; what the switches counted.
+    /// No frame passes any more; contains the switches' counts.
     End(Box<Counted>),
 }
 
-/// What the switches counted of a run.
+/// Counts of a run, as the switches report them.
 pub struct Counted {
-    /// For each injection of the plan.
+    /// Hits of each injection of the plan.
     pub fired: Vec<u64>,
-    /// For each trigger of the scenario.
+    /// Counts of each trigger of the scenario.
     pub triggers: Vec<proof::TriggerCount>,
-    /// What they say that they have lost.
+    /// Frames that the switches report as lost.
     pub losses: Vec<Loss>,
 }
 
-/// A run that is being judged.
+/// The judging of a run in progress.
 pub struct Judging {
     sender: Sender<Message>,
     spool: Arc<Spool>,
@@ -53,9 +53,9 @@ pub struct Judging {
 pub struct Judged {
     /// The verdict.
     pub proof: Proof,
-    /// What the folder has of the frames.
+    /// Frames that the folder keeps.
     pub kept: Kept,
-    /// When faults hit frames.
+    /// Times at which faults hit frames.
     pub marks: Marks,
 }
 
@@ -70,7 +70,7 @@ impl Judging {
         folder: Option<&Path>,
     ) -> io::Result<Judging> {
         let (sender, receiver) = channel();
-        // What is kept never takes the space of what has to be judged.
+        // Kept frames never take the disk space of frames that wait for the judge.
         let half = planned.scenario.limits.disk_bytes / 2;
         let waiting = folder.map_or_else(std::env::temp_dir, Path::to_owned);
         let so_far = SoFar::default();
@@ -104,8 +104,8 @@ impl Judging {
         Arc::clone(&self.so_far)
     }
 
-    /// For the recorder. Where the judge is slower than the traffic, frames wait in the spool; a frame that the spool refuses is
-    /// lost.
+    /// Sink for the recorder. If the judge is slower than the traffic, frames wait in the spool; a frame that the spool refuses
+    /// is lost.
     pub fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let (sender, spool) = (self.sender.clone(), Arc::clone(&self.spool));
         move |handed| {
@@ -132,12 +132,12 @@ impl Judging {
                 Handed::Lost(lost) => Message::Lost(lost),
                 Handed::Until(until_ns) => Message::Until(until_ns),
             };
-            // A judge that has ended needs no more.
+            // A judge that has ended needs no more messages.
             let _ = sender.send(message);
         }
     }
 
-    /// Nothing passes any more, and the recorder has handed over all: the verdict, and what was kept of the frames.
+    /// Ends the judging after the recorder has handed over all frames; returns the verdict and the frames that were kept.
     pub fn end(self, counted: Counted) -> Judged {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
@@ -164,7 +164,7 @@ struct Own {
 #[derive(Default)]
 struct Waiting {
     batches: VecDeque<Spooled>,
-    /// Frames of the first batch that have been seen.
+    /// Number of frames of the first batch that the judge has seen.
     seen: usize,
 }
 
@@ -177,7 +177,7 @@ impl Own {
             match message {
                 Message::Frames(batch) => {
                     if batch.late > 0 {
-                        // The judge went past them: what it decided since may be wrong.
+                        // The judge has passed these frames: its later decisions may be wrong.
                         self.lose(&mut judge, batch.port, batch.late, Loser::Recorder, None);
                     }
                     self.waiting[batch.port].batches.push_back(batch);
@@ -232,11 +232,11 @@ impl Own {
                 }
             }
         }
-        // The run broke off: nobody asks.
+        // The run was aborted: the result is not needed.
         Judged::default()
     }
 
-    /// Passes on what switches were told; until when that is all.
+    /// Passes the log's entries to the judge. Returns the time until which they are complete.
     fn hear(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
@@ -266,19 +266,19 @@ impl Own {
         });
     }
 
-    /// When the first frame passed that the judge has not seen.
+    /// When the first frame passed that the judge has not seen, in nanoseconds.
     fn next_ns(&self) -> Option<u64> {
         let firsts = self.waiting.iter().filter_map(|waiting| {
             let first = waiting.batches.front()?;
             let at_ns = |record: &Record| record.at_ns;
             let next = first.with(|batch| batch.records.get(waiting.seen).map(at_ns));
-            // A batch that cannot be read is lost when it is its turn.
+            // A batch that cannot be read counts as lost when it is processed.
             Some(next.ok().flatten().unwrap_or(0))
         });
         firsts.min()
     }
 
-    /// Shows the judge what passed before a time, port by port, and lets it decide.
+    /// Passes the frames before a time to the judge, port by port, and lets it decide.
     fn step(&mut self, judge: &mut Judge<'_>, before_ns: u64) {
         for port in 0..self.ports.len() {
             while let Some(batch) = self.waiting[port].batches.pop_front() {

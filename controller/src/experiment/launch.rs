@@ -1,4 +1,4 @@
-//! The switches' processes: started where their ports are, awaited, watched.
+//! The switches' processes: starts them where their ports are, waits for them, and watches them.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +14,10 @@ use super::{Conditions, Observer, Planned, Switches, last_words};
 use crate::target::bmv2::{self, StartError};
 use crate::target::{Kind, P4Runtime, Target};
 
-// What a scenario may ask is what a ring does.
+// A scenario's maximum mark threshold is that of a ring.
 const _: () = assert!(scenario::topology::MOST_MARK_AT as usize == softswitch::ports::MOST_MARK_AT);
 
-/// How long a switch may take to say where it listens.
+/// Timeout for a switch to print its address.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Timeout for a switch that was asked to exit.
@@ -26,24 +26,24 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Why a switch does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The session with it, or its program.
+    /// An error of the session with the switch, or of its program.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// A process.
+    /// An error of a process.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// It ended, or said nothing.
+    /// The switch ended, or printed no address in time.
     #[error("switch {switch} did not start: {reason}")]
     Start {
-        /// Which.
+        /// Name of the switch.
         switch: String,
-        /// Its last words.
+        /// The last line of its standard error, or how its process ended.
         reason: String,
     },
-    /// BMv2.
+    /// An error of BMv2's start.
     #[error(transparent)]
     Bmv2(#[from] StartError),
     /// BMv2 attaches to interfaces only.
@@ -51,44 +51,44 @@ pub enum LaunchError {
     Wiring(Kind),
 }
 
-/// A switch's process; ends with this value.
+/// A switch's process; ends when this value is dropped.
 pub struct SwitchProcess {
     name: String,
     process: Process,
-    /// A fault has ended it.
+    /// Whether a fault has ended the process.
     is_down: bool,
     /// BMv2's files; `None` for the embedded switch.
     bmv2_files: Option<TempDir>,
 }
 
 impl SwitchProcess {
-    /// The switch.
+    /// Name of the switch.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Kills it, as a fault. [`SwitchProcess::is_gone`] tells when that is done.
+    /// Kills the process on behalf of a fault. [`SwitchProcess::is_gone`] reports when it has ended.
     pub fn take_down(&mut self) {
         self.is_down = true;
         self.process.strike();
     }
 
-    /// It has ended by itself, and is not missed.
+    /// Marks a process as down that has ended by itself and is not needed.
     pub fn give_up(&mut self) {
         self.is_down = true;
     }
 
-    /// Whether a fault has ended it.
+    /// Whether a fault has ended the process.
     pub fn is_down(&self) -> bool {
         self.is_down
     }
 
-    /// Whether nothing of it is left.
+    /// Whether the process and its group have ended.
     pub fn is_gone(&mut self) -> Result<bool, LaunchError> {
         Ok(self.process.has_died_with_its_group()?)
     }
 
-    /// Another process for the same switch; who reads its output finds where it listens.
+    /// Starts another process for the switch; its output contains the address that it listens on.
     pub fn start_again(
         &mut self,
         bed: &Bed,
@@ -100,12 +100,12 @@ impl SwitchProcess {
         Ok(())
     }
 
-    /// Where it listens, once it has said so within this time.
+    /// The address that the switch listens on, if it prints it within the timeout.
     pub fn address(&mut self, timeout: Duration) -> Result<Option<String>, LaunchError> {
         address(&self.name, &mut self.process, timeout)
     }
 
-    /// Its name and last words, if it has ended.
+    /// Name of the switch and the last line of its standard error (or its exit status), if its process has ended by itself.
     pub fn ended(&mut self) -> Option<(String, String)> {
         if self.is_down {
             return None;
@@ -116,7 +116,7 @@ impl SwitchProcess {
     }
 }
 
-/// Starts every switch of the bed, loads its program, and writes what the plan says; no fault is armed.
+/// Starts every switch of the bed, loads its program, and writes the plan; no fault is armed.
 pub fn switches(
     bed: &Bed,
     planned: &Planned,
@@ -248,7 +248,7 @@ fn spawn_embedded(
     Ok(bed.spawn_switch(switch, command)?)
 }
 
-/// Where a switch listens; none if it says nothing for so long.
+/// The address that a switch listens on; `None` if the switch does not print it within the timeout.
 fn address(
     switch: &str,
     process: &mut Process,

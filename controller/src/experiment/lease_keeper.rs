@@ -1,5 +1,5 @@
-//! Keeps the lease of the faults of one switch: a thread of its own refreshes it over a session of its own, so nothing else that the
-//! controller does keeps a refresh waiting.
+//! Keeps the lease of the faults of one switch: a separate thread refreshes it over a separate session, so no other work of
+//! the controller delays a refresh.
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
@@ -14,15 +14,15 @@ use crate::target::{Item, LeaseSession, TargetError, UpdateType};
 /// Why a lease cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// The switch.
+    /// An error of the switch or its session.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The thread.
+    /// The keeper's thread did not start.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// What sets the deadline of a lease, given in ticks of the switch's clock.
+/// Builds the updates that set the deadline of a lease, given in ticks of the switch's clock.
 type SetDeadline = Box<dyn Fn(u64) -> Vec<(UpdateType, Item)> + Send>;
 
 /// Keeps a lease until it is dropped. The faults then end with the lease.
@@ -57,7 +57,7 @@ impl LeaseKeeper {
         })
     }
 
-    /// The error that ended the thread, once. A lease that is not kept any more runs out.
+    /// Returns the error that ended the thread, once. A lease that is no longer refreshed runs out.
     pub fn check(&mut self) -> Result<(), TargetError> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             Some(thread) => join(thread),
@@ -70,7 +70,7 @@ impl LeaseKeeper {
         self.running = None;
     }
 
-    /// Ends the thread; the error that ended it before, unless [`LeaseKeeper::check`] has returned it.
+    /// Ends the thread. Returns the error that ended it before, unless [`LeaseKeeper::check`] has returned it.
     pub fn end(mut self) -> Result<(), TargetError> {
         self.begin_end();
         self.thread.take().map_or(Ok(()), join)
@@ -81,7 +81,7 @@ impl Drop for LeaseKeeper {
     fn drop(&mut self) {
         self.begin_end();
         if let Some(thread) = self.thread.take() {
-            // Whoever drops it asks for no error.
+            // The caller that drops the keeper asks for no error.
             let _ = thread.join();
         }
     }
@@ -113,8 +113,8 @@ impl Held {
         }
     }
 
-    /// The switch is asked for its clock first: the answer is past when the deadline is written, so a lease is never longer than the
-    /// file says.
+    /// Asks the switch for its clock first: that time is past when the deadline is written, so a lease never lasts longer than
+    /// the file says.
     fn refresh(&mut self) -> Result<(), TargetError> {
         let deadline = self.session.clock()?.after(self.lease.for_ns);
         self.session.write(&(self.set_deadline)(deadline))
@@ -135,7 +135,7 @@ mod tests {
     };
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// A switch whose clock counts how often it was asked, and which answers so many times.
+    /// A switch whose clock counts its requests, and which answers a limited number of them.
     struct Counting {
         asked: Arc<AtomicU64>,
         answers: u64,
@@ -180,13 +180,13 @@ mod tests {
     fn a_lease_is_refreshed_until_its_keeper_ends() {
         let (keeper, asked) = keeper(u64::MAX);
         let mut keeper = keeper.expect("a keeper");
-        // The first refresh is over when the keeper is there.
+        // The first refresh has finished when `start` returns.
         assert!(asked.load(Ordering::SeqCst) >= 1);
-        // Nobody looks after it meanwhile.
+        // The test leaves the keeper alone meanwhile.
         wait_until(|| asked.load(Ordering::SeqCst) > 5);
         keeper.check().expect("it goes on");
         keeper.end().expect("it went on");
-        // The thread, and with it the session, is gone.
+        // The thread has ended, and with it the session.
         assert_eq!(Arc::strong_count(&asked), 1);
     }
 
@@ -207,7 +207,7 @@ mod tests {
         assert!(error.to_string().contains("it is gone"), "{error}");
         first.check().expect("it was reported");
         first.end().expect("it was reported");
-        // Or in the end.
+        // Or when the keeper ends.
         let second = second.expect("a keeper");
         wait_until(|| second.thread.as_ref().is_some_and(JoinHandle::is_finished));
         second.end().expect_err("it is gone");

@@ -1,11 +1,11 @@
-//! `limits` of a scenario: a run that passes one fails, and says which, and where it stands.
+//! `limits` of a scenario: a run that exceeds a limit fails, and reports which limit it was and how far the run has come.
 
 use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::diagnostic::Span;
 
-/// A run passed a limit of its scenario.
+/// A run exceeded a limit of its scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {limit} is reached: {state}")]
 pub struct LimitReached {
@@ -17,16 +17,16 @@ pub struct LimitReached {
 /// `limits.time`.
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
-    /// How long a run may take.
+    /// Maximum duration of a run.
     pub allowed: Duration,
     place: String,
 }
 
 impl TimeLimit {
-    /// That of a scenario.
+    /// The time limit of a scenario.
     pub fn of(scenario: &Scenario) -> TimeLimit {
         let limits = &scenario.limits;
-        // Machines of somebody else's stay connected for as long as they are left; only a limit that is written ends that.
+        // Machines that weir did not start stay connected until they are stopped; only an explicit limit ends that.
         let is_open = scenario.topology.wire && limits.time_span.is_none();
         TimeLimit {
             allowed: match is_open {
@@ -37,7 +37,7 @@ impl TimeLimit {
         }
     }
 
-    /// An error once so much time has passed; `state` says how far the run has come.
+    /// Returns an error once the limit is exceeded; `state` says how far the run has come.
     pub fn check(
         &self,
         elapsed: Duration,
@@ -54,7 +54,7 @@ impl TimeLimit {
     }
 }
 
-/// Where a limit is written, as `FILE:LINE:COLUMN`; the file alone for one that it does not say.
+/// Position of a limit, as `FILE:LINE:COLUMN`; only the file for a limit that is not written in it.
 fn place(scenario: &Scenario, span: Option<Span>) -> String {
     let file = &scenario.file;
     match span.map(|span| scenario.source().position(span.start)) {

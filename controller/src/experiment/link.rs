@@ -1,4 +1,4 @@
-//! Both sides' counts of a host's link, held against each other.
+//! Counts of a host's link from both sides, compared with each other.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use testbeds::net::Counters;
 use super::{ExperimentError, Planned, Stage};
 use crate::target::PortCount;
 
-/// Both sides' counts of a host's link.
+/// Counts of a host's link, from both sides.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkCount {
     switch: PortCount,
     host: Counters,
 }
 
-/// Frames that the workload has sent may be under way for so long after it has ended.
+/// Maximum time for frames to arrive that the workload sent before it ended.
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl LinkCount {
-    /// What they say now.
+    /// Reads the current counts.
     pub fn take(stage: &mut Stage<'_>, host: &str) -> Result<LinkCount, ExperimentError> {
         let topology = &stage.planned.scenario.topology;
         let switch = switch_of(stage.planned, host)?;
@@ -35,7 +35,7 @@ impl LinkCount {
         })
     }
 
-    /// Bytes in both directions since `before`, once both sides say the same; an error if they do not.
+    /// Bytes in both directions since `before`, once both sides agree; an error if they do not agree in time.
     pub fn settled_bytes(
         stage: &mut Stage<'_>,
         host: &str,

@@ -1,4 +1,4 @@
-//! The machine that an experiment ran on, and how busy it was meanwhile: what lateness is held against.
+//! The machine that an experiment ran on, and its load meanwhile: lateness is judged against this load.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,19 +6,19 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-/// What a machine is.
+/// Description of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
-    /// `Linux 6.18.5`
+    /// Name and release of the kernel, such as `Linux 6.18.5`.
     pub kernel: String,
-    /// The first processor's name.
+    /// Name of the first processor.
     pub processor: String,
-    /// How many of them may be used.
+    /// Number of processors that this process may use.
     pub processors: usize,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn here() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {
@@ -36,20 +36,20 @@ fn processor(cpuinfo: &str) -> &str {
     name.map_or("unknown", |(_, name)| name.trim())
 }
 
-/// A look at what the processors have done since the machine was started.
+/// Processor time that was used since the machine started, in clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     busy: u64,
-    /// Of those, for devices: nobody's own.
+    /// The part of `busy` that was spent on interrupts; it belongs to no process.
     interrupts: u64,
     stolen: u64,
     all: u64,
-    /// This process's, and those of its children that have ended and been waited for.
+    /// Ticks of this process, and of its children that have ended and been waited for.
     own: u64,
 }
 
 impl Ticks {
-    /// So far.
+    /// Reads the current counts.
     pub fn now() -> Ticks {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let own = own(&read("/proc/self/stat")).unwrap_or_default();
@@ -85,32 +85,32 @@ fn own(stat: &str) -> Option<u64> {
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// What others must have taken to be blamed. A quiet machine's own services take a hundredth.
+/// Share of processor time above which other processes are blamed. A quiet machine's own services take a hundredth.
 const OTHERS_LEAST: f64 = 0.10;
-/// Where more is left on average, no process waits for long.
+/// If the average idle share is larger, no process waits for long.
 const IDLE_MOST: f64 = 0.50;
 
-/// How busy the machine was during a run.
+/// Load of the machine during a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Strain {
-    /// The share of the processors' time that was used, by whomever.
+    /// The share of the processors' time that all processes used.
     pub busy_share: f64,
-    /// The share that was used by processes that are not of the run.
+    /// The share that processes outside the run used.
     pub others_share: f64,
-    /// The share that the machine below took for others.
+    /// The share that the hypervisor took for other guests.
     pub stolen_share: f64,
-    /// Processes that wanted a processor before the run, on average over a minute.
+    /// Average number of runnable processes in the minute before the run.
     pub load_before: f64,
-    /// How soon each switch ran packets when it was woken: `real-time`, `high` or `ordinary`.
+    /// Scheduling priority of each switch: `real-time`, `high` or `ordinary`.
     pub switch_priorities: BTreeMap<String, String>,
-    /// The most memory that this process has had, in bytes.
+    /// Peak memory of this process, in bytes.
     pub peak_memory_bytes: u64,
-    /// How long after the last frame the judge had its verdict, in nanoseconds.
+    /// Time from the last frame to the judge's verdict, in nanoseconds.
     pub verdict_after_ns: u64,
 }
 
 impl Strain {
-    /// Since a look at the beginning.
+    /// Computes the load since the counts `before`, read at the beginning.
     pub fn since(
         before: Ticks,
         load_before: f64,
@@ -132,14 +132,14 @@ impl Strain {
         }
     }
 
-    /// Whether processors were scarce, and not by the run's own work: then what came late says nothing of the run.
+    /// Whether processors were scarce because of other processes: then lateness says nothing about the run.
     pub fn is_of_others(&self) -> bool {
         let idle_share = 1.0 - self.busy_share - self.stolen_share;
         self.others_share + self.stolen_share >= OTHERS_LEAST && idle_share < IDLE_MOST
     }
 }
 
-/// proc_pid_status(5): `VmHWM:     1234 kB`; 0 if the kernel does not say it.
+/// Peak memory of this process in bytes. proc_pid_status(5): `VmHWM:     1234 kB`; 0 if the kernel does not report it.
 fn peak_memory_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -147,20 +147,20 @@ fn peak_memory_bytes() -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0) * 1024
 }
 
-/// Processes that want a processor, on average over the last minute.
+/// Number of runnable processes, averaged over the last minute.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
     first.and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Now, as `2026-11-23T08:15:00Z`.
+/// The current time, as `2026-11-23T08:15:00Z`.
 pub fn date() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     rfc3339(since.map_or(0, |since| since.as_secs()))
 }
 
-/// Seconds since 1970 in the calendar. Years are counted from March on, so that a leap day is a year's last.
+/// Formats seconds since 1970 as a date. Years are counted from March on, so that a leap day is a year's last day.
 fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Days since 1 March of year 0; 146,097 days are 400 years.

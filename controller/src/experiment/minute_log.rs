@@ -1,4 +1,4 @@
-//! What faults did so far, minute by minute, in the folder of a run: for those who look at a run that lasts.
+//! Log of the faults' counts, minute by minute, in the folder of a run: for users who watch a long run.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,7 +15,7 @@ pub const MINUTES: &str = "minutes.jsonl";
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// Counts of one fault since the run began, of the frames that are decided.
+/// Counts of one fault since the run began, over the frames that the judge has decided.
 #[derive(Debug, Default, Serialize)]
 struct Counts {
     met: u64,
@@ -26,12 +26,12 @@ struct Counts {
 
 #[derive(Serialize)]
 struct Minute<'p> {
-    /// In nanoseconds since 1970.
+    /// Time of the line, in nanoseconds since 1970.
     at_ns: u64,
     faults: BTreeMap<&'p str, Counts>,
 }
 
-/// The log of a run that goes on. A run of less than a minute has none.
+/// The log of a run in progress. A run of less than a minute has none.
 pub struct MinuteLog {
     path: Option<PathBuf>,
     next_ns: u64,
@@ -46,7 +46,7 @@ impl MinuteLog {
         }
     }
 
-    /// Writes a line, if a minute is over. A line that cannot be written is left out: the counts of the next one include it.
+    /// Writes a line if a minute has passed. A line that cannot be written is left out; the next line includes its counts.
     pub fn write(&mut self, planned: &Planned, so_far: &[Observation], now_ns: u64) {
         let Some(path) = self.path.as_ref().filter(|_| now_ns >= self.next_ns) else {
             return;

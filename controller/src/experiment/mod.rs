@@ -1,7 +1,7 @@
-//! A scenario, carried out: network up, programs loaded, faults armed by the timeline, workload run, effects proved.
+//! Carries out a scenario: brings the network up, loads programs, arms faults by the timeline, runs the workload, proves effects.
 //!
-//! `run` does all of it, for `weir run` and, three times, for `weir demo`. What needs no network of ours (plans, programs,
-//! sessions with switches, the timeline) is there without the feature `testbed`, too: `weir control` stands on it.
+//! `run` does all of this: once for `weir run`, three times for `weir demo`. The modules that need no testbed network (plans,
+//! programs, sessions with switches, the timeline) also compile without the feature `testbed`: `weir control` uses them.
 
 pub mod aggregation;
 pub mod change;

@@ -1,4 +1,4 @@
-//! Who looks on while an experiment is carried out.
+//! Observers of an experiment that is being carried out.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::fleet::Fleet;
 use super::workload::{Load, Position};
 use super::{ExperimentError, Run};
 
-/// Looks on while an experiment is carried out. All methods do nothing unless they are written.
+/// Observes an experiment while it is carried out. All methods do nothing by default.
 ///
-/// What is passed could be changed: that is for tests, which do so to see that it is noticed.
+/// A method may change its arguments: tests do so to check that the run notices the change.
 pub trait Observer {
-    /// A switch's process has started; nobody has spoken to it.
+    /// A switch's process has started; the controller has not connected to it yet.
     fn switch_started(&mut self, _switch: &str, _process: &mut Process) {}
 
     /// The workload of a scenario begins.
@@ -23,23 +23,23 @@ pub trait Observer {
         Ok(())
     }
 
-    /// What the switches have counted for each injection, before it is held against the captures.
+    /// Receives the number of frames that the switches counted for each injection, before the comparison with the captures.
     fn counted(&mut self, _fired: &mut [u64]) {}
 
-    /// All is over, and was measured.
+    /// The run has finished, and its results are known.
     fn ends(&mut self, _run: &Run) {}
 }
 
-/// Nobody.
+/// An observer that does nothing.
 impl Observer for () {}
 
 /// A moment of an experiment.
 pub struct Turn<'a> {
-    /// Since the workload began.
+    /// Time since the workload began.
     pub elapsed: Duration,
-    /// How far the workload is.
+    /// Progress of the workload.
     pub position: Position,
-    /// How many packets the judge has seen faults hit so far.
+    /// Number of packets that faults have hit so far, as the judge saw them.
     pub hits: u64,
     /// The switches.
     pub fleet: &'a mut Fleet,

@@ -1,6 +1,6 @@
-//! Percentiles of what was measured.
+//! Percentiles of measured values.
 
-/// The nearest rank: the smallest value that so many per cent of all do not exceed. `sorted` has one at least.
+/// The nearest rank: the smallest value that at least `percent` per cent of all values do not exceed. `sorted` must not be empty.
 pub fn percentile<T: Copy>(sorted: &[T], percent: usize) -> T {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }

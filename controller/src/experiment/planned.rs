@@ -24,8 +24,8 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
-    /// Plans a scenario for switches that somebody else has started: how long their ports hold frames, and
-    /// which they mark, is not ours to say, and neither they nor any program is ours to end.
+    /// Plans a scenario for switches that weir has not started. Weir does not control how long their ports hold frames or which
+    /// frames they mark, and ends neither these switches nor any program.
     pub fn elsewhere(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let model = scenario::TargetModel {
             delays_links: false,
@@ -37,7 +37,7 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
-    /// The training that it runs.
+    /// The training that the scenario runs, if its workload is one.
     pub fn training(&self) -> Option<&Training> {
         match &self.scenario.workload {
             Some(Workload::Training(training)) => Some(training),
@@ -46,13 +46,13 @@ impl Planned {
     }
 }
 
-/// Which switches run.
+/// The switches that run.
 #[derive(Debug, Clone, Default)]
 pub struct Switches {
-    /// Their kind.
+    /// Kind of the switches.
     pub kind: Kind,
-    /// Where BMv2 and p4c are.
+    /// Paths of BMv2 and p4c.
     pub tools: Tools,
-    /// BMv2's logs go into this folder.
+    /// Folder for BMv2's logs.
     pub logs: Option<PathBuf>,
 }

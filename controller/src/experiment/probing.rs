@@ -1,4 +1,4 @@
-//! A workload and the probes that ask while it runs.
+//! A workload, and the probes that send requests while the workload runs.
 
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use super::percentile::percentile;
 use super::timeline::Activity;
 use super::workload::Load;
 
-/// While a run goes on, a probe's figures are of the questions asked in so long a time.
+/// During a run, a probe's figures cover the requests of this recent period.
 const RECENT: Duration = Duration::from_secs(5);
 
 /// A workload with its probes.
@@ -31,20 +31,20 @@ pub struct Probing {
     running: Option<Probes>,
 }
 
-/// What a probe saw.
+/// The results of a probe.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProbeResult {
-    /// Its name.
+    /// The probe's name.
     pub name: String,
-    /// The host that asked.
+    /// The host that sent the requests.
     pub from: String,
-    /// What it asked for: `http 10.0.0.2:80/`, `run curl http://s/`.
+    /// The request: `http 10.0.0.2:80/`, `run curl http://s/`.
     pub question: String,
-    /// Why the first question that failed did.
+    /// Reason of the first failure.
     pub first_failure: Option<String>,
-    /// Questions that are in no figure: more were asked than are kept.
+    /// Number of requests beyond the limit of kept samples; no figure includes them.
     pub beyond: u64,
-    /// `[when it was asked, how long the answer took]`, in ms; none for no answer.
+    /// `[time of the request, latency]`, in ms; the latency is null if there was no answer.
     #[serde(serialize_with = "pairs")]
     pub samples: Vec<Sample>,
 }
@@ -59,7 +59,7 @@ fn pairs<S: Serializer>(samples: &[Sample], serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Probing {
-    /// Of a scenario, in its network; nobody asks yet.
+    /// Prepares the workload and the probes of a scenario in its network; no probe sends requests yet.
     pub fn new(
         bed: &Bed,
         scenario: &Scenario,
@@ -104,7 +104,7 @@ impl Probing {
         })
     }
 
-    /// What was asked lately, under the names of expectations.
+    /// Adds the probes' recent results, under the metric names that expectations use.
     pub fn add_recent(&self, metrics: &mut Metrics) {
         let recent = self.running.as_ref().map(|probes| probes.recent(RECENT));
         let declared = self.declared.iter().zip(recent.into_iter().flatten());
@@ -113,7 +113,7 @@ impl Probing {
         }
     }
 
-    /// Ends the asking; gives the workload and what the probes saw.
+    /// Ends the probes; returns the workload and the probes' results.
     pub fn finish(self) -> Result<(Box<dyn Load>, Vec<ProbeResult>), ExperimentError> {
         let answers = match self.running {
             Some(probes) => probes.finish().map_err(ExperimentError::Probes)?,
@@ -126,7 +126,7 @@ impl Probing {
     }
 }
 
-/// As a request calls a server.
+/// Authority of an endpoint, as an HTTP request writes it.
 fn authority(to: &Endpoint) -> String {
     match to.port {
         80 => to.host.clone(),
@@ -134,7 +134,7 @@ fn authority(to: &Endpoint) -> String {
     }
 }
 
-/// As a program is written.
+/// A program and its arguments, as a user writes them.
 fn told(run: &Run) -> String {
     match run {
         Run::Line(line) => line.text().trim().to_owned(),
@@ -155,7 +155,7 @@ impl Activity for Probing {
                 Probes::start(probes.map(|(probe, host, question)| (probe, host, question)));
             self.running = Some(probes.map_err(ExperimentError::Probes)?);
         }
-        // The first step is in force by now.
+        // The first step is in force here.
         tracing::info!("workload begins");
         self.load.begin()
     }
@@ -177,13 +177,13 @@ impl ProbeResult {
         }
     }
 
-    /// How many questions had no good answer.
+    /// Number of requests without a good answer.
     pub fn failures(&self) -> u64 {
         let failed = |sample: &&Sample| sample.latency_ns.is_none();
         self.samples.iter().filter(failed).count() as u64
     }
 
-    /// What a reader of its figures has to know.
+    /// Remark for readers of the probe's figures, if one is needed.
     pub fn remark(&self) -> Option<String> {
         let (name, kept) = (&self.name, self.samples.len());
         let failed = self.failures();
@@ -204,7 +204,7 @@ impl ProbeResult {
         })
     }
 
-    /// What it measured, under the names of expectations.
+    /// Adds the probe's measurements, under the metric names that expectations use.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
         let mut latencies: Vec<u64> = self.samples.iter().filter_map(|s| s.latency_ns).collect();
         latencies.sort_unstable();

@@ -1,4 +1,4 @@
-//! Which ports of its switches a run records, and why. Pure.
+//! Selects the ports of its switches that a run records, with the reasons. Pure.
 //!
 //! A recorded port costs a ring of memory and processor time for each frame, so a run records only what its verdict or its report
 //! needs. A run without faults, restarts and flows records nothing.
@@ -15,16 +15,16 @@ use super::Planned;
 /// How much a run records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// What the verdict and the report need: `weir run`.
+    /// The ports that the verdict and the report need: `weir run`.
     Asked,
-    /// What the verdict on faults needs, and no flow: `weir between`, which may run for days, and `weir demo`.
+    /// The ports that the verdict on faults needs, and none for flows: `weir between`, which may run for days, and `weir demo`.
     Faults,
     /// All ports of all switches: `captures: all`.
     Everything,
 }
 
 impl Record {
-    /// What `weir between` records of a scenario.
+    /// Selects how much `weir between` records of a scenario.
     #[must_use]
     pub fn for_between(scenario: &Scenario) -> Record {
         match scenario.captures {
@@ -33,7 +33,7 @@ impl Record {
         }
     }
 
-    /// What `weir run` records of a scenario.
+    /// Selects how much `weir run` records of a scenario.
     #[must_use]
     pub fn for_run(scenario: &Scenario) -> Record {
         match scenario.captures {
@@ -46,11 +46,11 @@ impl Record {
 /// A port that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recorded {
-    /// Its switch.
+    /// The switch of the port.
     pub switch: String,
-    /// Its number.
+    /// Number of the port.
     pub port: u32,
-    /// Why.
+    /// Reasons to record the port.
     #[serde(flatten)]
     pub reasons: Reasons,
 }
@@ -103,7 +103,7 @@ pub fn recorded(planned: &Planned, record: Record) -> Vec<Recorded> {
         .collect()
 }
 
-/// Why all ports of a switch are recorded.
+/// Reasons to record all ports of a switch.
 fn of_switch(planned: &Planned, name: &str) -> Reasons {
     let mut reasons = Reasons::default();
     if let Some(switch) = planned.plan.switch(name) {
@@ -122,8 +122,8 @@ fn of_switch(planned: &Planned, name: &str) -> Reasons {
     reasons
 }
 
-/// The ports at which frames of a flow enter the network and leave it; none for a flow that the judge does not count: a switch
-/// that sums takes its frames in.
+/// The ports at which frames of a flow enter the network and leave it. The list is empty for a flow that the judge does not
+/// count because a switch that sums takes its frames in.
 ///
 /// The report lists all flows, so that an expectation names a flow, or that it is protected, adds no port.
 fn ends(scenario: &Scenario, flow: &Flow) -> Vec<(String, u32)> {
@@ -155,7 +155,7 @@ fn ends_of(paths: &[Path]) -> impl Iterator<Item = &str> {
 ///
 /// A flow whose frames all have the IPv4 address of one host goes to this host only.
 fn may_leave_anywhere(scenario: &Scenario, flow: &Flow) -> bool {
-    // The judge counts no such frames of these.
+    // The judge does not count such frames of these flows.
     if scenario.topology.wire || flow.on.is_some() {
         return false;
     }
@@ -244,7 +244,7 @@ topology:
             faults: [{id: lost, flows: f, effect: drop, where: middle}]\n";
         let middle = ["middle 1: lost|||", "middle 2: lost|||"];
         assert_eq!(asked(fault, Record::Faults), middle);
-        // And the ends of the flow.
+        // The ends of the flow are recorded as well.
         let ends = ["left 1: |||f", middle[0], middle[1], "right 2: |||f"];
         assert_eq!(asked(fault, Record::Asked), ends);
     }
@@ -271,7 +271,7 @@ topology:
         assert_eq!(asked(flow, Record::Asked), ends);
     }
 
-    /// What `a` sends to all hosts counts as received where any host gets it.
+    /// A frame that `a` sends to all hosts counts as received if any host gets it.
     #[test]
     fn a_flow_that_may_go_to_all_hosts_is_recorded_at_all_hosts() {
         let hosts = ["left 1", "left 2", "right 2", "right 3"].map(|port| format!("{port}: |||f"));
@@ -295,7 +295,7 @@ topology:
         assert_eq!(asked(restart, Record::Faults), middle);
     }
 
-    /// The judge counts the same flows of every shipped scenario as with all ports recorded.
+    /// The judge counts the same flows of every shipped scenario as it does with all ports recorded.
     #[test]
     #[allow(
         clippy::disallowed_methods,

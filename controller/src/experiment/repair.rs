@@ -1,8 +1,8 @@
-//! Another plan for a training's gradients when a switch dies, or comes back.
+//! Replans a training's gradients when a switch dies or returns.
 //!
-//! A switch is gone when the session with it has ended, or a fault has ended it. Then the gradients are planned again on what is left; the other switches
-//! are told, and have forgotten the former parts; then the server, which says from which chunk on it takes sums of the new ones;
-//! then the workers. In that order no sum has values of two plans in it (docs/protocol.md, "Another plan").
+//! A switch is gone when its session has ended, or when a fault has ended it. Then the gradients are replanned on the remaining
+//! switches. First they receive the new plan and forget their former parts; then the server, which announces the first chunk that
+//! it sums by the new plan; then the workers. In this order no sum has values of two plans (docs/protocol.md, "Another plan").
 
 use std::collections::BTreeSet;
 
@@ -19,40 +19,40 @@ use super::fleet::{Device, Fleet, FleetError, now_ns};
 use super::workload::Load;
 use super::{ExperimentError, Planned};
 
-/// One time that gradients were planned again. Times are in nanoseconds since 1970, as those of captures.
+/// One replanning of the gradients. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// Switches that were gone.
     pub gone: Vec<String>,
-    /// When that was seen.
+    /// When the controller noticed that the switches were gone.
     pub seen_ns: u64,
-    /// When the others had been told of the new plan.
+    /// When the other switches had received the new plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed_ns: Option<u64>,
-    /// When the server had the first sum of it.
+    /// When the server had the first sum of the new plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed_ns: Option<u64>,
-    /// Where gradients are summed from then on.
+    /// The positions where gradients are summed from then on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sums: Vec<String>,
-    /// Why there is no new plan.
+    /// Why there is no new plan, if planning failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl Repair {
-    /// How long the training waited for it; `None` if it never went on by it.
+    /// How long the training waited for the new plan, in nanoseconds; `None` if the training never continued by it.
     #[must_use]
     pub fn took_ns(&self) -> Option<u64> {
         Some(self.resumed_ns?.saturating_sub(self.seen_ns))
     }
 }
 
-/// Of a run with faults.
+/// Remark on a run with faults whose gradients were replanned.
 pub const REMARK: &str = "gradients were planned again: from then on they went other ways, under other numbers, and faults that \
      name either may have met none";
 
-/// Under the names of expectations.
+/// Adds the replannings under the metric names that expectations use.
 pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
     let took = || repairs.iter().filter_map(Repair::took_ns);
     let longest = took().max().map(|ns| ns as f64);
@@ -64,7 +64,7 @@ pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
     metrics.extend(known.filter_map(|(what, value)| Some((Metric::Training(what), value?))));
 }
 
-/// Looks after the plan of a training while it runs.
+/// Maintains the plan of a training while the training runs.
 pub struct Repairer {
     scenario: Scenario,
     target: TargetModel,
@@ -73,12 +73,12 @@ pub struct Repairer {
     gone: BTreeSet<String>,
     next_number: u16,
     repairs: Vec<Repair>,
-    /// Of each plan that was carried out, the repair.
+    /// For each plan that was carried out, the index of its repair.
     carried_out: Vec<usize>,
 }
 
 impl Repairer {
-    /// Of a training that has a plan.
+    /// Creates the repairer of a training that has a plan.
     #[must_use]
     pub fn of(planned: &Planned, target: TargetModel) -> Option<Repairer> {
         let gradients = planned.scenario.gradients.as_ref()?;
@@ -95,7 +95,7 @@ impl Repairer {
         })
     }
 
-    /// Whether the training can do without a switch: its server is not at it.
+    /// Whether the training can continue without a switch, which holds if its server is not attached to the switch.
     #[must_use]
     pub fn can_miss(&self, switch: &str) -> bool {
         let Some(Workload::Training(training)) = &self.scenario.workload else {
@@ -105,7 +105,7 @@ impl Repairer {
         !links.any(|link| link.peer(&training.server) == Some(switch))
     }
 
-    /// Plans again, and has that carried out, if switches have gone or come back since.
+    /// Replans and installs the new plan if switches have died or returned since the last call.
     pub fn turn(&mut self, fleet: &mut Fleet, load: &mut dyn Load) -> Result<(), ExperimentError> {
         self.look(load);
         let gone = fleet.gone();
@@ -120,7 +120,7 @@ impl Repairer {
             sums: Vec::new(),
             failed: None,
         };
-        // From the file's own network: what was gone may be back.
+        // Planned from the network of the scenario file: a switch that was gone may have returned.
         let replanned = (self.scenario).replanned(&gone, &self.summing, self.next_number);
         match replanned {
             Ok(scenario) => {
@@ -141,21 +141,21 @@ impl Repairer {
         Ok(())
     }
 
-    /// Which plans the training goes on by.
+    /// Updates when the training resumed by each plan.
     fn look(&mut self, load: &dyn Load) {
         for (replan, repair) in self.carried_out.iter().enumerate() {
             self.repairs[*repair].resumed_ns = load.resumed_ns(replan);
         }
     }
 
-    /// All of them, once the training is over.
+    /// Returns all repairs, once the training has finished.
     pub fn finish(mut self, load: &dyn Load) -> Vec<Repair> {
         self.look(load);
         self.repairs
     }
 }
 
-/// Whether all entries of a table are those of a plan for gradients, or of forwarding.
+/// Whether all entries of a table belong to a plan for gradients, or to forwarding.
 fn is_replaced(table: &str) -> bool {
     let of_jobs = [
         aggregate::JOBS,
@@ -175,8 +175,8 @@ impl Fleet {
             .collect()
     }
 
-    /// Tells all switches that are there where gradients go and are summed from now on, and of all others' ways. One that goes
-    /// meanwhile is no error: [`Fleet::gone`] has it next time.
+    /// Installs on all reachable switches where gradients go and are summed from now on, and all other routes. A switch that dies
+    /// meanwhile is no error: [`Fleet::gone`] lists it the next time.
     fn install(&mut self, scenario: &Scenario, target: &TargetModel) -> Result<(), FleetError> {
         let told = self.each(|device| match device.install(scenario, target) {
             Err(_) if !device.is_there() => Ok(()),

@@ -1,4 +1,4 @@
-//! Another scenario in the place of one, on switches that go on forwarding.
+//! Replaces a scenario by another one on switches that keep forwarding.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use super::fleet::{Device, Fleet, FleetError, entries, set};
 use crate::program::{Program, build};
 use crate::target::{Item, Kind};
 
-/// What faults held is awaited for so long at most: what is held longer ends with its program.
+/// Maximum wait for packets that faults hold; a packet that is held longer is lost with its program.
 const LONGEST_STAY: Duration = Duration::from_secs(10);
-/// By how much a switch may let go of it later.
+/// Tolerance for a switch that releases a held packet late.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// A scenario that is ready to take the place of one: planned, its programs built and checked.
+/// A scenario that is ready to replace another one: planned, its programs built and checked.
 pub struct Next {
     /// The scenario.
     pub planned: Planned,
     programs: Vec<Program>,
-    /// What goes on, and what does not.
+    /// Which faults continue, and which do not.
     pub over: Over,
-    /// For how long the old one's faults hold what they have hit.
+    /// For how long the old scenario's faults hold the packets that they hit.
     held: Duration,
 }
 
 impl Next {
-    /// Makes `new` ready to take the place of `old`; touches no switch.
+    /// Prepares `new` to replace `old`; touches no switch.
     pub fn prepare(
         old: &Planned,
         new: Planned,
@@ -71,7 +71,7 @@ impl Next {
         })
     }
 
-    /// What would change on each switch that `old` has been written to.
+    /// Lists the changes on each switch that `old` was written to.
     pub fn changes(&self, old: &Planned, kind: Kind) -> Result<Vec<Change>, FleetError> {
         let mut changes = Vec::new();
         for (planned, program) in self.planned.plan.switches.iter().zip(&self.programs) {
@@ -97,8 +97,8 @@ impl Next {
 }
 
 impl Fleet {
-    /// Puts another scenario in the place of the one that the switches have: disarms all faults, lets go what they hold, and
-    /// changes each switch between two frames. Nothing is armed then. Says what has changed on each switch.
+    /// Replaces the scenario that the switches run: disarms all faults, waits for held packets, and changes each switch between
+    /// two frames. No fault is armed afterwards. Returns the changes on each switch.
     pub fn replace(&mut self, next: &Next) -> Result<Vec<Change>, FleetError> {
         self.disarm()?;
         std::thread::sleep(next.held);

@@ -1,4 +1,4 @@
-//! One run: what `weir run` does once and `weir demo` three times.
+//! One run of a scenario: `weir run` executes one, `weir demo` three.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -29,85 +29,85 @@ use super::{
 };
 use proof::{FlowCount, Loss, Observation, Recovery, Throughput};
 
-/// What a run showed.
+/// The results of a run.
 pub struct Run {
     /// The scenario's name.
     pub scenario: String,
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// How long the workload took.
+    /// Wall-clock duration of the workload.
     pub wall: Duration,
-    /// In declared order.
+    /// Results of the packet faults, in declared order.
     pub faults: Vec<FaultResult>,
-    /// Those of programs and switches, in declared order.
+    /// Results of the faults of programs and switches, in declared order.
     pub disruptions: Vec<DisruptionResult>,
-    /// Each time that a training's gradients were planned again.
+    /// One entry for each new plan of a training's gradients.
     pub repairs: Vec<Repair>,
-    /// What their triggers did.
+    /// Results of the triggers.
     pub triggers: Vec<TriggerResult>,
-    /// Each time that a step of the timeline was due.
+    /// One entry for each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
-    /// How many frames each injection of the plan has looked at.
+    /// Number of frames that each injection of the plan examined.
     pub met: Vec<u64>,
-    /// By name of the flow.
+    /// Frame counts by flow name.
     pub flows: BTreeMap<String, FlowCount>,
-    /// What declared flows carried over time.
+    /// Throughput of each declared flow over time.
     pub throughput: Vec<(String, Throughput)>,
-    /// What the workload measured over time.
+    /// Values that the workload measured over time.
     pub timed: Vec<Timed>,
-    /// Frames that are not in the evidence: nothing is proved without them.
+    /// Frames that are missing from the evidence; nothing can be proved about them.
     pub losses: Vec<Loss>,
-    /// When faults hit frames.
+    /// Times at which faults hit frames.
     pub marks: Vec<Mark>,
-    /// How RDMA connections came back from what faults took from them.
+    /// How RDMA connections recovered from packets that faults took.
     pub recoveries: Vec<Recovery>,
-    /// Everything measured.
+    /// All metrics of the run.
     pub metrics: Metrics,
-    /// Of a training.
+    /// Results of the training, if the workload is one.
     pub training: Option<Trained>,
-    /// Of commands.
+    /// Results of the workload's commands.
     pub commands: Vec<CommandResult>,
-    /// In declared order.
+    /// Results of the probes, in declared order.
     pub probes: Vec<ProbeResult>,
-    /// Why it was broken off, if it was. What ran until then is proved all the same; the workload has measured nothing.
+    /// Why the run was aborted, if it was. Effects up to the abort are proved nevertheless; the workload has no measurements.
     pub aborted: Option<Aborted>,
-    /// What of the workload itself failed, and was not expected to.
+    /// Unexpected failures of the workload itself.
     pub failures: Vec<String>,
-    /// What the workload says of its figures.
+    /// Remarks of the workload on its figures.
     pub remarks: Vec<String>,
-    /// How busy the machine was.
+    /// Load of the machine during the run.
     pub strain: Strain,
-    /// What its faults are proved by.
+    /// The evidence that proves the run's faults.
     pub evidence: Evidence,
 }
 
-/// What a training showed.
+/// The results of a training.
 #[derive(Debug, Clone)]
 pub struct Trained {
     /// The fraction of held-out samples that the final weights recognise.
     pub accuracy: f64,
     /// The SHA-256 of the server's final weights.
     pub weights_sha256: String,
-    /// Ranks of workers that hold other weights than the server.
+    /// Ranks of the workers whose final weights differ from the server's.
     pub disagreeing_workers: Vec<u16>,
     /// Frame bytes without FCS on the server's link, both directions.
     pub server_link_bytes: u64,
-    /// Of those, bytes that went over it again because somebody had sent them again.
+    /// The part of `server_link_bytes` that retransmissions caused.
     pub server_link_repeated_bytes: u64,
     /// Frame bytes that the workers and the server sent.
     pub sent_bytes: u64,
-    /// Of those, bytes that were sent again.
+    /// The part of `sent_bytes` that was retransmitted.
     pub retransmitted_bytes: u64,
-    /// Iterations.
+    /// Number of iterations.
     pub iterations: u32,
-    /// After each iteration.
+    /// One report for each iteration.
     pub rounds: Vec<RoundReport>,
 }
 
-/// Between two looks while a workload gets ready.
+/// Polling interval while a workload gets ready.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Carries a scenario out.
+/// Executes a scenario.
 pub fn run(
     planned: &Planned,
     conditions: Conditions<'_>,
@@ -196,16 +196,16 @@ pub fn run(
         })
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
-    // Nobody listens from here on, and nobody waits for it.
+    // No thread handles announcements from here on, and no program waits for an answer.
     let told = connections.map_or_else(Vec::new, |connections| connections.remarks().to_vec());
 
     let carried = disruptor.finish(&mut *probing.load);
     let repairs = repairer.map_or_else(Vec::new, |repairer| repairer.finish(&*probing.load));
-    // Answers may be long in coming, and services in ending: until then packets still meet the faults.
+    // Answers to probes, and the end of services, may take long: until then packets still meet the faults.
     let (load, probes) = probing.finish()?;
     let measured = match aborted {
         Some(_) => {
-            // Its processes end here.
+            // The workload's processes end here.
             drop(load);
             Measured::default()
         }
@@ -288,7 +288,7 @@ pub fn run(
     Ok(run)
 }
 
-/// What the judge has seen of faults so far.
+/// Adds the judge's observations of each fault so far.
 fn add_seen(metrics: &mut Metrics, planned: &Planned, seen: &[Observation]) {
     for (injection, seen) in planned.plan.injections.iter().zip(seen) {
         let values = [
@@ -303,7 +303,7 @@ fn add_seen(metrics: &mut Metrics, planned: &Planned, seen: &[Observation]) {
     }
 }
 
-/// Says from when on no frame is kept, if that is so.
+/// Reports the time from which on the folder keeps no frames, if there is one.
 fn kept_until(evidence: &Evidence) -> Option<String> {
     let (at_ns, why) = evidence.kept.stopped.as_ref()?;
     let after = at_ns.saturating_sub(evidence.start_ns().unwrap_or(*at_ns));
@@ -335,7 +335,7 @@ fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) ->
         disagreeing_workers: disagreeing.map(|worker| worker.rank).collect(),
         weights_sha256: server.weights_sha256,
         server_link_bytes,
-        // What comes to the server again although no worker sent it again is nobody's retransmission.
+        // Frames that arrive at the server twice although no worker retransmitted them are not counted as retransmissions.
         server_link_repeated_bytes: by_server + server.repeated_bytes.min(by_workers),
         sent_bytes,
         retransmitted_bytes: by_server + by_workers,
@@ -344,7 +344,7 @@ fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) ->
     }
 }
 
-/// What the captures say, under the names of expectations.
+/// Adds the results of the captures, under the metric names that expectations use.
 pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
     for fault in &conclusion.faults {
         let values = [

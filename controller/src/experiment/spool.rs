@@ -1,4 +1,4 @@
-//! Frames that wait: for the judge, and until it is known whether they are kept. In memory as far as that goes, then on disk.
+//! Holds frames that wait for the judge, or for the decision whether they are kept: in memory up to a limit, then on disk.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use testbeds::capture::Batch;
 
-/// Memory for batches that wait, in bytes.
+/// Memory for waiting batches, in bytes.
 const MEMORY_BYTES: u64 = 64 << 20;
-/// A file is given back to the disk when nothing in it waits any more, so files are short.
+/// Size of a spool file, in bytes. A file's space returns to the disk when no batch in it waits, so files are short.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// Where batches wait. Shared by the thread that records, the thread that judges, and the batches themselves.
+/// The store of waiting batches. The recording thread, the judging thread and the batches themselves share it.
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct Spool {
     open: Mutex<Option<Arc<Segment>>>,
 }
 
-/// How much of the disk a run has taken for frames. Clones share one account.
+/// Account of the disk space that a run uses for frames. Clones share one account.
 #[derive(Debug, Clone)]
 pub struct Disk {
     taken: Arc<AtomicU64>,
@@ -31,13 +31,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An account with `limit` bytes.
+    /// Creates an account with a limit of `limit` bytes.
     pub fn new(limit: u64) -> Disk {
         let taken = Arc::default();
         Disk { taken, limit }
     }
 
-    /// Takes `bytes`, unless more than the limit would be taken then.
+    /// Takes `bytes`, unless the total would exceed the limit.
     pub fn take(&self, bytes: u64) -> bool {
         let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.saturating_add(bytes) <= self.limit;
@@ -52,7 +52,7 @@ impl Disk {
     }
 }
 
-/// A file without a name: it is gone when no batch in it waits, however weir ends.
+/// An unnamed file: the system deletes it when no batch in it waits, however weir ends.
 #[derive(Debug)]
 struct Segment {
     file: File,
@@ -66,25 +66,25 @@ impl Drop for Segment {
     }
 }
 
-/// Why a batch cannot wait.
+/// Why a batch cannot be spooled.
 #[derive(Debug)]
 pub enum Refused {
-    /// The limit of disk is reached.
+    /// The disk limit is reached.
     Full,
-    /// The disk says so.
+    /// The disk returned an error.
     Failed(io::Error),
 }
 
-/// A batch that waits.
+/// A batch that waits in the spool.
 #[derive(Debug)]
 pub struct Spooled {
     /// The port's number in the recorder's list.
     pub port: usize,
     /// Number of frames.
     pub frames: usize,
-    /// Number of frames that came too late: see [`Batch::late`].
+    /// Number of late frames: see [`Batch::late`].
     pub late: u64,
-    /// When the first of them passed.
+    /// When the first frame passed, in nanoseconds.
     pub first_ns: u64,
     held: Held,
 }
@@ -109,7 +109,7 @@ impl Drop for Held {
 }
 
 impl Spool {
-    /// A spool whose files are in `folder`, without names, and count as `disk` says.
+    /// Creates a spool that keeps unnamed files in `folder` and charges their size to `disk`.
     pub fn new(folder: PathBuf, disk: Disk) -> Arc<Spool> {
         Arc::new(Spool {
             folder,
@@ -119,7 +119,7 @@ impl Spool {
         })
     }
 
-    /// Lets a batch wait.
+    /// Puts a batch into the spool.
     pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, Refused> {
         let size = batch.size() as u64;
         let (port, frames, late) = (batch.port, batch.records.len(), batch.late);
@@ -164,7 +164,7 @@ impl Spool {
             }
         };
         *open = Some(Arc::clone(&segment));
-        // The segment gives back what it has, whether or not this succeeds.
+        // The segment releases the space when dropped, whether or not this write succeeds.
         let at = segment.end.fetch_add(bytes as u64, Ordering::Relaxed);
         let written = segment.file.write_all_at(&text, at);
         written.map_err(Refused::Failed)?;
@@ -173,7 +173,7 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Calls `look` with the batch, which is read from the disk first if it waits there.
+    /// Calls `look` with the batch; a batch on disk is read first.
     pub fn with<T>(&self, look: impl FnOnce(&Batch) -> T) -> io::Result<T> {
         match &self.held {
             Held::Memory(batch, _) => Ok(look(batch)),
@@ -187,7 +187,7 @@ impl Spooled {
         }
     }
 
-    /// Whether it waits on disk.
+    /// Whether the batch waits on disk.
     #[cfg(test)]
     fn is_on_disk(&self) -> bool {
         matches!(self.held, Held::Disk { .. })
@@ -227,7 +227,7 @@ mod tests {
             let first = spooled.with(|batch| batch.bytes[0]).unwrap();
             assert_eq!((spooled.port, first as usize), (4, mark));
         }
-        // No file has a name, and what no longer waits leaves room.
+        // No file has a name, and a finished batch releases its space.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         drop(waiting);
         assert_eq!(spool.memory.load(Ordering::Relaxed), 0);

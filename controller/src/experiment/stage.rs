@@ -1,4 +1,4 @@
-//! The stage of an experiment: a planned scenario's network, with switches that run its programs, no fault armed.
+//! The testbed of an experiment: a planned scenario's network, with switches that run its programs, and no fault armed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,53 +22,53 @@ use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Sw
 use crate::target::Kind;
 use proof::{Digest, Loser, Loss};
 
-/// How an experiment is carried out.
+/// The conditions under which an experiment is carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions<'a> {
-    /// What links are made of.
+    /// How links are implemented.
     pub wiring: Wiring,
-    /// Files that stand in for the built-in P4 text.
+    /// Folder with files that replace the built-in P4 text.
     pub p4src: Option<&'a Path>,
-    /// Which switches run.
+    /// The kind of switches to run.
     pub switches: &'a Switches,
     /// How much is recorded.
     pub record: Record,
-    /// What each command of a workload writes goes into this folder, too.
+    /// Folder that also receives the output of each command of a workload.
     pub out: Option<&'a Path>,
-    /// Of a wire: what it is between. Its links are nobody's to make.
+    /// The two existing interfaces of a wire scenario; weir creates no links there.
     pub between: Option<Between<'a>>,
-    /// The program that agents, clients and switches are run with: `weir`.
+    /// Path of the `weir` program that runs agents, clients and switches.
     pub weir: &'a Path,
 }
 
 impl Conditions<'_> {
-    /// This program itself.
+    /// Path of the running program itself.
     pub const ITSELF: &'static str = "/proc/self/exe";
 }
 
-/// For frames that are under way when the workload has ended.
+/// Wait for frames that are in flight when the workload has ended.
 const DRAINING: Duration = Duration::from_millis(250);
 
 /// A network with switches that run the plan's programs.
 pub struct Stage<'a> {
-    /// What is carried out.
+    /// The scenario that is carried out, with its plan.
     pub planned: &'a Planned,
     /// Sessions with the switches.
     pub fleet: Fleet,
-    /// Their processes. Dropped after the sessions, which a switch that exits would wait for.
+    /// Processes of the switches. Dropped after the sessions: a switch that exits would wait for its sessions.
     switches: launch::SwitchProcesses,
-    /// Whether their programs have the stamps of frames that captures have.
+    /// Whether the switches' programs see the same time stamps of frames as the captures.
     shares_stamps: bool,
-    /// Who judges what passes them, until the end.
+    /// The judge of the frames that pass the switches, until the run is concluded.
     judging: Option<Judging>,
-    /// How long after the last frame there was a verdict.
+    /// Time from the last frame to the verdict.
     pub verdict_after: Duration,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
 }
 
 impl<'a> Stage<'a> {
-    /// Brings everything up.
+    /// Brings up the network and its switches.
     pub fn set(
         planned: &'a Planned,
         conditions: Conditions<'_>,
@@ -117,14 +117,14 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// What the judge has seen so far.
+    /// The judge's observations so far.
     pub fn so_far(&self) -> SoFar {
         self.judging
             .as_ref()
             .map_or_else(SoFar::default, Judging::so_far)
     }
 
-    /// An error if a switch's process has ended.
+    /// Returns an error if a switch's process has ended.
     pub fn check(switches: &mut [SwitchProcess]) -> Result<(), ExperimentError> {
         match switches.iter_mut().find_map(SwitchProcess::ended) {
             Some((switch, reason)) => Err(ExperimentError::SwitchEnded { switch, reason }),
@@ -132,8 +132,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Switches whose processes have ended by themselves since the last call, and their last words; an error if one of them is not
-    /// to be spared.
+    /// Switches whose processes have ended by themselves since the last call, with the last line that each wrote to its standard
+    /// error. Returns an error if the run cannot do without one of them.
     pub fn lost(
         switches: &mut [SwitchProcess],
         spares: impl Fn(&str) -> bool,
@@ -152,25 +152,25 @@ impl<'a> Stage<'a> {
         Ok(lost)
     }
 
-    /// Its parts, borrowed at once.
+    /// Borrows the sessions, the processes and the network at once.
     pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
         (&mut self.fleet, &mut self.switches.0, &self.bed)
     }
 
-    /// How long a frame is under way on all links, if it crosses them all.
+    /// How long a frame is in flight if it crosses all links.
     fn links(&self) -> Duration {
         let links = &self.planned.scenario.topology.links;
         Duration::from_nanos(links.iter().map(|link| link.latency_ns).sum())
     }
 
-    /// How long a packet may be held that every delay hits: they add up.
+    /// Longest time that a packet may be held: the delays that hit one packet add up.
     fn longest_hold(&self) -> Duration {
         let faults = self.planned.scenario.faults.iter();
         let holds = faults.map(|fault| fault.effect.longest_stay_ns());
         Duration::from_nanos(holds.fold(0, u64::saturating_add))
     }
 
-    /// Frames that the switches say they have lost.
+    /// Frames that the switches report as lost.
     fn losses(&mut self) -> Result<Vec<Loss>, ExperimentError> {
         let mut losses = Vec::new();
         for switch in &self.planned.plan.switches {
@@ -196,15 +196,15 @@ impl<'a> Stage<'a> {
         Ok(losses)
     }
 
-    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say; with what
-    /// the switches have counted by then. `carried`: what the controller did to programs and switches meanwhile.
+    /// Disarms all faults, waits for frames in flight, ends the captures, and compares captures and switch counters. The result
+    /// includes what the switches had counted by then. `carried`: what the controller did to programs and switches meanwhile.
     pub fn conclude(
         &mut self,
         carried: Vec<Carried>,
         observer: &mut dyn Observer,
     ) -> Result<(Conclusion, Evidence, Metrics, Marks), ExperimentError> {
         self.fleet.disarm()?;
-        // What is held leaves at its deadline, and belongs to the captures.
+        // A held packet leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
         let metrics = self.metrics()?;
         let mut fired = self.fleet.fired(&self.planned.plan)?;
@@ -212,7 +212,7 @@ impl<'a> Stage<'a> {
         let keyless = self.fleet.keyless(&self.planned.plan)?;
         let triggers = self.fleet.triggers(self.planned)?;
         let losses = self.losses()?;
-        // The recorder hands over what is left, and ends.
+        // The recorder hands over its remaining frames, and ends.
         self.bed.stop_recording()?;
         let counted = Counted {
             fired: fired.clone(),
@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
             fired,
             keyless,
             triggers,
-            // With those of the recorder: whoever judges the folder again lacks the same frames.
+            // Includes the recorder's losses: a later judgment of the folder lacks the same frames.
             losses: proof.losses.clone(),
             carried,
             shares_stamps: self.shares_stamps,
@@ -243,7 +243,7 @@ impl<'a> Stage<'a> {
         Ok((conclusion, evidence, metrics, marks))
     }
 
-    /// What the switches counted of packets.
+    /// Packet counts of the switches, as metrics.
     fn metrics(&mut self) -> Result<Metrics, ExperimentError> {
         let mut metrics = Metrics::new();
         for switch in &self.planned.plan.switches {
@@ -273,10 +273,10 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Number of bytes that are kept of each frame while it waits: what the parsers and filters can look at. A capture of all frames has
-/// all their bytes, and a frame that a fault changes is judged by all of them.
+/// Number of bytes that are kept of each waiting frame: as many as the parsers and filters can examine. A capture of all frames
+/// has all their bytes, and the judge uses all bytes of a frame that a fault changes.
 fn kept_bytes(planned: &Planned) -> u32 {
-    /// So much of a frame says what it is, to those who read a capture.
+    /// This many bytes identify a frame to a reader of a capture.
     const LEAST: usize = 128;
     let scenario = &planned.scenario;
     let mut faults = scenario.faults.iter();

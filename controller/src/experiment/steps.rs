@@ -8,30 +8,30 @@ use serde::Serialize;
 
 use super::fleet::EpochWrite;
 
-/// One of the times that a step was due.
+/// One occasion at which a step was due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepResult {
-    /// Its name.
+    /// Name of the step.
     pub step: String,
-    /// What the switches know it by.
+    /// Number of the step's epoch on the switches.
     pub epoch: u16,
-    /// When it was due, since the start of the workload; of what waited for something, when it began.
+    /// When the step was due, since the start of the workload; for a step that waited for a condition, when it began.
     pub at_ns: u64,
-    /// From the first write's sending to the last one's confirmation; absent if it was skipped, since the next was due before
-    /// it was written.
+    /// From the first write's sending to the last one's confirmation; absent if the step was skipped because the next one was due
+    /// before it was written.
     pub write_ns: Option<u64>,
-    /// From the first switch's confirmation to the last one's: for so long switches were in different steps.
+    /// From the first switch's confirmation to the last one's: in this time the switches were in different steps.
     pub skew_ns: Option<u64>,
 }
 
-/// When the workload began, in nanoseconds since 1970: when the first step was in force.
+/// When the workload began, in nanoseconds since 1970: when the first step came into force.
 pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
     let first = writes.iter().filter(|write| write.epoch == 1);
     first.map(|write| write.confirmed_ns).max()
 }
 
-/// When each epoch began, since the start of the workload: as the timeline says it, or, behind one that waited for something,
-/// when it was written. `None` if it never was.
+/// When each epoch began, since the start of the workload: by the timeline, or, after an epoch that waited for a condition, when
+/// it was written. `None` if the epoch never began.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
     let start = start_ns(writes);
     let mut waits = false;
@@ -78,7 +78,7 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
 /// The longest time for which switches were in different steps: over all beginnings and ends of steps.
 pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
     let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-    // Epoch 0 is no step: it disarms what is over.
+    // Epoch 0 is not a step: it disarms the faults.
     for write in writes.iter().filter(|write| write.epoch > 0) {
         let at_ns = write.confirmed_ns;
         let (first, last) = confirmed.entry(write.epoch).or_insert((at_ns, at_ns));

@@ -1,4 +1,4 @@
-//! What the controller tells switches, for whoever judges their frames meanwhile.
+//! Log of the writes and announcements that the controller sends to switches, for the judge that judges their frames meanwhile.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -6,61 +6,61 @@ use std::time::SystemTime;
 use proof::{EpochWrite, Outage};
 use scenario::telling::Telling;
 
-/// What was told and not taken yet.
+/// Log entries that the judge has not taken yet.
 #[derive(Debug, Default)]
 pub struct Log(Mutex<Untaken>);
 
 #[derive(Debug, Default)]
 struct Untaken {
-    /// Since when a step is being written that is not confirmed by all switches.
+    /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
     tellings: Vec<Telling>,
     outages: Vec<Outage>,
 }
 
-/// What was told since it was asked.
+/// Log entries since the judge took the last ones.
 #[derive(Debug)]
 pub struct Taken {
-    /// Steps that were confirmed.
+    /// Steps that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
-    /// What switches were told of RDMA connections.
+    /// Announcements of RDMA connections to switches.
     pub tellings: Vec<Telling>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
-    /// All that was sent until then is in here, or was before.
+    /// Every entry sent before this time, in nanoseconds since 1970, is in this value or in an earlier one.
     pub until_ns: u64,
 }
 
 impl Log {
-    /// A step is about to be written.
+    /// Records that the write of a step begins.
     pub fn begin(&self) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read while nobody takes: what is sent from now on is later.
+        // Read under the lock: any entry sent from now on is later.
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         untaken.writing_ns = Some(since.map_or(0, |since| since.as_nanos() as u64));
     }
 
-    /// It was, on these switches.
+    /// Records that the step was written, with its writes on these switches.
     pub fn end(&self, writes: &[EpochWrite]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.writes.extend_from_slice(writes);
         untaken.writing_ns = None;
     }
 
-    /// A switch was told of an RDMA connection.
+    /// Records announcements of RDMA connections to a switch.
     pub fn tell(&self, tellings: &[Telling]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.tellings.extend_from_slice(tellings);
     }
 
-    /// An outage of a switch began or ended.
+    /// Records that an outage of a switch began or ended.
     pub fn down(&self, outage: Outage) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.outages.push(outage);
     }
 
-    /// Takes what was told; all that was until a time, if nothing is being written.
+    /// Takes the log entries; they are complete up to `until_ns` if no step is being written.
     pub fn take(&self, until_ns: u64) -> Taken {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until_ns = untaken.writing_ns.unwrap_or(until_ns).min(until_ns);

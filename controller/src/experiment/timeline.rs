@@ -1,4 +1,4 @@
-//! The timeline: one write per step puts the step's faults in force on every switch, while something goes on.
+//! The timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -7,45 +7,45 @@ use scenario::model::Epoch;
 
 use super::fleet::{Fleet, FleetError};
 
-/// How long an activity may keep the timeline waiting, where no step is due before.
+/// Maximum time of one iteration of an activity, if no step is due before.
 const TURN: Duration = Duration::from_millis(5);
 
-/// What goes on while a timeline is followed: a workload, or somebody else's.
+/// An activity that runs while a timeline is followed: a workload of weir, or traffic of other machines.
 pub trait Activity {
-    /// Why it may come to an early end.
+    /// Why the activity may end early.
     type Error: From<FleetError>;
 
-    /// The first step is in force: let it begin.
+    /// Begins the activity; the first step is in force.
     fn begin(&mut self) -> Result<(), Self::Error>;
 
-    /// Looks after it for as long as this, or a little longer; breaks when it is over.
+    /// Runs the activity for `most`, or a little longer; breaks when it has finished.
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, Self::Error>;
 }
 
-/// What is to become of the timeline, by whoever looks after it each turn.
+/// How the timeline proceeds after an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turned {
-    /// It goes on.
+    /// The timeline continues.
     GoOn,
-    /// What it waits for holds.
+    /// The condition that the timeline waits for holds.
     Holds,
-    /// It ends.
+    /// The timeline ends.
     End,
 }
 
-/// Steps that are still to come.
+/// The steps that are still to come.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// Latest first.
+    /// Steps that are still to come, latest first.
     pending: Vec<Epoch>,
-    /// Since the start, from when the times of the next ones count.
+    /// Time since the start from which the times of the next steps count.
     base: Duration,
-    /// How many conditions have held.
+    /// Number of conditions that have held.
     held: usize,
 }
 
 impl Timeline {
-    /// All steps, in ascending order of time.
+    /// Creates a timeline of all steps, in ascending order of time.
     pub fn new(epochs: &[Epoch]) -> Timeline {
         Timeline {
             pending: epochs.iter().rev().cloned().collect(),
@@ -54,9 +54,9 @@ impl Timeline {
         }
     }
 
-    /// Follows the timeline for as long as the activity lasts, and says how long that was. `each_turn` is called often with
-    /// the time since the start and the number of the condition that the next step waits for, if it does, and says whether that
-    /// holds, or ends it all. What is in force at the end stays so.
+    /// Follows the timeline until the activity finishes, and returns how long that took. `each_turn` is called often, with the
+    /// time since the start and the number of the condition that the next step waits for, if any. Its result tells whether the
+    /// condition holds, or ends the timeline. The last step stays in force.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,
@@ -74,7 +74,7 @@ impl Timeline {
         activity.begin()?;
         let mut in_force = None;
         loop {
-            // Who looks on has to hear of a new step at once.
+            // An observer has to learn of a new step at once.
             let is_new = in_force.replace(fleet.epoch()) != Some(fleet.epoch());
             let most = if is_new {
                 Duration::ZERO
@@ -95,7 +95,7 @@ impl Timeline {
         }
     }
 
-    /// How long there is nothing to do.
+    /// Time until the next step is due.
     fn until_next(&self, elapsed: Duration) -> Duration {
         let next = self.pending.last();
         next.map_or(TURN, |epoch| {
@@ -104,19 +104,19 @@ impl Timeline {
         })
     }
 
-    /// When an epoch is due, since the start; `None` if it waits for something.
+    /// When an epoch is due, since the start; `None` if it waits for a condition.
     fn due(&self, epoch: &Epoch) -> Option<Duration> {
         let since = Duration::from_nanos(epoch.at_ns);
         epoch.on.is_none().then(|| self.base.saturating_add(since))
     }
 
-    /// Which condition the next epoch waits for.
+    /// Number of the condition that the next epoch waits for.
     fn awaited(&self) -> Option<usize> {
         let next = self.pending.last()?;
         next.on.is_some().then_some(self.held)
     }
 
-    /// What the next epoch waits for holds: it is due now, and the times of those behind it count from here.
+    /// Makes the next epoch due now, as its condition holds; the times of later epochs count from here.
     fn hold(&mut self, elapsed: Duration) {
         if let Some(next) = self.pending.last_mut().filter(|next| next.on.is_some()) {
             next.on = None;
@@ -125,7 +125,7 @@ impl Timeline {
         }
     }
 
-    /// Puts in force what is due. Steps that were overtaken are skipped.
+    /// Puts the latest due step in force; earlier due steps are skipped.
     fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
         let mut due = None;
         let is_due = |epoch: &Epoch| self.due(epoch).is_some_and(|due| due <= elapsed);

@@ -1,4 +1,4 @@
-//! What a run's captures and counters say of its triggers.
+//! Results of a run's triggers, from captures and counters.
 
 use std::time::Duration;
 
@@ -11,35 +11,35 @@ use super::conclusion::count;
 use super::evidence::Evidence;
 use proof::{Loss, Proof};
 
-/// What a trigger did: what the switch counted, and what captures saw.
+/// The result of a trigger: the switch's count and the captures' count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TriggerResult {
-    /// Its name.
+    /// Name of the trigger.
     pub name: String,
-    /// The switch that it is in.
+    /// The switch that has the trigger.
     pub switch: String,
-    /// What it waits for, for people.
+    /// Description of the trigger's condition, for readers.
     pub what: String,
-    /// How often it came on, for all keys together: counted by the switch, where that is counted.
+    /// How often the trigger fired, for all keys together, as the switch counted it; `None` if the switch does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<u64>,
-    /// The same from captures: the frames that came, replayed through the model.
+    /// The same number from captures: the captured frames are replayed through the model.
     pub observed: u64,
-    /// Where each key follows its own: frames that it would have counted, and whose key had no cell.
+    /// For a trigger with a state per key: frames that it would have counted, and whose key had no cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Frames are missing from some time on: what captures saw is of those before it. Since the workload began.
+    /// Time from which on frames are missing, since the workload began; `observed` covers only frames before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
-    /// Whether all of that agrees.
+    /// Whether the counts agree.
     pub proved: bool,
-    /// Why not; or what else there is to know.
+    /// Why the counts do not agree, or other remarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl TriggerResult {
-    /// Of all triggers, in declared order.
+    /// Results of all triggers, in declared order.
     pub fn all(planned: &Planned, proof: &Proof, evidence: &Evidence) -> Vec<TriggerResult> {
         let switches = planned.plan.switches.iter();
         let placed = switches.flat_map(|switch| switch.triggers.iter().map(move |t| (switch, t)));
@@ -84,7 +84,7 @@ impl TriggerResult {
                 observed: seen.came_on,
                 keyless: keys.map(|_| seen.keyless),
                 unproved_from_ns: Some(from_ns),
-                // Where nothing is counted, there is nothing to prove.
+                // A trigger without a count proves nothing, and needs no proof.
                 proved: on.is_none(),
                 reason: Some(format!("unproved from {from_s:.1} s on: {losses}")),
             };
@@ -128,7 +128,7 @@ impl TriggerResult {
             .losses
             .iter()
             .filter(|loss| loss.switch == switch.name);
-        // Where nothing is counted, there is nothing to prove.
+        // A trigger without a count needs no proof.
         against.extend(losses.filter(|_| on.is_some()).map(Loss::to_string));
         let proved = against.is_empty();
         if proved && seen.is_ambiguous {

@@ -1,4 +1,4 @@
-//! What a switch is told of a job's queue pairs, so that it sums RoCEv2: who speaks for which worker, and where each is.
+//! Table entries for a job's queue pairs, with which a switch sums RoCEv2: the queue pair of each worker, and the worker's port.
 
 use std::net::Ipv4Addr;
 
@@ -11,17 +11,17 @@ use super::entries::exact;
 /// A worker of a job whose values RoCEv2 carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contact {
-    /// The number of its queue pair in the switch's registers: no other worker of that switch has it.
+    /// Number of the worker's queue pair in the switch's registers, unique on the switch.
     pub number: u32,
-    /// The port that it is behind.
+    /// The port that the worker is behind.
     pub port: u32,
-    /// Its address on Ethernet.
+    /// Ethernet address of the worker.
     pub mac: Mac,
-    /// Its address on IP.
+    /// IP address of the worker.
     pub ip: Ipv4Addr,
 }
 
-/// Entries of a job, of all its workers by number.
+/// Table entries of a job, for all its workers by number.
 #[must_use]
 pub fn entries(job: u16, window: u32, workers: &[Contact]) -> Vec<TableEntry> {
     let number = u128::from(job);

@@ -1,4 +1,4 @@
-//! What a switch is told of a job: to sum its values, who may speak for it, until when, how much.
+//! Table entries of a job on a switch: its sums, the ports that may send for it, its lease, its rate.
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value, call};
 use p4rt::translate::MeterConfig;
@@ -8,25 +8,25 @@ use scenario::topology::Mac;
 
 use crate::target::Item;
 
-/// What a switch sums of a job.
+/// The part of a job that a switch sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summed {
-    /// The job's number.
+    /// Number of the job.
     pub number: u16,
-    /// Its first slot.
+    /// First slot of the job.
     pub base: u32,
-    /// Its slots.
+    /// Number of slots of the job.
     pub window: u32,
-    /// The port of each child, by the number that the switch knows it by.
+    /// The port of each child, by the child's number on the switch.
     pub ports: Vec<u32>,
-    /// Where the switch above is, and what that one knows this one by; none at the topmost.
+    /// Port to the switch above, and the number of this switch there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
-    /// Whether its chunks may be closed before all children have contributed.
+    /// Whether the job's chunks may be closed before all children have contributed.
     pub closes: bool,
 }
 
 impl Summed {
-    /// Entries that make the switch sum: the job, and those whose values they are.
+    /// Entries that make the switch sum: the job, and its members.
     #[must_use]
     pub fn entries(&self) -> Vec<TableEntry> {
         let job = u128::from(self.number);
@@ -63,7 +63,7 @@ impl Summed {
         entries
     }
 
-    /// Entries by which frames of the job may come: from its children, and from the switch above.
+    /// Entries for the ports that may send frames of the job: those of its children, and that of the switch above.
     #[must_use]
     pub fn senders(&self) -> Vec<TableEntry> {
         let mut ports = self.ports.clone();
@@ -80,13 +80,13 @@ impl Summed {
         ports.into_iter().map(sender).collect()
     }
 
-    /// What holds the job's frames to a rate, or to none.
+    /// The meter configuration that limits the job's frames to a rate; without a limit for `None`.
     #[must_use]
     pub fn rate(&self, rate_bps: Option<u64>) -> Item {
         let burst = burst_bytes(self.window, self.ports.len());
         let config = rate_bps.map(|rate| MeterConfig {
             cir: rate / 8,
-            // What is above the rate is marked for a while before it is dropped, so that ranks send less.
+            // Frames above the rate are marked for a while before frames are dropped, so that ranks send less.
             cburst: burst / 4,
             pir: rate / 8,
             pburst: burst,
@@ -98,7 +98,7 @@ impl Summed {
         }
     }
 
-    /// Where the sums go: to all ranks, each behind a port.
+    /// The multicast group of the sums: all ranks, each behind a port.
     #[must_use]
     pub fn group(&self) -> MulticastGroup {
         let replicas = self.ports.iter().zip(1..);
@@ -113,8 +113,8 @@ impl Summed {
         }
     }
 
-    /// Forwarding at the only switch that sums. There is no entry for the address that sums have on their way down: they get
-    /// it here, and nobody else sends to it.
+    /// Forwarding entries of the only switch that sums. There is no entry for the address of sums on their way down: this switch
+    /// assigns the address, and no host sends to it.
     #[must_use]
     pub fn forwarding(&self) -> Vec<TableEntry> {
         let to = [(forward::GROUP, u128::from(group_of(self.number)))];
@@ -126,17 +126,17 @@ impl Summed {
     }
 }
 
-/// The addresses of a job that a switch forwards by: of updates, and of questions.
+/// The addresses by which a switch forwards frames of a job: of updates, and of requests.
 pub fn addresses(number: u16) -> [Mac; 2] {
     [Mac::of_sum(number), Mac::of_question(number)]
 }
 
-/// The multicast group of a job's sums. Two jobs of a switch are not equal modulo 256, and no job's group is a scenario's fault's.
+/// The multicast group of a job's sums. No two job numbers of a switch are equal modulo 256, and no fault uses these groups.
 pub fn group_of(number: u16) -> u32 {
     group::of_job(number % admission::NUMBERS)
 }
 
-/// Until when frames of a job pass, in ticks of the switch's clock.
+/// The lease of a job: its frames pass until this time, in ticks of the switch's clock.
 #[must_use]
 pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
     let key = [(guard::KEY_JOB, u128::from(number))];
@@ -149,13 +149,13 @@ pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
     }
 }
 
-/// The way to a host.
+/// The route to a host.
 #[must_use]
 pub fn host(mac: Mac, port: u32) -> TableEntry {
     by_mac(mac, forward::UNICAST, &[(forward::PORT, port.into())])
 }
 
-/// The group of broadcasts, to all these ports.
+/// The multicast group of broadcasts, with all these ports.
 #[must_use]
 pub fn flood(ports: &[u32]) -> MulticastGroup {
     let replicas = ports.iter().zip(1..);
@@ -170,14 +170,14 @@ pub fn flood(ports: &[u32]) -> MulticastGroup {
     }
 }
 
-/// Broadcasts go to that group.
+/// The entry that sends broadcasts to their group.
 #[must_use]
 pub fn broadcasts() -> TableEntry {
     let to = [(forward::GROUP, u128::from(group::FLOOD))];
     by_mac(Mac::BROADCAST, forward::MULTICAST, &to)
 }
 
-/// The value of a key field of an entry, if it is exact and that wide.
+/// The value of a key field of an entry, if the field is exact and has at most 128 bits.
 #[must_use]
 pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
     let given = entry.key.iter().find(|given| given.field == field)?;
@@ -187,7 +187,7 @@ pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
     }
 }
 
-/// A parameter of an entry's action.
+/// The value of a parameter of an entry's action.
 #[must_use]
 pub fn param_of<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
     let mut params = entry.action.params.iter();

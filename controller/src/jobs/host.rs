@@ -1,4 +1,4 @@
-//! Hosts as `weir job setup` is given them.
+//! Hosts, as given to `weir job setup`.
 
 use std::str::FromStr;
 
@@ -35,7 +35,7 @@ impl FromStr for Host {
     }
 }
 
-/// Why an address is that of no host's interface.
+/// Why an address cannot be that of a host's interface; `None` if it can.
 fn no_interface(mac: Mac) -> Option<&'static str> {
     let is_of_jobs = |of: fn(u16) -> Mac| mac.0[..5] == of(0).0[..5];
     match mac.0 {

@@ -1,4 +1,4 @@
-//! What is told of the jobs of a switch, for people and as JSON.
+//! The listing of a switch's jobs, for readers and as JSON.
 
 use std::fmt;
 
@@ -12,79 +12,79 @@ use super::switch::OUTCOMES;
 use super::{JobsError, Switch};
 use crate::target::{Item, Query, Target};
 
-/// The jobs of a switch at a time.
+/// The jobs of a switch at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listing {
-    /// Those that run, and those whose numbers rest, by number.
+    /// Running jobs, and jobs whose numbers are not free yet, by number.
     pub jobs: Vec<Job>,
-    /// Who has which slots; last what no tenant has, without a name.
+    /// The tenants' slots; slots without a tenant come last, without a name.
     pub parts: Vec<Part>,
-    /// Ports by which frames came that spoke for a job of others.
+    /// Ports by which frames arrived for a job of other ports.
     pub strangers: Vec<Stranger>,
-    /// Frames of a job's own ports that no slot took: of a rank that it does not have there.
+    /// Number of frames that arrived by a job's own ports but that no slot took: the job has no such rank at the port.
     pub foreign: u64,
-    /// The same, whose slot, version or count is not their chunk's.
+    /// Number of frames from a job's own ports whose slot, version or count does not match their chunk.
     pub malformed: u64,
 }
 
-/// A job.
+/// A job in the listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Job {
-    /// What it holds, but for the time.
+    /// The grant of the job, without its time.
     #[serde(flatten)]
     pub grant: Grant,
-    /// What that is worth.
+    /// State of the grant.
     pub state: State,
-    /// For how long it lasts yet, if it runs and has a lease.
+    /// Remaining time of the lease in nanoseconds, if the job runs and has a lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_ns: Option<u64>,
-    /// What became of frames that spoke for it.
+    /// Counts of the job's frames.
     pub frames: Counts,
 }
 
-/// Frames that spoke for a job.
+/// Counts of frames for a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// They passed, to be summed.
+    /// Number of frames that passed, to be summed.
     pub passed: u64,
-    /// They came by a port of others.
+    /// Number of frames that arrived by ports of other jobs.
     pub strangers: u64,
-    /// They came after its lease.
+    /// Number of frames that arrived after the lease.
     pub lapsed: u64,
-    /// They were more than its rate.
+    /// Number of frames that exceeded the rate.
     pub over_rate: u64,
 }
 
 /// Slots of one tenant, or of none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Whose.
+    /// Name of the tenant.
     pub tenant: Option<String>,
     /// The first slot.
     pub from: u32,
-    /// How many.
+    /// Number of slots.
     pub slots: u32,
-    /// How many of them jobs hold.
+    /// Number of these slots that jobs hold.
     pub held: u32,
-    /// What its jobs may have together.
+    /// Maximum rate of all the tenant's jobs together, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// How many jobs it may have.
+    /// Maximum number of the tenant's jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
 }
 
-/// A port by which frames came that spoke for a job of others.
+/// A port by which frames arrived for a job of other ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stranger {
-    /// The port.
+    /// Number of the port.
     pub port: u64,
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
 }
 
 impl Switch {
-    /// What is told of its jobs; changes nothing.
+    /// Lists the jobs of the switch; changes nothing.
     pub fn list(&mut self) -> Result<Listing, JobsError> {
         let seen = self.look()?;
         let outcomes = self.counter(guard::OUTCOMES)?;
@@ -229,7 +229,7 @@ impl fmt::Display for Job {
                     write!(f, ", {}", show_rate(rate))?;
                 }
                 match left {
-                    // Nobody waits for nanoseconds.
+                    // Users do not need nanoseconds.
                     Some(left) => {
                         let left = left.div_ceil(1_000_000).saturating_mul(1_000_000);
                         write!(f, ", for {} more", show_duration(left))?;

@@ -1,14 +1,14 @@
-//! Jobs on a switch that runs already, without a scenario: admitted, renewed, released (docs/jobs.md).
+//! Jobs on a running switch, without a scenario: admits, renews and releases them (docs/jobs.md).
 //!
-//! All state is the switch's: [`Switch`] reads it from the tables before each decision, so that controllers agree, whoever of
-//! them comes and goes. What is decided is crate `admission`'s matter.
+//! All state is on the switch: [`Switch`] reads it from the tables before each decision, so that successive controllers agree.
+//! Crate `admission` makes the decisions.
 //!
-//! - `entries.rs`: what a switch is told of a job; scenarios use it as well.
-//! - `contacts.rs`: the same of queue pairs, where RoCEv2 carries values.
-//! - `program.rs`: the program that sums and asks who may speak for a job.
-//! - `host.rs`: hosts and their ports, as a person gives them.
-//! - `switch.rs`: a switch, read and written.
-//! - `listing.rs`: what of it is told.
+//! - `entries.rs`: table entries of a job; scenarios use them as well.
+//! - `contacts.rs`: table entries of queue pairs, if RoCEv2 carries the values.
+//! - `program.rs`: the program that sums and checks the senders of a job's frames.
+//! - `host.rs`: hosts and their ports, as a user gives them.
+//! - `switch.rs`: reads and writes a switch.
+//! - `listing.rs`: lists the jobs of a switch.
 
 pub mod contacts;
 pub mod entries;
@@ -27,41 +27,41 @@ use scenario::topology::Mac;
 use crate::program::ProgramError;
 use crate::target::TargetError;
 
-/// Why something did not become of a job.
+/// Errors of operations on a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {
-    /// The switch.
+    /// An error of the switch.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// It is refused.
+    /// The request is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The switch cannot be divided so.
+    /// The slots of the switch cannot be divided among these tenants.
     #[error(transparent)]
     Tenants(#[from] BadTenants),
-    /// Our program.
+    /// An error of weir's program for jobs.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The runtime.
+    /// The runtime did not start.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
-    /// No program.
+    /// The switch has no program.
     #[error("the switch at {0} has no program: `weir job setup` gives it one")]
     NoProgram(String),
-    /// Somebody else's program.
+    /// The switch has a program that is not for jobs.
     #[error(
         "the program of the switch at {0} does not ask who may speak for a job: `weir job setup --replace` gives it another, and \
          ends what it does now"
     )]
     OtherProgram(String),
-    /// An entry that is none of ours.
+    /// An entry that weir did not write.
     #[error(
         "the switch's entry of job {number} has a note that cannot be read ({reason}): who wrote it?"
     )]
     Note {
-        /// Whose.
+        /// Number of the job.
         number: u16,
-        /// What is wrong.
+        /// The defect in the note.
         reason: String,
     },
     /// A port that the switch does not have.
@@ -74,27 +74,27 @@ pub enum JobsError {
         /// All ports of the switch, ascending.
         ports: Vec<u32>,
     },
-    /// A host at two ports.
+    /// A host that is given at two ports.
     #[error("host {mac} is given at ports {ports:?}")]
     HostTwice {
-        /// Which.
+        /// Address of the host.
         mac: Mac,
-        /// Where.
+        /// The two ports.
         ports: [u32; 2],
     },
-    /// A division that a job which runs does not fit in.
+    /// A division of slots that conflicts with a running job.
     #[error(
         "job `{job}` runs in slots {from} to {to}, which would be another tenant's: release it first"
     )]
     Divided {
-        /// Which.
+        /// Name of the job.
         job: String,
-        /// Its first slot.
+        /// First slot of the job.
         from: u32,
-        /// Its last.
+        /// Last slot of the job.
         to: u32,
     },
-    /// Something could not be written down.
+    /// A value cannot be written as JSON.
     #[error("cannot write JSON: {0}")]
     Json(#[from] serde_json::Error),
 }

@@ -1,4 +1,4 @@
-//! The program of a switch that sums for jobs that come and go: no fault is in it.
+//! The program, without faults, of a switch that sums for jobs that come and go.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use parser_gen::{Arch, FrameValues, Library, Options, generate, program};
 
 use crate::program::{ProgramError, compile};
 
-/// Its P4Info, and the text that the embedded switch loads.
+/// Builds the P4Info and the text that the embedded switch loads.
 pub fn build(switch: &str) -> Result<(P4Info, Vec<u8>), ProgramError> {
     let options = Options {
         aggregate: Some(FrameValues::V256),

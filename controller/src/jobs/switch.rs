@@ -1,9 +1,9 @@
-//! A switch that sums for jobs: what its tables say of them, and what is written there.
+//! A switch that sums for jobs: reads its tables and writes them.
 //!
-//! A job is known by its entry in the table of leases: the deadline is the entry's parameter, and the rest ([`Grant`]) its
-//! note. That entry is written first and goes last. It outlives the job for as long as frames of it can be under way. What
-//! stands in the table of jobs without one was told by somebody else, and is left alone. The entry of job 0, which is no job's
-//! number, has the tenants.
+//! A job is identified by its entry in the table of leases: the deadline is the entry's parameter, and the rest ([`Grant`]) its
+//! note. That entry is written first and deleted last. It outlives the job for as long as the job's frames can be in flight.
+//! Entries of the table of jobs without such an entry belong to another controller and stay unchanged. The entry of job 0, which
+//! is no job's number, stores the tenants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::entries::{self, Summed, key_of, param_of};
 use super::{Host, JobsError, program};
 use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 
-/// How long another controller may be primary before it is told that it is.
+/// How long another controller may be primary before the connection fails.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Whose entry has the tenants.
+/// Number of the entry that stores the tenants.
 const NOBODY: u16 = 0;
-/// The outcomes of a job's frames that are counted.
+/// The counted outcomes of a job's frames.
 pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::Passed,
     Guarded::Stranger,
@@ -34,31 +34,31 @@ pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::OverRate,
 ];
 
-/// A switch, as its one controller at the time.
+/// A switch with this process as its controller.
 pub struct Switch {
     pub(super) target: P4Runtime,
     address: String,
 }
 
-/// What a switch is to be before jobs come.
+/// Preparation of a switch before jobs come.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Hosts to be reached, besides those that are.
+    /// Hosts to add to the reachable ones.
     pub hosts: Vec<Host>,
-    /// Who has slots of their own, in the place of who had; as before, if none.
+    /// The new tenants, which replace the former ones; `None` keeps these.
     pub tenants: Option<Vec<Tenant>>,
-    /// Whether another program may end.
+    /// Whether another program may be replaced.
     pub replace: bool,
 }
 
-/// What the tables say at a time.
+/// State of the tables at one time.
 pub(super) struct Seen {
     pub(super) book: Book,
     pub(super) now_ns: u64,
 }
 
 impl Switch {
-    /// Connects to a switch that runs.
+    /// Connects to a running switch.
     pub fn connect(address: &str, device_id: u64) -> Result<Self, JobsError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -76,7 +76,7 @@ impl Switch {
         })
     }
 
-    /// Loads the program if the switch has another or none, and adds hosts and tenants; whether it was loaded.
+    /// Loads the program if the switch has another or none, and adds hosts and tenants. Returns whether it loaded the program.
     pub fn set_up(&mut self, setup: &Setup) -> Result<bool, JobsError> {
         for (index, host) in setup.hosts.iter().enumerate() {
             let before = setup.hosts[..index].iter();
@@ -158,7 +158,7 @@ impl Switch {
         Ok(self.target.write(&updates)?)
     }
 
-    /// Gives tenants their slots, unless a job is where it could not be then.
+    /// Assigns slots to tenants; refuses if a job runs outside its tenant's new slots.
     fn divide(&mut self, tenants: &Tenants) -> Result<(), JobsError> {
         let seen = self.look()?;
         for grant in seen.book.running(seen.now_ns) {
@@ -186,13 +186,13 @@ impl Switch {
         Ok(self.target.write(&[(update, item)])?)
     }
 
-    /// Admits a job, or says who has what it wants.
+    /// Admits a job, or returns the reason for the refusal.
     pub fn admit(&mut self, request: &Request) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         self.check_ports(&request.ports)?;
         let grant = seen.book.admit(request, seen.now_ns)?;
         if let Err(error) = self.write(&grant) {
-            // The first error is the one that is told. What is left of the job ends with its lease, or by `release`.
+            // The first error is returned. Remaining entries of the job end with its lease, or by `release`.
             let _also = self.end(&Grant {
                 until_ns: Some(seen.now_ns),
                 ..grant
@@ -202,7 +202,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// Makes a job's lease last so long from now on.
+    /// Extends a job's lease to `lease_ns` from now on.
     pub fn renew(&mut self, name: &str, lease_ns: Option<u64>) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         let grant = seen.book.renew(name, lease_ns, seen.now_ns)?;
@@ -211,7 +211,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// Takes back what a job has.
+    /// Releases a job and everything it holds.
     pub fn release(&mut self, name: &str) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         let grant = seen.book.release(name, seen.now_ns)?;
@@ -219,7 +219,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// The job of a name that runs.
+    /// The running job of a name.
     pub fn named(&mut self, name: &str) -> Result<Grant, JobsError> {
         let seen = self.look()?;
         let grant = seen.book.named(name, seen.now_ns).cloned();
@@ -228,7 +228,7 @@ impl Switch {
         })?)
     }
 
-    /// What the tables say now, changing nothing.
+    /// Reads the state of the tables; changes nothing.
     pub(super) fn look(&mut self) -> Result<Seen, JobsError> {
         if !self.target.has_program() {
             return Err(JobsError::NoProgram(self.address.clone()));
@@ -236,7 +236,7 @@ impl Switch {
         if !self.target.has_table(guard::LEASES) {
             return Err(JobsError::OtherProgram(self.address.clone()));
         }
-        // Asked first: what it says is past when entries are judged by it.
+        // Read first: the time is past when the entries are judged by it.
         let clock = self.target.clock()?;
         let now_ns = clock.ticks.saturating_mul(clock.tick_ns);
         let mut tenants = Tenants::default();
@@ -270,7 +270,7 @@ impl Switch {
             });
             let ports =
                 of_job.filter_map(|member| key_of(member, aggregate::KEY_PORT)?.try_into().ok());
-            // No job of ours has such a name.
+            // No job of weir has such a name.
             let grant = Grant {
                 number,
                 name: format!("#{number}"),
@@ -289,7 +289,7 @@ impl Switch {
         })
     }
 
-    /// The same, once what is left of jobs that have ended is gone.
+    /// Reads the state of the tables, after it has deleted the remains of ended jobs.
     fn tidied(&mut self) -> Result<Seen, JobsError> {
         let mut seen = self.look()?;
         let ended: Vec<u16> = seen
@@ -311,7 +311,7 @@ impl Switch {
         Ok(seen)
     }
 
-    /// Tells the switch of a job that it does not know. The job is summed when all else is there.
+    /// Writes a new job to the switch. The switch sums it once all other entries exist.
     fn write(&mut self, grant: &Grant) -> Result<(), JobsError> {
         let insert = |entry| (UpdateType::Insert, Item::TableEntry(entry));
         let summed = summed(grant);
@@ -325,8 +325,8 @@ impl Switch {
             };
             updates.push((UpdateType::Modify, counter));
         }
-        // Whatever those had who had these slots before: chunk numbers that are spread so that none is beyond them all would
-        // leave this job no beginning (docs/protocol.md, "Where a job begins").
+        // Clears the state that the slots' former job left: if its chunk numbers are spread so that none lies beyond them all,
+        // this job has no number to begin with (docs/protocol.md, "Where a job begins").
         for cell in 2 * grant.base..2 * grant.slots().end {
             for register in [aggregate::OWNERS, aggregate::BITMAPS] {
                 let cleared = Item::Register {
@@ -341,19 +341,19 @@ impl Switch {
         updates.push((UpdateType::Insert, group));
         updates.extend(summed.forwarding().into_iter().map(insert));
         updates.extend(summed.senders().into_iter().map(insert));
-        // The job stands before its members.
+        // The job is written before its members.
         updates.extend(summed.entries().into_iter().rev().map(insert));
         Ok(self.target.write(&updates)?)
     }
 
-    /// A job ends: its frames pass no more from here on, then what it had is taken back.
+    /// Ends a job: first its frames are blocked, then its entries are deleted.
     fn end(&mut self, grant: &Grant) -> Result<(), JobsError> {
         let item = self.noted(grant)?;
         self.target.write(&[(UpdateType::Modify, item)])?;
         self.take_back(&[grant.number])
     }
 
-    /// Deletes what is there of some jobs, but for their leases.
+    /// Deletes the entries of some jobs, except their leases.
     fn take_back(&mut self, numbers: &[u16]) -> Result<(), JobsError> {
         if numbers.is_empty() {
             return Ok(());
@@ -398,11 +398,11 @@ impl Switch {
         Ok(entries.collect())
     }
 
-    /// The entry by which a job is known.
+    /// The entry that identifies a job.
     fn noted(&mut self, grant: &Grant) -> Result<Item, JobsError> {
         let tick_ns = self.target.clock()?.tick_ns;
         let until = grant.until_ns.map(|until| until / tick_ns);
-        // Stands in the entry itself.
+        // The entry itself contains the deadline.
         let noted = Grant {
             until_ns: None,
             ..grant.clone()
@@ -414,7 +414,7 @@ impl Switch {
     }
 }
 
-/// What a switch sums of a job that it sums alone.
+/// The part of a job that a switch sums alone: all of it.
 fn summed(grant: &Grant) -> Summed {
     Summed {
         number: grant.number,
@@ -426,7 +426,7 @@ fn summed(grant: &Grant) -> Summed {
     }
 }
 
-/// The job of an entry.
+/// Number of the job of an entry.
 fn number_of(entry: &TableEntry) -> Option<u16> {
     key_of(entry, guard::KEY_JOB)?.try_into().ok()
 }

@@ -1,4 +1,4 @@
-//! What was done to programs and switches, in tables.
+//! Tables of the faults of programs and switches.
 
 use scenario::model::Scenario;
 
@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Check, grouped, milliseconds};
 use crate::experiment::{Carried, DisruptionResult};
 
-/// What each did, how often, and how long it took at worst.
+/// Effect of each fault, how often it was carried out, and its longest duration.
 pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     let head = [
         "fault",
@@ -40,16 +40,16 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     table
 }
 
-/// What the words of [`table`] mean.
+/// Legend of the words in [`table`].
 pub const LEGEND: &str = "\"Done\" is how often the controller carried it out. \"Seen\": /proc showed that all processes had \
      stopped and went on again, or that none was left; a program that was started again was ready, a switch showed all \
      entries. \"Took\", \"lasted\" and \"undone in\" are the longest: from its beginning until it was seen to be done, from \
      then until the controller began to undo it, and from there until that was seen.";
 
-/// Of so many times each is told.
+/// Maximum number of executions that the table lists.
 const TOLD: usize = 100;
 
-/// Each time of each, since the workload began at `start_ns`.
+/// Each execution of each fault, with times since the workload began at `start_ns`.
 pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     let head = [
         "fault",
@@ -85,11 +85,11 @@ pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     table
 }
 
-/// What the words of [`times_table`] mean.
+/// Legend of the words in [`times_table`].
 pub const TIMES_LEGEND: &str = "Each time, the first hundred at most: when the controller began, since the start of the workload, \
      and after how long it was seen to be done; the same of its end.";
 
-/// Whether a disruption is proved: both its counts, and what is wrong.
+/// The check that a disruption is proved: both of its counts, and the errors.
 pub fn check(result: &DisruptionResult) -> Check {
     let counts = format!(
         "{}: carried out {}, seen {}",

@@ -1,4 +1,4 @@
-//! What the faults did, in tables, and how late delays were.
+//! Tables of the faults' effects, and of the lateness of delays.
 
 use scenario::model::{Fault, Scenario};
 
@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
 use crate::experiment::FaultResult;
 
-/// Which packets each fault was for, and what became of them.
+/// The packets that each fault selects, and how many it met and hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "flow", "packets", "effect", "met", "fired", "seen"]);
     for result in results {
@@ -24,12 +24,12 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     table
 }
 
-/// What the words of [`table`] mean, for those who see them the first time.
+/// Legend of the words in [`table`], for readers who are new to them.
 pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that came to its switch. \"Fired\" is the switch's own \
      counter. \"Seen\" comes only from captures on both sides of that switch: the frames that came, replayed through the \
      model, say which of them had to be hit, and the frames that left say which were.";
 
-/// The flows as declared, each once.
+/// The declared flows of a fault, each once.
 fn flows(scenario: &Scenario, fault: &Fault) -> String {
     let flows = fault
         .flows
@@ -40,11 +40,11 @@ fn flows(scenario: &Scenario, fault: &Fault) -> String {
     names.join(", ")
 }
 
-/// How much later than asked packets left that delays held or that rates let pass, against what the plan allows.
+/// Lateness of packets that delays held or that rates let pass, compared with the plan's bound.
 pub fn lateness_table(results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "latest", "bound", "beyond the bound"]);
     for result in results {
-        // Of what never happened there is no latest.
+        // A fault without a hit has no latest packet.
         let Some(latest_ns) = result.latest_ns.filter(|_| result.observed > 0) else {
             continue;
         };
@@ -60,10 +60,10 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
     table
 }
 
-/// What the words of [`lateness_table`] mean.
+/// Legend of the words in [`lateness_table`].
 pub const LATENESS_LEGEND: &str = "\"Latest\" is how much later than asked the latest packet left; `police` asks for no wait. \"Bound\" is what the plan allows for that.";
 
-/// `3 of 100, 3.0 %`
+/// Formats as `3 of 100, 3.0 %`.
 fn beyond(result: &FaultResult) -> Option<String> {
     let beyond = result.beyond?;
     let share = beyond as f64 / result.observed.max(1) as f64;
@@ -75,8 +75,8 @@ fn beyond(result: &FaultResult) -> Option<String> {
     ))
 }
 
-/// Delays that lasted longer than the plan allows. That says more of the machine than of the fault, so it fails no run by
-/// itself: who wants that expects `fault.ID.beyond` to be small.
+/// Delays that lasted longer than the plan allows. They say more about the machine than about the fault, so they fail no run
+/// by themselves: a scenario that requires short delays expects `fault.ID.beyond` to be small.
 pub fn late(results: &[FaultResult]) -> Vec<String> {
     let late = results
         .iter()
@@ -95,7 +95,7 @@ pub fn late(results: &[FaultResult]) -> Vec<String> {
     .collect()
 }
 
-/// Whether a fault is proved: both its counts, and what is wrong.
+/// The check that a fault is proved: both of its counts, and the errors.
 pub fn check(result: &FaultResult) -> Check {
     let counts = format!(
         "{}: the switch fired {}, captures saw {}",

@@ -1,10 +1,10 @@
-//! One HTML page without scripts or outside resources, light or dark as the reader's system is.
+//! One HTML page without scripts or outside resources, light or dark as the reader's system.
 
 use super::Verdict;
 use super::table::Table;
 use std::fmt::Write as _;
 
-// Colours mean something: green holds, red fails, amber is to be looked at; blue is what a figure is about.
+// Colors have a meaning: green holds, red fails, amber needs attention; blue is the subject of a figure.
 const STYLE: &str = "
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1f2328; --line: #d1d9e0; --soft: #f6f8fa;
   --good: #1a7f37; --bad: #cf222e; --warn: #9a6700; --main: #0969da; --other: #8c959f; }
@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with its title, its verdict, and what spoils that at the top.
+    /// Creates a page with its title, its verdict, and, at the top, the failures and remarks.
     pub fn new(title: &str, verdict: &Verdict) -> Self {
         let mut page = Self {
             title: title.to_owned(),
@@ -76,25 +76,25 @@ impl Page {
         self.body.push_str("</ul>\n");
     }
 
-    /// What a report is of, in small letters.
+    /// Adds the subject of the report, in small letters.
     pub fn about(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p class=\"about\">{}</p>", escape(text));
         self
     }
 
-    /// A heading.
+    /// Adds a heading.
     pub fn heading(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
         self
     }
 
-    /// A paragraph of plain text.
+    /// Adds a paragraph of plain text.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
         self
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.body.push_str("<div class=\"wide\"><table><thead><tr>");
         let class = |column: usize| match table.has_figures(column) {
@@ -118,13 +118,13 @@ impl Page {
         self
     }
 
-    /// Text as it is.
+    /// Adds text as it is.
     pub fn preformatted(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<pre><code>{}</code></pre>", escape(text));
         self
     }
 
-    /// A drawing made by [`super::chart`], with what it shows.
+    /// Adds a drawing made by [`super::chart`], with a caption.
     pub fn figure(&mut self, svg: &str, caption: &str) -> &mut Self {
         let _ = writeln!(
             self.body,
@@ -134,7 +134,7 @@ impl Page {
         self
     }
 
-    /// What holds. What does not stands at the top already.
+    /// Adds the list of checks that hold. Those that fail are at the top already.
     pub fn successes(&mut self, verdict: &Verdict) -> &mut Self {
         self.list(
             verdict
@@ -144,7 +144,7 @@ impl Page {
         self
     }
 
-    /// The whole document.
+    /// Renders the whole document.
     pub fn render(&self) -> String {
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -156,7 +156,7 @@ impl Page {
     }
 }
 
-/// Text made safe between tags and in attributes.
+/// Escapes text for use between tags and in attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What every JSON object of ours begins with, and how metrics stand in one.
+//! The header of every JSON object that weir writes, and the form of metrics in it.
 
 use scenario::expect::metric::Metrics;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde_json::{Map, Number, Value};
 
 use crate::experiment::machine::{self, Machine};
 
-/// Counted up when a name or its meaning changes.
+/// Version of the format; incremented when a name or its meaning changes.
 pub const SCHEMA: u32 = 3;
 
-/// What was run, when and where.
+/// The command that ran, when, and on which machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Header {
-    /// [`SCHEMA`].
+    /// Version of the format, [`SCHEMA`].
     pub schema: u32,
-    /// `weir run`
+    /// Name of the command, such as `weir run`.
     pub tool: &'static str,
-    /// Of the tool.
+    /// Version of the tool.
     pub version: &'static str,
     /// When the report was made.
     pub date: String,
-    /// On what.
+    /// The machine on which the command ran.
     pub machine: Machine,
 }
 
 impl Header {
-    /// Of a command, now and here.
+    /// Creates the header of a command that runs now on this machine.
     pub fn of(tool: &'static str) -> Header {
         Header {
             schema: SCHEMA,
@@ -36,7 +36,7 @@ impl Header {
         }
     }
 
-    /// For people.
+    /// Formats the header for readers.
     pub fn line(&self) -> String {
         let Machine {
             kernel,
@@ -50,7 +50,7 @@ impl Header {
     }
 }
 
-/// Metrics by names that say their unit; whole numbers where nothing else makes sense.
+/// Metrics by names that contain their unit; values other than ratios are rounded to whole numbers.
 pub fn metrics(metrics: &Metrics) -> Map<String, Value> {
     let value = |value: f64, is_ratio: bool| match is_ratio {
         false if (0.0..1.8e19).contains(&value) => Value::from(value.round() as u64),

@@ -1,4 +1,4 @@
-//! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
+//! Reports of a run, for users and programs: text for the terminal, one self-contained HTML page, JSON.
 
 pub mod chart;
 #[cfg(feature = "testbed")]
@@ -16,25 +16,25 @@ pub mod table;
 pub mod text;
 pub mod triggers;
 
-/// Columns of a terminal.
+/// Width of a terminal in columns.
 pub const WIDTH: usize = 80;
 
-/// How wide a text is on a terminal, as far as our texts go.
+/// Width of a text on a terminal in columns; one per character, which holds for weir's texts.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Something that must hold, and whether it does.
+/// A condition that must hold, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub holds: bool,
-    /// What, with what was found.
+    /// The condition, with the values found.
     pub text: String,
 }
 
 impl Check {
-    /// A check with its outcome.
+    /// Creates a check with its outcome.
     pub fn new(holds: bool, text: impl Into<String>) -> Check {
         Check {
             holds,
@@ -43,39 +43,39 @@ impl Check {
     }
 }
 
-/// What a report says at its top.
+/// The summary at the top of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Each thing that must hold, once.
+    /// Each condition that must hold, once.
     pub checks: Vec<Check>,
-    /// Why the machine, not the faults, spoils the figures. Fails nothing by itself.
+    /// Why the machine, not the faults, distorts the figures. Fails nothing by itself.
     pub degraded: Vec<String>,
-    /// What else spoils the figures. Fails nothing by itself either.
+    /// Other reasons that distort the figures. They fail nothing by themselves either.
     pub remarks: Vec<String>,
 }
 
 impl Verdict {
-    /// Whether everything holds that must.
+    /// Whether all checks hold.
     pub fn is_ok(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// What does not hold.
+    /// The checks that fail.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.holds)
     }
 
-    /// What holds.
+    /// The checks that hold.
     pub fn successes(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.holds)
     }
 
-    /// Whether something is to be looked at.
+    /// Whether a remark needs the reader's attention.
     pub fn has_reserves(&self) -> bool {
         !self.degraded.is_empty() || !self.remarks.is_empty()
     }
 
-    /// In a word or a few.
+    /// The verdict in a few words.
     pub fn headline(&self) -> String {
         let all = self.checks.len();
         let mut words = match self.failures().count() {
@@ -89,7 +89,7 @@ impl Verdict {
     }
 }
 
-/// 1,234,567 → `1,234,567`.
+/// Groups digits by thousands: 1234567 → `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -102,12 +102,12 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Nanoseconds in milliseconds.
+/// Formats nanoseconds as milliseconds.
 pub fn milliseconds(ns: u64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
-/// A share of one in percent.
+/// Formats a share of one in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

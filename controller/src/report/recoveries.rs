@@ -1,5 +1,5 @@
-//! How RDMA connections came back from what faults took: in a table, and drawn over the number of what was taken as Lumina does
-//! (SIGCOMM 2023, figures 8 and 9).
+//! How RDMA connections recovered from packets that faults took: as a table, and drawn over the packets' sequence numbers as
+//! Lumina does (SIGCOMM 2023, figures 8 and 9).
 
 use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;
@@ -7,7 +7,7 @@ use super::table::Table;
 use crate::experiment::Recovery;
 use crate::experiment::percentile::percentile;
 
-/// A time that passes until a packet comes again.
+/// A latency until a packet is retransmitted.
 struct Latency {
     name: &'static str,
     role: Role,
@@ -67,12 +67,12 @@ pub fn table(recoveries: &[Recovery]) -> Table {
     table
 }
 
-/// What the words of [`table`] mean.
+/// Legend of the words in [`table`].
 pub const LEGEND: &str = "NAK generation: from the first packet behind the lost one that went on, to what tells the sender, a \
      NAK or a READ that begins anew. NAK response: from there to the packet when it comes again. Retransmission: from the lost \
      packet to the same. Nothing tells of what was lost behind all others; then a time-out brings it back. All at the switch.";
 
-/// The latencies over the number of what was taken; `None` where all had one number.
+/// Draws the latencies over the sequence numbers of the taken packets; `None` if all had the same number.
 pub fn drawing(recoveries: &[Recovery]) -> Option<String> {
     let psns = || recoveries.iter().map(|of| of.relative_psn);
     let last = psns().max().filter(|last| psns().any(|psn| psn != *last))?;

@@ -1,10 +1,10 @@
-//! When gradients were planned again, in a table.
+//! Table of the times at which gradients were replanned.
 
 use super::milliseconds;
 use super::table::Table;
 use crate::experiment::Repair;
 
-/// Each time, since the workload began at `start_ns`.
+/// Each replanning, with times since the workload began at `start_ns`.
 pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
     let head = [
         "planned again without",
@@ -41,6 +41,6 @@ pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
     table
 }
 
-/// What the words of [`table`] mean.
+/// Legend of the words in [`table`].
 pub const LEGEND: &str = "Without which switches the gradients were planned again, and when the first of them was seen to be gone, \
      or back. Told: the other switches had the new plan. Went on: the server had the first sum of it.";

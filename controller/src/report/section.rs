@@ -3,7 +3,7 @@
 use super::html::Page;
 use super::table::Table;
 
-/// A table, and what belongs to it on a page. A section without rows has neither table nor heading.
+/// A table and its parts on a page. A section without rows has neither table nor heading.
 pub struct Section<'a> {
     heading: &'static str,
     table: Table,
@@ -11,12 +11,12 @@ pub struct Section<'a> {
     rest: Option<PagePart<'a>>,
 }
 
-/// Adds what a page alone shows.
+/// A function that adds a part to the page only.
 type PagePart<'a> = Box<dyn Fn(&mut Page) + 'a>;
 
 impl<'a> Section<'a> {
-    /// A table under its heading, and above what its words mean. A section with an empty heading continues the one before; an
-    /// empty legend is left out.
+    /// Creates a section with a table under its heading and its legend. A section with an empty heading continues the section
+    /// before it; an empty legend is left out.
     pub fn new(heading: &'static str, table: Table, legend: &'static str) -> Self {
         Self {
             heading,
@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Adds a part that only the page shows, behind the table, whether the table has rows or not.
+    /// Adds a part that only the page shows, after the table, whether or not the table has rows.
     #[must_use]
     pub fn then(self, rest: impl Fn(&mut Page) + 'a) -> Self {
         Self {

@@ -1,9 +1,9 @@
-//! What a report says of the machine, where that spoils a run's figures.
+//! Remarks of a report on the machine, if its load distorts a run's figures.
 
 use super::percent;
 use crate::experiment::machine::Strain;
 
-/// The reasons, if there are any, with how busy the machine was during the run.
+/// Adds the machine's load during the run to the reasons, if there are any.
 pub fn with_machine(mut reasons: Vec<String>, run: &str, strain: &Strain) -> Vec<String> {
     if !reasons.is_empty() {
         reasons.push(machine(run, strain));
@@ -23,7 +23,7 @@ fn machine(run: &str, strain: &Strain) -> String {
     )
 }
 
-/// `; priority of core: real-time, of edge: ordinary`
+/// Formats as `; priority of core: real-time, of edge: ordinary`.
 fn priorities(strain: &Strain) -> String {
     let switches = strain.switch_priorities.iter();
     let named: Vec<String> = switches

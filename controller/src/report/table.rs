@@ -1,4 +1,4 @@
-//! Tables for the terminal: columns as wide as their widest cell, numbers to the right, within the terminal's width.
+//! Tables for the terminal: columns as wide as their widest cell, numbers right-aligned, within the terminal's width.
 
 use super::{WIDTH, width};
 
@@ -9,13 +9,13 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Between two columns.
+/// Gap between two columns.
 const GAP: &str = "  ";
-/// A column of words is not made narrower than this.
+/// Minimum width of a narrowed text column, in characters.
 const NARROWEST: usize = 12;
 
 impl Table {
-    /// With these column heads.
+    /// Creates a table with these column heads.
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
         Self {
             head: head.into_iter().map(Into::into).collect(),
@@ -38,14 +38,14 @@ impl Table {
         &self.rows
     }
 
-    /// Whether a column has figures, and nothing else: it is aligned right, with its head.
+    /// Whether a column contains only figures: then it is right-aligned, with its head.
     pub fn has_figures(&self, column: usize) -> bool {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
         cells.peek().is_some() && cells.all(|cell| is_figure(cell))
     }
 
-    /// Widths of the columns: what their cells need, or less for the widest columns of words until all fit.
+    /// Widths of the columns: as their cells need, or less for the widest text columns until all fit.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]);
         let columns = columns.max().unwrap_or(0);
@@ -78,7 +78,7 @@ fn is_figure(cell: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '+'))
 }
 
-/// A cell's lines, none wider than its column.
+/// Lines of a cell, none wider than its column.
 fn lines(cell: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in cell.split_inclusive([' ', '-', '.', '_']) {
@@ -91,7 +91,7 @@ fn lines(cell: &str, width: usize) -> Vec<String> {
                 break;
             }
             if lines[last].is_empty() {
-                // A word that no line can hold.
+                // The word is longer than a line.
                 lines[last] = word.chars().take(width).collect();
                 word = word.chars().skip(width).collect();
             }

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use super::table::Table;
 use super::{Verdict, WIDTH};
 
-/// Whether lines are coloured by what they mean: red fails, yellow is to be looked at, green holds.
+/// Whether lines are colored by their meaning: red fails, yellow needs attention, green holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// For a terminal.
+    /// Colors, for a terminal.
     On,
-    /// For files and pipes.
+    /// No colors, for files and pipes.
     Off,
 }
 
@@ -18,10 +18,10 @@ const RED: &str = "31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
-/// What stands before a line that belongs to the one above it.
+/// Indentation of a line that continues the line above it.
 const INDENT: &str = "       ";
 
-/// All of it. Empty tables are left out.
+/// The whole report. Empty tables are left out.
 pub fn report<'t>(
     title: &str,
     verdict: &Verdict,
@@ -74,7 +74,7 @@ fn paint(text: &str, meaning: &str, colour: Colour) -> String {
     }
 }
 
-/// Words in lines of at most `width`; a longer word has a line of its own.
+/// Wraps words into lines of at most `width`; a longer word has its own line.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

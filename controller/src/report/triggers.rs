@@ -1,10 +1,10 @@
-//! How often triggers came on, in a table.
+//! Table of how often triggers fired.
 
 use super::table::Table;
 use super::{Check, grouped};
 use crate::experiment::TriggerResult;
 
-/// What each waits for, and how often it came on.
+/// The condition of each trigger, and how often it fired.
 pub fn table(results: &[TriggerResult]) -> Table {
     let mut table = Table::new(["trigger", "switch", "is on", "counted", "seen"]);
     for result in results {
@@ -19,11 +19,11 @@ pub fn table(results: &[TriggerResult]) -> Table {
     table
 }
 
-/// What the words of [`table`] mean.
+/// Legend of the words in [`table`].
 pub const LEGEND: &str = "\"Counted\" is how often it came on by the switch's own counter, where there is one; of a trigger \
      with keys, for all of them together. \"Seen\" comes from the captures alone.";
 
-/// Whether a trigger is proved; nothing of one that is not counted and of which nothing is wrong.
+/// The check that a trigger is proved; `None` for a trigger without a count and without errors.
 pub fn check(result: &TriggerResult) -> Option<Check> {
     let counted = result.on.map(|on| {
         format!(

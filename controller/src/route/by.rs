@@ -6,29 +6,29 @@ use scenario::{ReadFor, TrainingInNetwork};
 
 use super::traffic::{self, GOAT};
 
-/// Who says where trainings are summed.
+/// The planner that determines where trainings are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// A planner that is told who sends to whom.
+    /// A planner that reads who sends to whom.
     Method(Method),
-    /// [`inart::exact()`], which solves the program itself. Small networks only.
+    /// [`inart::exact()`], which solves the program itself. For small networks only.
     InArtExact,
     /// [`planner::gradient::goat`], which counts bytes.
     Goat,
 }
 
-/// Nodes of the search that [`By::InArtExact`] makes.
+/// Maximum number of search nodes of [`By::InArtExact`].
 const NODES: usize = 2_000;
-/// A plan is as good as the best within this share.
+/// A plan counts as optimal if it is within this share of the best one.
 const PRECISION: f64 = 1e-6;
 
 impl By {
-    /// All names.
+    /// Names of all planners.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Method::NAMES.into_iter().chain([GOAT])
     }
 
-    /// By name.
+    /// The planner of a name.
     #[must_use]
     pub fn of(name: &str) -> Option<By> {
         match name {
@@ -37,7 +37,7 @@ impl By {
         }
     }
 
-    /// How commands name it.
+    /// The planner's name in commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl By {
         }
     }
 
-    /// What trainings are to say for it.
+    /// The form in which trainings are read for the planner.
     #[must_use]
     pub fn reads(self) -> ReadFor<'static> {
         ReadFor {

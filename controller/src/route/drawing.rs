@@ -1,4 +1,4 @@
-//! A network and what passes it, as SVG.
+//! A network and its loads, as SVG.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const STEP_Y: f64 = 110.0;
 pub(crate) const MARGIN: f64 = 40.0;
 const LEGEND: f64 = 34.0;
 
-/// Draws a network: links by how full their fuller direction is, switches that sum filled.
+/// Draws a network: links colored by the load of their fuller direction, summing switches filled.
 #[must_use]
 pub fn svg(network: &Network, title: &str) -> String {
     let picture = Picture::of(network);
@@ -26,7 +26,7 @@ pub fn svg(network: &Network, title: &str) -> String {
     svg
 }
 
-/// How a drawing begins.
+/// The start of a drawing.
 pub(crate) fn head(title: &str, width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
@@ -36,7 +36,7 @@ pub(crate) fn head(title: &str, width: f64, height: f64) -> String {
     )
 }
 
-/// A network, without what stands around it.
+/// The drawing of a network without its surroundings.
 pub(crate) struct Picture {
     pub body: String,
     pub width: f64,
@@ -97,7 +97,7 @@ fn line(
     let [there, back] = link.load_bps.map(|load| load as f64 / link.rate_bps as f64);
     let part = there.max(back);
     let [shown_there, shown_back] = link.load_bps.map(show_rate);
-    // Within a layer a straight line would pass behind what stands between.
+    // Within a layer a straight line would be hidden behind the nodes between its ends.
     let bend = if ay == by {
         0.35 * (bx - ax).abs().max(STEP_X)
     } else {
@@ -154,7 +154,7 @@ fn shape(svg: &mut String, network: &Network, node: NodeId, (x, y): (f64, f64)) 
     );
 }
 
-/// What colours of links mean; where the next of it may stand.
+/// Draws the legend of link colors; returns the position for the next item.
 pub(crate) fn legend(svg: &mut String, y: f64) -> f64 {
     let mut x = MARGIN;
     for (label, part) in [("idle", 0.0), ("half full", 0.5), ("full", 1.0)] {
@@ -183,7 +183,7 @@ fn sums(svg: &mut String, x: f64, y: f64) {
     );
 }
 
-/// Grey where nothing passes, then from green over yellow to red.
+/// Gray for no load, then from green over yellow to red.
 fn colour(part: f64) -> String {
     if part <= 0.0 {
         return "#ccc".to_owned();

@@ -1,22 +1,22 @@
-//! Where each node of a network is drawn: hosts below, and each switch one layer above the lowest that it is linked to.
+//! Positions of a network's nodes in the drawing: hosts at the bottom, each switch one layer above its lowest neighbor.
 
 use planner::{Network, NodeId};
 
-/// Places of nodes, in units of one node's width and one layer's height.
+/// Positions of nodes, in units of one node's width and one layer's height.
 pub(super) struct Layout {
-    /// By node; `None` of hosts that a box stands for.
+    /// Position by node; `None` for hosts that a box represents.
     pub places: Vec<Option<(f64, f64)>>,
-    /// Boxes that stand for many hosts of a switch: where, and for how many.
+    /// Boxes for many hosts of a switch: the switch, the position, and the number of hosts.
     pub boxes: Vec<(NodeId, (f64, f64), usize)>,
-    /// How wide it is.
+    /// Width of the drawing.
     pub width: f64,
-    /// How many layers there are.
+    /// Number of layers.
     pub layers: usize,
 }
 
-/// Hosts up to which each is drawn.
+/// Maximum number of hosts that are drawn individually.
 const MAX_HOSTS: usize = 48;
-/// Times that each layer is put in the order of its neighbours.
+/// Number of times that each layer is sorted by its neighbors.
 const SWEEPS: usize = 4;
 
 impl Layout {
@@ -83,7 +83,7 @@ fn layers(network: &Network) -> Vec<Vec<NodeId>> {
         next.sort_unstable();
         layers.push(next);
     }
-    // A switch that leads to no host stands above all.
+    // A switch without a path to a host is at the top.
     let apart: Vec<NodeId> = network
         .switches()
         .filter(|id| layer[id.index()] == usize::MAX)
@@ -94,7 +94,7 @@ fn layers(network: &Network) -> Vec<Vec<NodeId>> {
     layers
 }
 
-/// Puts the nodes of each layer in the order of the middle of their neighbours below, and hosts in that of their switches.
+/// Sorts each layer by the mean position of the neighbors below, and hosts by their switches.
 fn order(network: &Network, layers: &mut [Vec<NodeId>]) {
     let mut place = vec![0.0; network.nodes().len()];
     let spread = |nodes: &[NodeId], place: &mut Vec<f64>| {

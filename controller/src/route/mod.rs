@@ -1,4 +1,4 @@
-//! Where trainings are summed in a network: what `weir route` says.
+//! Plans where trainings are summed in a network, for `weir route`.
 
 mod by;
 pub(crate) mod drawing;
@@ -18,159 +18,159 @@ pub use by::By;
 pub use drawing::svg;
 pub use traffic::{Fastest, Passes, Traffic};
 
-/// Plans of trainings, one after the other, each in what those before it leave.
+/// Plans of trainings in sequence, each within the capacity that those before it leave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Routes {
-    /// Who said it.
+    /// Name of the planner.
     pub by: &'static str,
-    /// In the order of the file.
+    /// The trainings, in the order of the file.
     pub trainings: Vec<Training>,
-    /// What the loss of a switch touches, if plans were chosen by that.
+    /// Effect of the loss of a switch, if plans were chosen by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robust: Option<Robust>,
-    /// Links that something passes, the fullest direction first.
+    /// Links with traffic, the fullest direction first.
     pub links: Vec<Direction>,
     /// Switches that sum, in the network's order.
     pub switches: Vec<Sums>,
 }
 
-/// What the loss of one switch touches.
+/// Effect of the loss of one switch.
 #[derive(Debug, Clone, Serialize)]
 pub struct Robust {
-    /// Trainings that the loss of the worst switch touches.
+    /// Number of trainings that the loss of the worst switch affects.
     pub worst: usize,
-    /// The same of the plans that were made first.
+    /// The same number for the plans that were made first.
     pub before: usize,
-    /// Trainings that the loss of some switch touches whatever is planned, their hosts having no other.
+    /// Lower bound of the number: trainings that depend on some switch under every plan, as their hosts have no other.
     pub least: usize,
-    /// Trainings that are planned.
+    /// Number of planned trainings.
     pub planned: usize,
-    /// Plans that were chosen from.
+    /// Number of plans among which the choice was made.
     pub looked_at: usize,
-    /// Whether no choice from these touches fewer, nor as few with less traffic.
+    /// Whether every choice among these affects more trainings, or as many with at least as much traffic.
     pub proven: bool,
 }
 
 /// A training, planned or refused.
 #[derive(Debug, Clone, Serialize)]
 pub struct Training {
-    /// Its name.
+    /// Name of the training.
     pub name: String,
-    /// How many workers it has.
+    /// Number of workers.
     pub workers: usize,
-    /// Where they were placed, if the file does not say.
+    /// Hosts of the workers, if the planner placed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<Placed>,
-    /// What is planned; what it is not planned for.
+    /// The plan, or the reason of the refusal.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// Where workers were placed.
+/// Placement of workers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Placed {
-    /// Hosts, with how many workers each.
+    /// Hosts, each with its number of workers.
     pub hosts: Vec<(String, usize)>,
-    /// Hosts of these that ran nothing before.
+    /// Number of these hosts that ran nothing before.
     pub idle: usize,
-    /// Whether no placement takes fewer idle hosts, nor as few and fewer hosts.
+    /// Whether every placement takes more idle hosts, or as many and at least as many hosts.
     pub proven: bool,
 }
 
-/// What a planner said.
+/// The result of a planner.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Where it is summed.
+    /// The plan of a training.
     Plan(Box<Planned>),
-    /// Why there is no plan, and what in the file stands in the way.
+    /// Why there is no plan, with the position in the file that prevents it.
     Refused(Box<Diagnostic>),
 }
 
-/// A plan by names.
+/// A plan with names instead of node ids.
 #[derive(Debug, Clone, Serialize)]
 pub struct Planned {
-    /// What every worker can send, in bits a second; where there are answers, as it is answered at the same rate.
+    /// Rate at which every worker can send, in bits per second; answers come at the same rate, if there are any.
     pub rate_bps: f64,
-    /// No plan of this kind lets every worker send more, where that is known.
+    /// Upper bound of the rate of any plan of this kind, if known, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_bps: Option<f64>,
-    /// By which share of that the rate may be below the best.
+    /// Share of the best rate by which the rate may fall short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
-    /// What passes links in a round, where that is what the plan was made for.
+    /// Traffic on links in a round, if the plan was made by traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// What is full when all workers send so much.
+    /// The resource that is full when all workers send at this rate.
     pub full: Option<String>,
-    /// Who is summed where.
+    /// The parts: which workers are summed where.
     pub parts: Vec<Part>,
-    /// The tree of each server's answers. None where only what workers send is planned.
+    /// The tree of each server's answers. Empty if only the workers' sending is planned.
     pub answers: Vec<Answers>,
 }
 
-/// How a server answers.
+/// The route of a server's answers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answers {
-    /// It.
+    /// Name of the server.
     pub server: String,
-    /// From where to where a copy passes a link, those nearer to the server first.
+    /// Links that a copy crosses, from node to node; those nearer to the server first.
     pub tree: Vec<[String; 2]>,
 }
 
 /// Workers that one node sums.
 #[derive(Debug, Clone, Serialize)]
 pub struct Part {
-    /// Of the gradient.
+    /// Share of the gradient.
     pub share: f64,
-    /// Which fragment of it, from 1, if it is cut.
+    /// Number of the fragment, from 1, if the gradient is cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment: Option<usize>,
-    /// The server whose share it is.
+    /// The server that receives the share.
     pub server: String,
-    /// The switch that sums; `None`: the server.
+    /// The switch that sums; `None` if the server sums.
     pub on: Option<String>,
-    /// Whom it sums.
+    /// The summed workers.
     pub members: Vec<Member>,
-    /// Nodes on the way of the sum, from the switch to the server.
+    /// Nodes on the route of the sum, from the switch to the server.
     pub up: Vec<String>,
 }
 
 /// A worker of a part.
 #[derive(Debug, Clone, Serialize)]
 pub struct Member {
-    /// Its host.
+    /// Host of the worker.
     pub worker: String,
-    /// Nodes on the way, from its host to the node that sums.
+    /// Nodes on the route from the worker's host to the node that sums.
     pub way: Vec<String>,
 }
 
 /// A direction of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Direction {
-    /// Where it starts.
+    /// Start of the direction.
     pub from: String,
-    /// Where it ends.
+    /// End of the direction.
     pub to: String,
-    /// What it carries at most.
+    /// Capacity in bits per second.
     pub rate_bps: u64,
-    /// What it carries, with what it carried before.
+    /// Load in bits per second, including earlier traffic.
     pub load_bps: u64,
 }
 
-/// What a switch sums.
+/// The summing load of a switch.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sums {
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// What it can, if that is limited.
+    /// Maximum throughput in bits per second, if it is limited.
     pub throughput_bps: Option<u64>,
-    /// What it does, with what it did before.
+    /// Load in bits per second, including earlier load.
     pub load_bps: u64,
 }
 
-/// Plans trainings in a network, and leaves in it what they take. `robust`: of plans that are as fast, those with which the
-/// loss of one switch touches few trainings. `source`: the file that they are from.
+/// Plans trainings in a network, and subtracts their traffic from it. `robust`: among equally fast plans, chooses those with
+/// which the loss of one switch affects few trainings. `source`: the file of the trainings.
 #[must_use]
 pub fn plan(
     network: &mut Network,
@@ -228,7 +228,7 @@ pub fn plan(
     }
 }
 
-/// Takes from a network, and from the servers of later trainings on the same hosts, what the plan of one uses.
+/// Subtracts the resources of a plan from a network, and from the servers of later trainings on the same hosts.
 fn take(
     network: &mut Network,
     jobs: &mut [Job],
@@ -251,7 +251,7 @@ fn take(
     traffic::hold(network, read, plan);
 }
 
-/// Chooses other plans where that leaves fewer trainings to the loss of one switch.
+/// Chooses other plans if fewer trainings then depend on a switch.
 fn spread(
     network: &Network,
     jobs: &[Job],
@@ -277,7 +277,7 @@ fn spread(
     for (plan, (new, known)) in planned.iter_mut().zip(plans.into_iter().zip(known)) {
         let Some(mut new) = new else { continue };
         if has_moved {
-            // What those before leave is not what the bound was found in.
+            // The bound was computed for another remaining network.
             (new.bound_bps, new.is_optimal) = (f64::INFINITY, false);
         }
         has_moved |=
@@ -318,7 +318,7 @@ fn refused(
     )))
 }
 
-/// A plan by names.
+/// Names the nodes of a plan.
 fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) -> Planned {
     let name = |node: NodeId| network.name(node).to_owned();
     let nodes = |from: NodeId, route: &[Arc]| {
@@ -384,7 +384,7 @@ fn links(network: &Network) -> Vec<Direction> {
 }
 
 impl Direction {
-    /// The share of what it carries at most.
+    /// Used share of the capacity.
     #[must_use]
     pub fn part(&self) -> f64 {
         self.load_bps as f64 / self.rate_bps as f64

@@ -1,4 +1,4 @@
-//! Plans of trainings for people.
+//! Plans of trainings as text for readers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes, Traffic};
 
-/// Links that are listed, the fullest first.
+/// Maximum number of listed links, the fullest first.
 const LINKS: usize = 10;
-/// Workers of a part that are listed.
+/// Maximum number of listed workers per part.
 const MEMBERS: usize = 8;
 
 impl fmt::Display for Routes {
@@ -64,7 +64,7 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
         writeln!(f, "  full: {full}")?;
     }
     let mut told: Vec<Vec<&Part>> = Vec::new();
-    // Fragments that the same node sums of the same workers are one line.
+    // Fragments of the same workers that the same node sums share one line.
     let mut alike: BTreeMap<_, usize> = BTreeMap::new();
     for part in &plan.parts {
         let ways = part.members.iter();
@@ -83,7 +83,7 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
     Ok(())
 }
 
-/// What passes links, by the plan and without one.
+/// Traffic on links, with the plan and without one.
 fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     let Traffic {
         fragments,
@@ -139,7 +139,7 @@ fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     Ok(())
 }
 
-/// Where workers were placed.
+/// Placement of the workers.
 fn hosts(placed: &Placed) -> String {
     let on = placed
         .hosts
@@ -165,7 +165,7 @@ fn hosts(placed: &Placed) -> String {
     format!("runs on {}{more}, {idle}{best}", on.join(", "))
 }
 
-/// What the loss of one switch touches.
+/// Effect of the loss of one switch.
 fn lost(robust: &Robust) -> String {
     let Robust {
         worst,
@@ -187,7 +187,7 @@ fn lost(robust: &Robust) -> String {
     format!("the loss of one switch touches at most {worst} of {planned} trainings{was}{best}")
 }
 
-/// A node's sums; of several fragments of the same workers.
+/// Sums of a node, which may cover several fragments of the same workers.
 fn sums(parts: &[&Part]) -> String {
     let [part, ..] = parts else {
         return String::new();
@@ -208,7 +208,7 @@ fn sums(parts: &[&Part]) -> String {
     format!("{at} sums{share} {}{more}", members.join(", "))
 }
 
-/// Ascending numbers: 1, 3–5.
+/// Formats ascending numbers as ranges: 1, 3–5.
 fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|before, next| before + 1 == *next);
     let runs = runs.map(|run| match run {
@@ -218,7 +218,7 @@ fn ranges(numbers: &[usize]) -> String {
     runs.collect::<Vec<String>>().join(", ")
 }
 
-/// A worker, and the switches that it passes by.
+/// Name of a worker, with the switches on its route.
 fn member(member: &Member) -> String {
     let passed = member.way.len().saturating_sub(1);
     match member
@@ -231,7 +231,7 @@ fn member(member: &Member) -> String {
     }
 }
 
-/// A rate to four digits.
+/// Formats a rate with four digits.
 fn show(bps: f64) -> String {
     show_rate(to_four_digits(bps))
 }
@@ -241,7 +241,7 @@ fn to_four_digits(value: f64) -> u64 {
     ((value / digits).round() * digits) as u64
 }
 
-/// A size to four digits.
+/// Formats a size with four digits.
 fn size(bytes: f64) -> String {
     show_size(to_four_digits(bytes))
 }

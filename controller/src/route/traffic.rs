@@ -1,4 +1,4 @@
-//! What passes links in a round, by a plan that is made for that, and without one.
+//! Traffic on links in a round, with a plan that minimizes it, and without one.
 
 use planner::Network;
 use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
@@ -12,68 +12,68 @@ use serde::Serialize;
 
 /// Name of the method [`planner::gradient::goat`].
 pub const GOAT: &str = "goat";
-/// Seed of all draws.
+/// Seed of all random draws.
 const SEED: u64 = 1;
-/// Fragments of all workers that are followed one by one.
+/// Maximum number of fragments, over all workers, that are simulated individually.
 const MOST_SENDS: usize = 100_000;
 
-/// Rounds that are tried out for each number of workers.
+/// Number of simulated rounds for each number of workers.
 const SAMPLES: usize = 100;
 
-/// How many workers had best be waited for.
+/// The best number of workers to wait for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fastest {
-    /// The first so many.
+    /// Number of workers: the server waits for the first ones.
     pub workers: usize,
-    /// Rounds until the model has learned.
+    /// Number of rounds until the model has learned.
     pub rounds: f64,
-    /// The mean of a round.
+    /// Mean duration of a round in nanoseconds.
     pub round_ns: f64,
 }
 
-/// What passes links in a round.
+/// Traffic on links in a round.
 #[derive(Debug, Clone, Serialize)]
 pub struct Traffic {
-    /// Fragments of a gradient.
+    /// Number of fragments of a gradient.
     pub fragments: usize,
-    /// Of each.
+    /// Size of a fragment in bytes.
     pub fragment_bytes: u64,
-    /// Workers by who is first: all fragments of one before those of the next.
+    /// Workers in the order of arrival: all fragments of one worker come before those of the next.
     pub arrivals: Vec<String>,
-    /// How many of these, the first, the plan's server waits for.
+    /// Number of workers, the first in `arrivals`, that the plan's server waits for.
     pub wait_for: usize,
-    /// How many had best be waited for, where the file says how the model learns and when gradients came.
+    /// The best number to wait for, if the file specifies how the model learns and when gradients came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
-    /// Bytes over all links by the plan if all workers are waited for.
+    /// Bytes over all links with the plan, if the server waits for all workers.
     pub link_bytes: f64,
-    /// No plan within the switches' memory takes less.
+    /// Lower bound of `link_bytes` for every plan within the switches' memory.
     pub bound_bytes: f64,
-    /// The share of them that may be too much.
+    /// Share by which `link_bytes` may exceed the minimum.
     pub gap: f64,
-    /// By the plan, and without one.
+    /// Traffic with the plan and without one.
     pub passes: Vec<Passes>,
 }
 
-/// What passes by one scheme.
+/// Traffic with one scheme.
 #[derive(Debug, Clone, Serialize)]
 pub struct Passes {
-    /// Which.
+    /// Name of the scheme.
     pub by: &'static str,
-    /// How workers come.
+    /// Order in which workers arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<&'static str>,
-    /// Fragments that the server takes in.
+    /// Number of fragments that the server receives.
     pub to_server: u64,
-    /// The same in bytes.
+    /// The fragments of `to_server` in bytes.
     pub to_server_bytes: u64,
-    /// Fragments over the links that lead away from switches, the server's among them.
+    /// Number of fragments over links that lead away from switches, including the server's link.
     pub from_switches: u64,
-    /// The same in bytes.
+    /// The fragments of `from_switches` in bytes.
     pub from_switches_bytes: u64,
 }
 
-/// The plan of a training that says what its gradient is made of.
+/// Plans a training that specifies its gradient.
 pub(super) fn plan(
     network: &Network,
     job: &Job,
@@ -89,12 +89,12 @@ pub(super) fn plan(
     };
     goat::plan(network, job, &gradient, SEED).map_err(|error| match error {
         GoatError::Job(error) => error,
-        // Files that were read have some, and not too many.
+        // A file that was read has workers, and not too many.
         GoatError::Empty(job) | GoatError::TooLarge(job) => JobError::NoWorkers(job),
     })
 }
 
-/// Takes from switches the memory that a plan holds.
+/// Subtracts a plan's memory from the switches.
 pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan) {
     let Some(gradient) = &read.gradient else {
         return;
@@ -107,7 +107,7 @@ pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan)
     }
 }
 
-/// What passes, by a plan that is made for that.
+/// Computes the traffic with a plan that minimizes it.
 pub(super) fn of(
     network: &Network,
     job: &Job,
@@ -131,7 +131,7 @@ pub(super) fn of(
     })
 }
 
-/// A gradient takes what the plan's rate lets it; a link adds the longest delay there is.
+/// Computes the best number of workers. A gradient takes as long as the plan's rate allows; a link adds the longest delay.
 fn fastest(network: &Network, gradient: &CutGradient, plan: &Plan) -> Option<Fastest> {
     let past = gradient.past.as_ref()?;
     let bytes = gradient.fragments as f64 * gradient.fragment_bytes as f64;

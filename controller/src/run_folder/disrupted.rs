@@ -1,4 +1,4 @@
-//! The lines of `events.jsonl` that say what the controller did to programs and switches.
+//! The lines of `events.jsonl` for faults of programs and switches.
 
 use scenario::disruption::Subject;
 use serde::Serialize;
@@ -7,30 +7,30 @@ use crate::experiment::events::{events, lines};
 use crate::experiment::{Carried, Planned};
 use proof::Hit;
 
-/// What the controller did to a program or a switch.
+/// The execution of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disrupted<'a> {
-    /// When it was seen to be done, or else was begun, in nanoseconds since 1970.
+    /// When the controller observed that it was done, or else began it, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Its effect.
+    /// Effect of the fault.
     pub effect: &'static str,
-    /// To which command.
+    /// Name of the command that it affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<&'a str>,
-    /// On which host.
+    /// Host of the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<&'a str>,
-    /// To which switch.
+    /// Name of the switch that it affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<&'a str>,
-    /// `hit`; `missed`: something else was seen; `skipped`: it was not carried out.
+    /// `hit`; `missed`: another effect was observed; `skipped`: it was not carried out.
     pub outcome: &'static str,
-    /// All that is known of it.
+    /// The record of the execution.
     #[serde(flatten)]
     pub carried: &'a Carried,
 }
 
-/// The log of what the controller did, in order.
+/// The executions of faults of programs and switches, in order.
 #[must_use]
 pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disrupted<'a>> {
     let scenario = &planned.scenario;
@@ -58,7 +58,7 @@ pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disr
     carried.iter().filter_map(of).collect()
 }
 
-/// The log of a run as its folder has it: frames, then what the controller did.
+/// The log of a run in the form of its folder: frames first, then faults of programs and switches.
 #[must_use]
 pub fn log(planned: &Planned, carried: &[Carried], hits: &[Hit]) -> String {
     lines(&events(planned, hits)) + &lines(&disruptions(planned, carried))

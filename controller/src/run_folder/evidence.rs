@@ -1,4 +1,4 @@
-//! `evidence.json`: all that a run's faults are proved by, beside the captures.
+//! `evidence.json`: everything, beside the captures, that proves a run's faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,10 +23,10 @@ use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
 use crate::target::Kind;
 use proof::Loss;
 
-/// Counted up when a name or its meaning changes.
+/// Version of the format; incremented when a name or its meaning changes.
 const SCHEMA: u32 = 2;
 
-/// What a run knows of itself.
+/// The record of a run in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -34,55 +34,55 @@ const SCHEMA: u32 = 2;
 )]
 pub struct Stored {
     schema: u32,
-    /// Of the tool.
+    /// Version of the tool.
     pub version: String,
     /// The scenario's name.
     pub scenario: String,
-    /// Where it was read.
+    /// The file from which the scenario was read.
     pub file: String,
-    /// What it was planned for.
+    /// The kind of switches that it was planned for.
     pub target: String,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The SHA-256 of the plan, as it stands in the folder: decisions follow from it.
+    /// The SHA-256 of the plan in the folder: the plan determines the decisions.
     plan_sha256: String,
-    /// How many protocol files of the user's there are.
+    /// Number of the user's protocol files.
     protocols: usize,
-    /// When which switch was told what.
+    /// The writes of epochs to the switches, with their times.
     writes: Vec<EpochWrite>,
-    /// What switches were told of RDMA connections.
+    /// Announcements of RDMA connections to switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tellings: Vec<Telling>,
-    /// What the switches counted for each injection of the plan.
+    /// The switches' count of hits for each injection of the plan.
     fired: Vec<u64>,
-    /// The same, of packets whose key had no cell.
+    /// The switches' count of packets whose key had no cell, for each injection of the plan.
     keyless: Vec<u64>,
-    /// The same, of each trigger of the scenario.
+    /// The switches' count of each trigger of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<TriggerCount>,
-    /// What the switches say that they have lost.
+    /// Frames that the switches report as lost.
     losses: Vec<Loss>,
-    /// What the controller did to programs and switches.
+    /// Executions of faults of programs and switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     carried: Vec<Carried>,
-    /// Whether the switches' programs had the stamps that the captures have.
+    /// Whether the switches' programs and the captures have the same time stamps of frames.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
-    /// How many frames each injection of the plan has looked at.
+    /// Number of frames that each injection of the plan examined.
     pub met: Vec<u64>,
-    /// Which frames the folder has.
+    /// Selection of the frames that the folder has.
     pub kept: Captures,
-    /// From when on it has none, in nanoseconds since 1970, and why.
+    /// Time from which on the folder keeps no frames, in nanoseconds since 1970, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<(u64, String)>,
     /// Why the log of hits ends early, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log_ends: Option<String>,
-    /// The captures: by switch, its ports in the order of its file's interfaces.
+    /// The captures: for each switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
 
-/// What a capture file does not say of a port.
+/// Facts about a port that its capture file does not contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -92,41 +92,41 @@ struct StoredPort {
     port: u32,
     /// Frames that passed and were judged.
     passed: u64,
-    /// Of these, those in the capture.
+    /// The part of `passed` that is in the capture.
     frames: u64,
 }
 
 /// Why the folder of a run cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
-    /// The run did not come to its end, or it is no folder of a run.
+    /// The run did not finish, or the folder is not that of a run.
     #[error("{} has no {EVIDENCE}: it is no folder of a run, or of one that did not come to its end", .0.display())]
     Unfinished(PathBuf),
-    /// A file.
+    /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// What is in it.
+    /// The content of a file is invalid.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect in the content.
         reason: String,
     },
-    /// A capture.
+    /// A capture cannot be read.
     #[error(transparent)]
     Capture(#[from] ReadError),
-    /// The scenario is another one, or this version plans it otherwise.
+    /// The scenario is another one, or this version plans it differently.
     #[error("the scenario in {} is not planned as the run had it: {why}", .folder.display())]
     OtherPlan {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What is known of that.
+        /// The known reason.
         why: String,
     },
 }
@@ -136,7 +136,7 @@ pub(super) fn protocol_file(number: usize) -> String {
 }
 
 impl Stored {
-    /// What there is to keep of a run.
+    /// Collects the record of a run that its folder keeps.
     #[must_use]
     pub fn of(target: &str, planned: &Planned, run: &Run) -> Stored {
         let evidence = &run.evidence;
@@ -181,15 +181,15 @@ fn digest(planned: &Planned) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A run as its folder has it.
+/// A run as its folder contains it.
 pub struct Kept {
-    /// What it knows of itself.
+    /// The record of the run.
     pub stored: Stored,
-    /// The scenario, planned again.
+    /// The scenario, with its new plan.
     pub planned: Planned,
-    /// What its faults are proved by.
+    /// The evidence that proves the run's faults.
     pub evidence: Evidence,
-    /// Its log.
+    /// The run's log.
     pub events: String,
 }
 
@@ -197,7 +197,7 @@ pub struct Kept {
 ///
 /// # Errors
 ///
-/// What is missing, cut off or contradicts itself.
+/// Returns an error if a file is missing, truncated, or contradicts another one.
 pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
@@ -298,7 +298,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     })
 }
 
-/// Why a scenario is planned in another way than when it ran.
+/// Explains why a scenario is planned differently than when it ran.
 fn other_plan(stored: &Stored, scenario: &Scenario) -> String {
     let version = env!("CARGO_PKG_VERSION");
     if stored.seed != scenario.seed {
@@ -314,7 +314,7 @@ fn other_plan(stored: &Stored, scenario: &Scenario) -> String {
     format!("{SCENARIO}, or a file that it names, was changed since")
 }
 
-/// The scenario, with the files that it was run with.
+/// Loads the scenario with the files that it was run with.
 fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
@@ -331,7 +331,7 @@ fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let scenario = text(SCENARIO)?;
     let file = folder.join(SCENARIO).display().to_string();
     let named = scenario::named_files(&file, &scenario);
-    // Those that the file does not name come first: the command line gave them.
+    // Protocol files that the scenario does not name come first: they were given on the command line.
     let given = sources.len().saturating_sub(named.len());
     let named_sources = sources.split_off(given);
     let files = named.into_iter().zip(named_sources.into_iter().map(Ok));

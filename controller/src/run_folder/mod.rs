@@ -1,7 +1,7 @@
-//! The folder of a run: everything that says what happened, and that proves it again without a network.
+//! The folder of a run: everything that describes the run, and that proves its faults again without a network.
 //!
-//! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end. It takes the place of
-//! the mark that such a folder has.
+//! `evidence.json` is written last, so a folder without it belongs to a run that did not finish. It replaces the mark of an
+//! unfinished run.
 
 mod disrupted;
 mod evidence;
@@ -21,23 +21,23 @@ pub use disrupted::Disrupted;
 pub use evidence::{Kept, Stored, StoredError, load};
 pub use place::{Begun, PlaceError, begin};
 
-/// What a run writes of itself.
+/// Name of the file with the run's record.
 pub const EVIDENCE: &str = "evidence.json";
-/// The scenario, as it was read.
+/// Name of the scenario's copy.
 pub const SCENARIO: &str = "scenario.yaml";
-/// Its workload file, if it names one.
+/// Name of the workload file's copy, if the scenario names one.
 pub const WORKLOAD: &str = "workload.yaml";
-/// Its topology file, if it names one; how it ends says what it holds.
+/// Names of the topology file's copy, if the scenario names one; the extension gives its format.
 pub const TOPOLOGIES: [&str; 2] = ["topology.graphml", "topology.json"];
-/// The page.
+/// Name of the HTML report.
 pub const PAGE: &str = "report.html";
-/// [`EVIDENCE`] until it is whole.
+/// Temporary name of [`EVIDENCE`] until it is complete.
 const EVIDENCE_WRITTEN: &str = "evidence.json.tmp";
 const REPORT: &str = "report.json";
 const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
 
-/// What a topology file is called in the folder of a run.
+/// Name of a topology file's copy in the folder of a run.
 #[must_use]
 pub fn topology_file(named: &str) -> &'static str {
     let [graphml, json] = TOPOLOGIES;
@@ -48,7 +48,7 @@ pub fn topology_file(named: &str) -> &'static str {
     }
 }
 
-/// A folder of a run could not be written.
+/// The folder of a run could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {source}")]
 pub struct WriteError {
@@ -60,7 +60,7 @@ fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
     result.map_err(|source| WriteError { path, source })
 }
 
-/// A file of a run's folder; what is none, as a pipe that nobody writes, would be waited for.
+/// Reads a regular file of a run's folder. Rejects other files: reading a pipe without a writer, for example, would block.
 pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),
@@ -68,7 +68,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Writes a run into its folder. `target`: for what kind of switches it was planned.
+/// Writes a run into its folder. `target`: the kind of switches that it was planned for.
 pub fn write(
     folder: &Path,
     target: &str,
@@ -111,11 +111,11 @@ pub fn write(
         put(&evidence::protocol_file(number), source.text.as_bytes())?;
     }
     let run = &result.run;
-    // What faults did is there already.
+    // The file contains the hits of faults already.
     let disruptions = events::lines(&disrupted::disruptions(planned, &run.evidence.carried));
     let path = folder.join(EVENTS);
     let log = OpenOptions::new().create(true).append(true).open(&path);
-    // A line that was cut off ends here.
+    // This ends a line that was truncated.
     let disruptions = match run.evidence.kept.log_ends {
         Some(_) => format!("\n{disruptions}"),
         None => disruptions,
@@ -123,7 +123,7 @@ pub fn write(
     let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));
     written(path, appended)?;
     let stored = Stored::of(target, planned, run);
-    // All of it or nothing: what is renamed is whole.
+    // The rename makes the file appear complete or not at all.
     let temporary = EVIDENCE_WRITTEN;
     put(
         temporary,

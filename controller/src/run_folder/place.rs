@@ -1,7 +1,7 @@
-//! Where a run is kept: a new folder, an empty one, or that of an earlier run, all of whose files go.
+//! The folder in which a run is kept: a new folder, an empty one, or that of an earlier run, whose files are all deleted.
 //!
-//! What weir has not written is never taken away. So a folder is that of a run only if it says so itself (`evidence.json`, or
-//! the mark of a run that has not come to its end), and if it holds no file but those that a run writes.
+//! weir never deletes files that it has not written. So a folder counts as that of a run only if it contains `evidence.json` or
+//! the mark of an unfinished run, and no files but those that a run writes.
 
 use std::fs::{self, DirEntry, File, TryLockError};
 use std::io;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::experiment::minute_log::MINUTES;
 
-/// Stands in the folder of a run that has not come to its end.
+/// Name of the mark in the folder of an unfinished run.
 pub(super) const MARK: &str = "unfinished";
 const MARKED: &str = "weir: a run that has not come to its end\n";
 
@@ -35,56 +35,56 @@ const FILES: [&str; 12] = [
     REPORT,
     PLAN,
 ];
-/// In which others end: the captures of switches, and what commands wrote.
+/// Endings of other files of a run: the captures of switches, and the outputs of commands.
 const ENDINGS: [&str; 3] = [".pcapng", ".stdout", ".stderr"];
 
 /// Why a run cannot be kept in a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// What stands there is not all of a run's.
+    /// The folder contains files that do not belong to a run.
     #[error(
         "{} is not empty, and {why}: name a new folder, or empty this one", folder.display()
     )]
     Taken {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What of it is not a run's.
+        /// The part of the content that does not belong to a run.
         why: String,
     },
-    /// The run would take away what it reads.
+    /// The run would delete a file that it reads.
     #[error(
         "{} stands in {}, all of whose files the run would replace: name another folder", file.display(), folder.display()
     )]
     Reads {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What it reads.
+        /// Path of the file that the run reads.
         file: PathBuf,
     },
-    /// Another run is being written there.
+    /// Another run is writing into the folder.
     #[error("another run is being written into {}", .0.display())]
     Busy(PathBuf),
-    /// The system does not let us.
+    /// The system returned an error.
     #[error("cannot write {}: {source}", path.display())]
     Io {
-        /// What.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A folder that belongs to a run for as long as this lives.
+/// A folder that belongs to a run as long as this value lives.
 #[derive(Debug)]
 pub struct Begun {
     _mark: File,
 }
 
-/// Makes the folder of a run that is about to begin; the files of an earlier one go.
+/// Prepares the folder of a run that is about to begin; the files of an earlier run are deleted.
 ///
 /// # Errors
 ///
-/// A folder with anything else in it, one that holds what the run reads, and what the system says. Nothing is changed then.
+/// Returns an error, and changes nothing, if the folder has other content or a file that the run reads; also for system errors.
 pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -99,14 +99,14 @@ pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
         })?;
         spares(folder, scenario)?;
     }
-    // It stands before anything goes, so that a folder half emptied still says what it is.
+    // The mark is written before anything is deleted, so that a half-emptied folder is still recognized.
     let path = folder.join(MARK);
     let mut options = File::options();
     let mark = options.create(true).write(true).truncate(false);
     let mark = mark.open(&path).map_err(io(&path))?;
     match mark.try_lock() {
         Ok(()) => {}
-        // A file system without locks: two runs at once are not noticed there.
+        // A file system without locks does not detect two simultaneous runs.
         Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}
         Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
         Err(TryLockError::WouldBlock) => return Err(PlaceError::Busy(folder.to_owned())),
@@ -125,19 +125,19 @@ pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
     Ok(Begun { _mark: mark })
 }
 
-/// By name.
+/// Entries of a folder, sorted by name.
 fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(DirEntry::file_name);
     Ok(entries)
 }
 
-/// Whether all that a folder holds is what a run writes; if not, why.
+/// Checks that a folder holds only files that a run writes; the error is the reason why not.
 fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     for entry in entries {
         let name = entry.file_name();
         let shown = name.to_string_lossy().escape_debug().to_string();
-        // Of a link, the link's own: it is none of a run's files.
+        // For a link, this is the link's own type, which no file of a run has.
         let kind = entry.file_type().map_err(|error| error.to_string())?;
         let name = name.to_str().unwrap_or_default();
         let is_file = FILES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -158,7 +158,7 @@ fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     }
 }
 
-/// Whether a folder holds the files of protocols that a run has kept, and nothing else.
+/// Whether a folder holds only protocol files that a run has kept.
 fn holds_protocols(folder: &Path) -> bool {
     let is_kept = |entry: &DirEntry| {
         let name = entry.file_name();
@@ -169,7 +169,7 @@ fn holds_protocols(folder: &Path) -> bool {
     entries(folder).is_ok_and(|entries| entries.iter().all(is_kept))
 }
 
-/// Whether the files that a scenario was read from stand elsewhere.
+/// Checks that the files of a scenario lie outside the folder.
 fn spares(folder: &Path, scenario: &Scenario) -> Result<(), PlaceError> {
     let Ok(place) = folder.canonicalize() else {
         return Ok(());
@@ -184,7 +184,7 @@ fn spares(folder: &Path, scenario: &Scenario) -> Result<(), PlaceError> {
         .chain(protocols)
     {
         let file = Path::new(file);
-        // The standard input has no place.
+        // The standard input has no path.
         let is_inside = file
             .canonicalize()
             .is_ok_and(|file| file.starts_with(&place));
@@ -215,7 +215,7 @@ mod tests {
             .collect()
     }
 
-    /// A folder with these files, each with what it holds.
+    /// Creates a folder with these files: name and content of each.
     fn holding(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -266,7 +266,7 @@ mod tests {
                 "no run writes `logs`",
                 &[FINISHED, ("logs/x.stdout", "mine")],
             ),
-            // Names that a run writes, and no run.
+            // The names belong to a run, but no run has finished.
             ("no run has left its `evidence.json`", &REST),
             (
                 "no run has left its `evidence.json`",

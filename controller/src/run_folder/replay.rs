@@ -1,4 +1,4 @@
-//! A run judged again, from what its folder has; and two runs of one scenario against each other.
+//! Judges a run again from its folder, and compares two runs of one scenario.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,62 +12,62 @@ use crate::experiment::{Conclusion, events};
 use proof::Outcome;
 use testbeds::capture::Frame;
 
-/// What the folder of a run says.
+/// The result of replaying a folder.
 pub enum Replayed {
-    /// It has every frame: the run was judged again.
+    /// The folder has every frame: the run was judged again.
     Judged(Box<Judged>),
-    /// It has a part of the frames, or none: what it has was held against the log.
+    /// The folder has some frames or none: they were compared with the log.
     Checked(Checked),
 }
 
-/// What the stored evidence says now.
+/// The new judgment of the stored evidence.
 pub struct Judged {
-    /// Of the faults.
+    /// Results of the faults and flows.
     pub conclusion: Conclusion,
-    /// How many events there are.
+    /// Number of events.
     pub events: usize,
-    /// Where the log differs from the one in the folder.
+    /// The first difference between the new log and the stored one.
     pub difference: Option<Difference>,
 }
 
-/// What the log of a run and the frames that its folder has say of each other.
+/// The comparison of a run's log with the frames in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Frames that the run judged.
+    /// Number of frames that the run judged.
     pub passed: u64,
-    /// Frames that the folder has.
+    /// Number of frames in the folder.
     pub kept: u64,
-    /// How many events there are.
+    /// Number of events.
     pub events: usize,
-    /// How many frames of the log were looked for, and found as it says.
+    /// Number of the log's frames that were searched for, and found as the log describes them.
     pub found: usize,
-    /// The first thing in which the log, the counters and the frames do not agree.
+    /// The first disagreement of the log, the counters and the frames.
     pub difference: Option<String>,
 }
 
-/// The first line in which two logs differ.
+/// The first line that differs between two logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// As the folder has it; none if it ends before.
+    /// The line in the folder; `None` if the stored log ends before it.
     pub stored: Option<String>,
-    /// As the model has it.
+    /// The line of the model; `None` if the replayed log ends before it.
     pub replayed: Option<String>,
 }
 
-/// Runs the model over the stored captures, if they have every frame. If not, holds the log against the counters and against the
-/// frames that are there.
+/// Runs the model over the stored captures, if they have every frame. Otherwise compares the log with the counters and with
+/// the stored frames.
 #[must_use]
 pub fn replay(kept: &Kept) -> Replayed {
     let (passed, frames) = kept.evidence.frames();
-    // Frames of other captures are cut, and not in the order of their port.
+    // Other captures have truncated frames, which are not in the order of their port.
     if passed == 0 || kept.stored.kept == Captures::All && passed == frames {
         return Replayed::Judged(Box::new(judged(kept)));
     }
     let logged = logged(&kept.events);
     let mut found = 0;
-    // The log of a run that lost frames has the hits until then, and one that ends early has not all.
+    // The log of a run that lost frames ends at the loss; one that ended early is incomplete.
     let evidence = &kept.evidence;
     let is_whole = evidence.losses.is_empty() && evidence.kept.log_ends.is_none();
     let mut difference = if is_whole {
@@ -111,7 +111,7 @@ fn judged(kept: &Kept) -> Judged {
     }
 }
 
-/// An event of a frame, as the log has it.
+/// A frame's event in the log.
 #[derive(Debug, Deserialize)]
 struct Logged {
     at_ns: u64,
@@ -127,7 +127,7 @@ struct Logged {
     fields: BTreeMap<String, String>,
 }
 
-/// The events of frames. Those of programs and switches have other fields.
+/// Parses the events of frames. Events of programs and switches have other fields.
 fn logged(events: &str) -> Vec<Logged> {
     let lines = events.lines();
     lines
@@ -135,7 +135,7 @@ fn logged(events: &str) -> Vec<Logged> {
         .collect()
 }
 
-/// Whether the log has as many hits as the switches have counted; if not, what differs.
+/// Compares the number of hits in the log with the switches' counts; returns the difference, if any.
 fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
     let injections = &kept.planned.plan.injections;
     let place = |fault: &str, flow: &str, switch: &str| {
@@ -158,7 +158,7 @@ fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
     ))
 }
 
-/// The frames of the captures: by switch, port and time.
+/// The captured frames by switch, port and time.
 type Captured<'k> = HashMap<(&'k str, u32, u64), Vec<&'k Frame>>;
 
 fn captured(kept: &Kept) -> Captured<'_> {
@@ -172,7 +172,7 @@ fn captured(kept: &Kept) -> Captured<'_> {
     captured
 }
 
-/// Whether the captures have the frame of an event.
+/// Whether the captures contain the frame of an event.
 fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
@@ -184,7 +184,7 @@ fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
     let mut alike = frames.filter(|frame| frame.wire_len == event.bytes);
     alike.any(|frame| {
         let read = events::fields(&scenario.protocols, &frame.bytes, event.port);
-        // The log has the fields of a frame's first bytes.
+        // The log has only fields from a frame's first bytes.
         let mut fields = event.fields.iter();
         fields.all(|(name, value)| read.get(name.as_str()) == Some(value))
     })
@@ -210,25 +210,25 @@ fn difference(stored: &str, replayed: &str) -> Option<Difference> {
     }
 }
 
-/// What one fault did to one flow in two runs.
+/// The comparison of a fault's hits on one flow in two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// Which fault.
+    /// Name of the fault.
     pub fault: String,
-    /// Which flow.
+    /// Name of the flow.
     pub flow: String,
-    /// How many packets it looked at in each run.
+    /// Number of packets that it examined in each run.
     pub met: [u64; 2],
-    /// Of how many that both runs have, which it hit in one run alone, by ordinal.
+    /// Ordinals of packets that both runs have but that the fault hit in only one of them.
     pub differing: Vec<u64>,
-    /// How many it hit in both.
+    /// Number of packets that it hit in both runs.
     pub alike: u64,
-    /// Why the runs cannot be compared here.
+    /// Why the runs cannot be compared for this fault and flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
 }
 
-/// Which ordinals of each flow each fault had to hit, as far as both runs have them.
+/// Compares the ordinals of each flow that each fault had to hit, as far as both runs have them.
 #[must_use]
 pub fn compare(first: &Kept, second: &Kept) -> Vec<Compared> {
     let plan = &first.planned.plan;
@@ -272,23 +272,23 @@ pub fn compare(first: &Kept, second: &Kept) -> Vec<Compared> {
     compared.collect()
 }
 
-/// What was done to a program or a switch in two runs, held against the plan.
+/// The comparison of a fault of a program or a switch in two runs with the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparedDisruption {
-    /// Which fault.
+    /// Name of the fault.
     pub fault: String,
-    /// To which command or switch.
+    /// Name of the command or switch that it affects.
     pub on: String,
     /// How often its steps came in each run.
     pub due: [u64; 2],
-    /// How often it was carried out in each run, and seen.
+    /// How often it was carried out and observed in each run.
     pub carried: [u64; 2],
-    /// Whether both did what was planned.
+    /// Whether both runs followed the plan.
     pub as_planned: bool,
 }
 
-/// How often each run had to disrupt programs and switches, by the steps that came, and did. When a step comes is planned; how
-/// long a program takes to end is not, so times are not compared.
+/// How often each run had to disrupt programs and switches, by the steps that came, and how often it did. The plan
+/// determines when a step comes, but not how long a program takes to end, so times are not compared.
 #[must_use]
 pub fn compare_disruptions(first: &Kept, second: &Kept) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();

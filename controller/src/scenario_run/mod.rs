@@ -1,4 +1,4 @@
-//! `weir run`: a scenario carried out once, and judged by its own expectations.
+//! `weir run`: executes a scenario once, and judges it by the scenario's expectations.
 
 mod over_time;
 mod programs;
@@ -22,19 +22,19 @@ use crate::report::{Check, Verdict, disruptions, faults, strain, triggers};
 
 pub use report::{json, page, show};
 
-/// A run, judged.
+/// A run with its verdict.
 pub struct ScenarioRun {
-    /// What was run, when and where.
+    /// The command that ran, when, and on which machine.
     pub header: Header,
-    /// What it showed.
+    /// The results of the run.
     pub run: Run,
-    /// Each line of `expect`.
+    /// The outcome of each line of `expect`.
     pub expectations: Vec<Outcome>,
-    /// All of it in few words.
+    /// Summary of the results.
     pub verdict: Verdict,
 }
 
-/// Carries a scenario out.
+/// Executes a scenario.
 pub fn run(
     planned: &Planned,
     conditions: Conditions<'_>,
@@ -51,9 +51,9 @@ pub fn run(
     Ok(judged(&planned.scenario, run))
 }
 
-/// Holds all that was measured against what is expected.
+/// Compares all measurements with the expectations.
 fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
-    // What a workload would have measured that was broken off is not missing.
+    // An aborted workload has no measurements, so expectations on them are not evaluated.
     let expectations = match run.aborted {
         Some(_) => Vec::new(),
         None => expect::evaluate(scenario, &run.metrics),
@@ -72,7 +72,7 @@ fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
     }
 }
 
-/// The command that carries a scenario out.
+/// The command that executes a scenario.
 fn command(scenario: &Scenario) -> &'static str {
     match scenario.topology.wire {
         true => "weir between",
@@ -80,7 +80,7 @@ fn command(scenario: &Scenario) -> &'static str {
     }
 }
 
-/// What must hold, once: that a fault's two counts agree is not repeated where the scenario expects it itself.
+/// Each condition that must hold, once: if the scenario expects that a fault's two counts agree, the check is not repeated.
 fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check> {
     let is_expected = |id: &str| {
         let counts =
@@ -93,7 +93,7 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     };
     let faults = run.faults.iter();
     let faults = faults.filter(|fault| !fault.is_proved() || !is_expected(&fault.id));
-    // A run that asks nothing of frames does not fail by those that are missing.
+    // A run without a check on frames does not fail because frames are missing.
     let is_given_up = |fault: &FaultResult| {
         fault.unproved_from_ns.is_some()
             && !fault.erred_before

@@ -1,4 +1,4 @@
-//! A run over time, on one axis: steps of the timeline, what faults hit, how long others waited meanwhile, what flows carried.
+//! A run over time, on one axis: steps of the timeline, hits of faults, latencies meanwhile, throughput of flows.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::report::grouped;
 use crate::report::html::Page;
 use proof::{Carried, MOST_FLOWS, Throughput};
 
-/// So many series of numbers are shown; the tables have all.
+/// Maximum number of series in the drawing; the tables have all.
 const MOST_SERIES: usize = 24;
 
-/// More lines than this through all panels would be a grey field.
+/// Maximum number of lines through all panels; more would merge into a gray field.
 const MOST_MOMENTS: usize = 60;
 
-/// What happened when. Times are in seconds since the workload began.
+/// Events and values of a run. Times are in seconds since the workload began.
 #[derive(Serialize)]
 pub(super) struct OverTime<'r> {
     #[serde(skip)]
     end_s: f64,
     #[serde(skip)]
     steps: Vec<Span<'r>>,
-    /// What was done to programs and switches: from when it was seen until it was undone, or to the end.
+    /// Faults of programs and switches: from when the effect was observed until it was undone, or to the end.
     disruptions: Vec<Disrupted<'r>>,
-    /// What each fault hit, in declared order.
+    /// Hits of each fault, in declared order.
     hits: BTreeMap<&'r str, Vec<Hit>>,
     /// Numbers of clients, probes and commands.
     series: Vec<Series>,
-    /// Series that are not shown.
+    /// Number of series that are not shown.
     #[serde(skip)]
     others: usize,
-    /// What flows carried.
+    /// Throughput of flows.
     flows: Vec<Flow<'r>>,
 }
 
-/// A fault that hits no packet.
+/// A fault of a program or a switch, which hits no packet.
 #[derive(Serialize)]
 struct Disrupted<'r> {
     fault: &'r str,
@@ -47,7 +47,7 @@ struct Disrupted<'r> {
     from_to_s: Vec<(f64, f64)>,
 }
 
-/// What a flow carried.
+/// Throughput of a flow.
 #[derive(Serialize)]
 struct Flow<'r> {
     flow: &'r str,
@@ -55,24 +55,24 @@ struct Flow<'r> {
     carried: &'r Throughput,
 }
 
-/// Hits of a fault that lie so close that a reader sees one.
+/// Hits of a fault that lie so close together that a reader sees one mark.
 #[derive(Serialize)]
 struct Hit {
-    /// The first of them.
+    /// Time of the first hit.
     at_s: f64,
-    /// How many.
+    /// Number of hits.
     hits: u64,
-    /// Of those, missed or collateral.
+    /// Number of these hits that were missed or collateral.
     wrong: u64,
 }
 
-/// Numbers over time.
+/// A series of numbers over time.
 #[derive(Serialize)]
 struct Series {
-    /// `client a, latency`
+    /// Name of the series, such as `client a, latency`.
     name: String,
     measure: Measure,
-    /// When, and what; nothing for no answer. Of more than are seen, the highest and the lowest of each stretch.
+    /// Time and value of each point; no value if there was no answer. Dense points are thinned to an interval's extremes.
     points: Vec<(f64, Option<f64>)>,
     #[serde(skip)]
     count: usize,
@@ -100,7 +100,7 @@ impl<'r> OverTime<'r> {
         }
     }
 
-    /// Adds it to a page, if anything happened.
+    /// Adds the drawing to a page, if anything happened.
     pub fn add(&self, page: &mut Page, planned: &Planned) {
         let mut panels: Vec<Panel> = Vec::new();
         for fault in &planned.scenario.faults {
@@ -130,7 +130,7 @@ impl<'r> OverTime<'r> {
         page.figure(&chart.svg(), &self.caption());
     }
 
-    /// When faults hit something, where that was seldom enough to be told apart in all panels.
+    /// Times of hits, if they are few enough to be distinguished in all panels.
     fn moments(&self) -> Vec<f64> {
         let marks = self.hits.values().flatten();
         let moments: Vec<f64> = marks.map(|hit| hit.at_s).collect();
@@ -156,7 +156,7 @@ impl<'r> OverTime<'r> {
         })
     }
 
-    /// What a reader has to know to read it.
+    /// Caption that explains the drawing.
     fn caption(&self) -> String {
         let mut parts = Vec::new();
         if !self.steps.is_empty() {
@@ -251,7 +251,7 @@ impl Series {
     }
 }
 
-/// 1.4, 25, 0.071: two digits that mean something.
+/// Formats a value with two significant digits: 1.4, 25, 0.071.
 fn short(value: f64) -> String {
     let digits = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
     let text = format!("{value:.digits$}");
@@ -261,7 +261,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Clients and commands, then probes, each in declared order.
+/// Series of clients and commands, then of probes, each in declared order.
 fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
     let measured = run.timed.iter().map(|timed| {
         let points = timed.points.iter();
@@ -282,7 +282,7 @@ fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
     });
     let all = measured.chain(probes);
     let all = all.map(|(name, measure, mut points)| {
-        // What services wrote before the workload began, and after it, is not of it.
+        // Numbers that services wrote before the workload began, or after it, do not belong to the run.
         points.retain(|(at_s, _)| (0.0..=end_s).contains(at_s));
         Series {
             name,
@@ -294,7 +294,7 @@ fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
     all.filter(|series| !series.points.is_empty()).collect()
 }
 
-/// What each fault hit: one for all that lie in a column of a drawing.
+/// Hits of each fault; hits in one column of a drawing are merged.
 fn hits<'r>(
     planned: &'r Planned,
     run: &Run,
@@ -326,7 +326,7 @@ fn hits<'r>(
     hits
 }
 
-/// Bytes and packets of a flow.
+/// Panels with bytes and packets of a flow.
 fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
     let width_s = carried.bin_ns as f64 / 1e9;
     let panel = |unit, of: fn(&Carried) -> u64| {
@@ -366,10 +366,10 @@ fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupt
     results.collect()
 }
 
-/// The steps of the timeline that have a name.
+/// The named steps of the timeline.
 fn steps<'r>(planned: &'r Planned, run: &Run, end_s: f64) -> Vec<Span<'r>> {
     let epochs = &planned.scenario.epochs;
-    // What never began has no width at the end.
+    // A step that never began has no width at the end.
     let begun = begun(epochs, &run.evidence.writes).into_iter();
     let begun: Vec<f64> = begun
         .map(|at_ns| at_ns.map_or(end_s, |at_ns| at_ns as f64 / 1e9))

@@ -1,4 +1,4 @@
-//! What the user's programs did, and what probes saw of them, for people.
+//! Results of the user's programs and of probes, for readers.
 
 use scenario::diagnostic::shown as cut;
 use scenario::expect::Measure;
@@ -11,7 +11,7 @@ use crate::report::html::Page;
 use crate::report::table::Table;
 use crate::report::{grouped, milliseconds};
 
-/// What each command did.
+/// Table of each command's results.
 pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
     let is_disrupted = commands.iter().any(|command| command.ended_by_faults > 0);
     let mut head = vec!["command", "host", "is a", "runs", "failures", "exit"];
@@ -43,7 +43,7 @@ pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
     table
 }
 
-/// The numbers that were taken from outputs, and how long runs took.
+/// Table of the numbers in outputs, and of the durations of runs.
 pub(super) fn series_table(commands: &[CommandResult]) -> Table {
     let wanted = [
         Statistic::Count,
@@ -89,16 +89,16 @@ fn shown(value: f64, measure: Measure) -> String {
     }
 }
 
-/// 184912403 → 185000000: what a program measured has no more digits that mean anything.
+/// Rounds to three digits, as the measurement of a program has no more significant ones: 184912403 → 185000000.
 fn three_digits(value: u64) -> u64 {
     let unit = 10_u64.pow(value.max(1).ilog10().saturating_sub(2));
     (value + unit / 2) / unit * unit
 }
 
-/// Of a question as many letters; the JSON has it whole.
+/// Maximum number of characters of a request in the table; the JSON has the whole request.
 const QUESTION: usize = 40;
 
-/// What each probe saw.
+/// Table of each probe's results.
 pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     let head = [
         "probe", "from", "asks", "count", "failures", "p50", "p90", "p99", "max",
@@ -125,7 +125,7 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     table
 }
 
-/// Adds to a page why probes had no good answer.
+/// Adds the reasons of probes' failures to a page.
 pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
     for probe in probes {
         if let Some(why) = &probe.first_failure {

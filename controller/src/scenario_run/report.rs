@@ -1,4 +1,4 @@
-//! A scenario's run for people and programs.
+//! Reports of a scenario's run, for readers and programs.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn flows_table(run: &Run) -> Table {
     table
 }
 
-/// How each step came into force: at how many of the times that it was due, and at worst.
+/// Table of how each step came into force: counts, and the worst times.
 fn steps_table(run: &Run) -> Table {
     let mut table = Table::new(["step", "times", "skipped", "longest write", "longest skew"]);
     let mut names: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
@@ -72,7 +72,7 @@ const STEPS_LEGEND: &str = "The longest write: from its sending to the first swi
      Skew: between the first switch's confirmation and the last one's; for so long they were in different steps. \
      Skipped: the next was due before it was written.";
 
-/// The groups of requests that clients measured, with the value of one metric of each.
+/// The groups of requests that clients measured, with the value of one metric for each group.
 fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
     run.metrics
         .iter()
@@ -86,7 +86,7 @@ fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Opti
         })
 }
 
-/// Latencies that clients measured.
+/// Table of the latencies that clients measured.
 fn clients_table(run: &Run) -> Table {
     let errors = |client: &Name| {
         let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
@@ -114,7 +114,7 @@ fn clients_table(run: &Run) -> Table {
             time(ClientMetric::Max),
         ];
         if has_errors {
-            // They are counted over all commands.
+            // Errors are counted over all commands.
             let count = command.is_none().then(|| grouped(errors(client) as u64));
             row.insert(3, count.unwrap_or_default());
         }
@@ -123,7 +123,7 @@ fn clients_table(run: &Run) -> Table {
     table
 }
 
-/// What no other table has.
+/// Table of the metrics that no other table has.
 fn other_metrics(run: &Run) -> Table {
     let mut table = Table::new(["metric", "value"]);
     for (metric, value) in &run.metrics {
@@ -144,7 +144,7 @@ fn other_metrics(run: &Run) -> Table {
     table
 }
 
-/// The tables of a report, and what a page has beside them.
+/// The tables of a report, and the other content of a page.
 pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Section<'a>; 13] {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let start_ns = start_ns(&run.evidence.writes);
@@ -209,14 +209,14 @@ fn add_latencies(page: &mut Page, run: &Run) {
             None => (client.to_string(), Role::Main, ns / 1e6),
         })
         .collect();
-    // A client that was never answered has no latencies.
+    // A client that received no answer has no latencies.
     if !latencies.is_empty() {
         let drawing = bars("90th percentile of the latency, ms", &latencies);
         page.figure(&drawing, "By client; in grey by its commands.");
     }
 }
 
-/// For the terminal.
+/// The report for the terminal.
 pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     let title = format!(
         "{} {}",
@@ -228,7 +228,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     text::report(&title, &judged.verdict, tables, colour)
 }
 
-/// For programs.
+/// The report as JSON.
 pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Json<'a> {
@@ -286,7 +286,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
     }
 }
 
-/// For the browser.
+/// The report as an HTML page.
 pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let mut page = Page::new(&format!("weir run {}", run.scenario), &judged.verdict);
@@ -318,10 +318,10 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     page.render()
 }
 
-/// Of a plan, and of a scenario, as many bytes stand in a page: thousands of flows would make one that no browser opens.
+/// Maximum size of a plan or a scenario in a page, in bytes: a page with thousands of flows would be too large for browsers.
 const MOST_TEXT: usize = 256 << 10;
 
-/// The lines of a text that fit into so many bytes, and how many do not.
+/// Returns the first lines of a text that fit into `most` bytes, and the number of the other lines.
 fn beginning(text: &str, most: usize) -> (&str, usize) {
     if text.len() <= most {
         return (text, 0);
@@ -329,7 +329,7 @@ fn beginning(text: &str, most: usize) -> (&str, usize) {
     let fitting = text.as_bytes()[..most]
         .iter()
         .rposition(|byte| *byte == b'\n');
-    // A line feed is no part of any other character.
+    // A line feed byte is never part of another character.
     let (shown, rest) = text.split_at(fitting.map_or(0, |end| end + 1));
     (shown, rest.lines().count())
 }

@@ -1,4 +1,4 @@
-//! What captures of a run show of its flows and delays, in metrics, expectations and the report.
+//! Captures of a run, and the flows and delays that its metrics, expectations and report derive from them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::report::text::Colour;
 use crate::target::Kind;
 
 const MS: u64 = 1_000_000;
-/// What `slow` asks for.
+/// The delay of fault `slow`.
 const DELAY: u64 = 20 * MS;
 
 fn planned(expect: &str) -> Planned {
@@ -39,7 +39,7 @@ expect: [{expect}]
     Planned::of(scenario, Kind::Embedded).expect("a plan")
 }
 
-/// A datagram from a to b; `marker` tells it from others.
+/// A datagram from a to b; `marker` distinguishes it from others.
 fn datagram(planned: &Planned, dport: u16, marker: u8) -> Box<[u8]> {
     let mac = |host: &str| planned.scenario.topology.host(host).expect("a host").mac.0;
     let mut frame = [mac("b"), mac("a")].concat();
@@ -50,8 +50,8 @@ fn datagram(planned: &Planned, dport: u16, marker: u8) -> Box<[u8]> {
     frame.into()
 }
 
-/// A run in which datagrams of `first` took so long; every second of them is the delay's. One of `second` passes,
-/// and one does not.
+/// A run in which the datagrams of `first` had these latencies; the delay hits every second one. One datagram of `second`
+/// passes, and one does not.
 fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     let planned = planned(expect);
     let frame = |at_ns, direction, bytes: &[u8]| Frame {
@@ -174,7 +174,7 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
     let run = run("fault.slow.beyond <= 3ms, fault.slow.beyond < 3ms", &took);
     assert_eq!(measured(&run, "fault.slow.beyond"), (3 * MS) as f64);
     assert_eq!(passed(&run), [true, false]);
-    // Both that were held were seen to be.
+    // Both held datagrams were seen.
     assert_eq!(
         (run.run.faults[0].fired, run.run.faults[0].observed),
         (2, 2)
@@ -185,12 +185,12 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
         (2, 1)
     );
     assert_eq!(measured(&early, "fault.slow.beyond"), 0.0);
-    // Of a delay alone.
+    // Only delays have this metric.
     let of_drop = Metric::fault("lost", FaultMetric::Beyond);
     assert!(!run.run.metrics.contains_key(&of_drop));
 }
 
-/// A delay beyond the plan's bound is told, and fails nothing.
+/// A delay beyond the plan's bound is reported, but fails nothing.
 #[test]
 fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
     let planned = planned("");
@@ -235,7 +235,7 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
     }
 }
 
-/// What a report says of a fault, it says once.
+/// Each statement on a fault occurs once in a report.
 #[test]
 fn each_check_stands_once() {
     let took = [MS, DELAY, MS, DELAY];
@@ -329,7 +329,7 @@ fn full() -> (Planned, ScenarioRun) {
     (planned, judged)
 }
 
-/// The numbers of a JSON value, in the order in which they stand.
+/// The numbers of a JSON value, in their order.
 fn numbers(value: &serde_json::Value, into: &mut Vec<f64>) {
     match value {
         serde_json::Value::Number(number) => into.extend(number.as_f64()),
@@ -341,7 +341,7 @@ fn numbers(value: &serde_json::Value, into: &mut Vec<f64>) {
     }
 }
 
-/// The figures of a cell, each with how far what it was made of may be from it: `3 of 100, 3.0 %`, `1.234 ms`.
+/// The figures of a cell, each with its rounding error: `3 of 100, 3.0 %`, `1.234 ms`.
 fn figures(cell: &str) -> Vec<(f64, f64)> {
     let words: Vec<&str> = cell
         .split([' ', ','])
@@ -357,7 +357,7 @@ fn figures(cell: &str) -> Vec<(f64, f64)> {
             let number = word.parse::<f64>().ok()?;
             match *unit {
                 "ms" => Some((number * 1e6, 500.0)),
-                // Of the two numbers before it.
+                // A percentage follows from the two numbers before it.
                 "%" => None,
                 _ => Some((number, 0.0)),
             }
@@ -370,7 +370,7 @@ fn every_figure_of_the_tables_is_in_the_json() {
     let (planned, judged) = full();
     let json = serde_json::to_value(json(&planned, &judged)).expect("JSON");
     let mut known = Vec::new();
-    // What is drawn says nothing of what is told.
+    // The drawing's data are not part of the reported figures.
     let told = json.as_object().expect("an object").iter();
     told.filter(|(key, _)| *key != "over_time")
         .for_each(|(_, value)| numbers(value, &mut known));
@@ -384,7 +384,7 @@ fn every_figure_of_the_tables_is_in_the_json() {
                 .filter(|(column, _)| table.has_figures(*column));
             for (figure, within) in cells.flat_map(|(_, cell)| figures(cell)) {
                 let is_known = known.iter().any(|known| (known - figure).abs() <= within);
-                // How often a step came is how many of it there are.
+                // The number of entries of a step tells how often it came.
                 let is_counted = row[0] == "cut" && figure <= 1.0;
                 assert!(is_known || is_counted, "{row:?}: {figure}");
                 count += 1;
@@ -400,7 +400,7 @@ fn a_page_and_the_json_have_what_happened_when() {
     let json = serde_json::to_value(json(&planned, &judged)).expect("JSON");
     let over_time = &json["over_time"];
     let hits = &over_time["hits"]["slow"];
-    // Datagrams come a millisecond apart, and every second is hit; the workload took a second, which 700 columns stand for.
+    // Datagrams come a millisecond apart, and every second one is hit; 700 columns represent the workload's one second.
     assert_eq!(hits.as_array().map(Vec::len), Some(2), "{over_time}");
     assert_eq!(
         hits[1],
@@ -417,7 +417,7 @@ fn a_page_and_the_json_have_what_happened_when() {
             .collect::<Vec<_>>()
     };
     assert_eq!(packets("sent")[..3], [4, 0, 0]);
-    // The two that were held came 20 ms later.
+    // The two held datagrams came 20 ms later.
     assert_eq!(packets("received")[..3], [2, 0, 2]);
     let series = over_time["series"].as_array().expect("series");
     let names: Vec<_> = series.iter().map(|series| &series["name"]).collect();

@@ -1,4 +1,4 @@
-//! Faults that lose packets by chance: the only ones that are simulated.
+//! Faults that lose packets at random: the simulation supports no others.
 
 use std::net::Ipv4Addr;
 
@@ -15,14 +15,14 @@ use wire::Kind;
 use super::refused::unknown;
 use super::{Refused, address};
 
-/// What a simulated frame has of what filters ask for.
+/// Filter fields that a simulated frame has.
 const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
 
-/// What to do about other faults.
+/// Advice for other faults.
 const HINT: &str =
     "of faults `drop` is simulated, all the time, with `select: {probability: …}`: leave it out";
 
-/// What each switch loses, by its name.
+/// Loss at each switch, by the switch's name.
 pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refused> {
     let mut losses = Vec::new();
     for injection in &plan.injections {
@@ -70,7 +70,7 @@ fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, Refused> {
     }
 }
 
-/// Which frames are of a flow: their kind, sender and, of answers to one, addressee.
+/// Frames that belong to a flow, by kind, sender and, for answers to one worker, receiver.
 fn matching(
     scenario: &Scenario,
     flow: &Flow,
@@ -103,7 +103,7 @@ fn matching(
     };
     let mut found = Vec::new();
     for worker in &workers {
-        // By whatever Ethernet address: the IPv4 address is the server's.
+        // The Ethernet address does not matter: the IPv4 address is the server's.
         for kind in [Kind::Update, Kind::Sum] {
             if is_of(kind, worker.ip, server.ip) {
                 found.push((kind, address(worker.mac), None));

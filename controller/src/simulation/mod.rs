@@ -1,7 +1,7 @@
-//! `weir simulate`: a scenario's training, or an all-reduce of its job, in virtual time; no network is touched.
+//! `weir simulate`: simulates a scenario's training, or an all-reduce of its job, in virtual time; it touches no network.
 //!
-//! The network, the ways through it and what each switch sums are those of the scenario's plan, links are as a testbed makes
-//! them, and members run the agents' state machines ([`cluster::simulation`]). What cannot be simulated is refused by name.
+//! The network, its routes and the sums of each switch come from the scenario's plan; links behave as in a testbed, and members
+//! run the agents' state machines ([`cluster::simulation`]). Features that cannot be simulated are refused by name.
 
 mod losses;
 mod refused;
@@ -32,15 +32,15 @@ use crate::jobs::entries::{key_of, param_of};
 
 pub use report::{Carried, Report, Took};
 
-/// An hour of virtual time: what is not over by then stands.
+/// Limit of virtual time: one hour. Members that have not finished by then count as stuck.
 const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Half of what a Linux socket may take of the kernel's memory to send, unless it is told otherwise (net.core.wmem_default, 212,992):
-/// up to that it can be written.
+/// Half of a Linux socket's default send buffer (net.core.wmem_default, 212,992 bytes): the socket is writable up to this
+/// size.
 const SOCKET_BYTES: u64 = 212_992 / 2;
 
-/// What the agents and the embedded switch take of a processor for a frame, gradients and evaluations aside. Measured by processor
-/// times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded (docs/planning.md); a
-/// switch's has what its captures take in it.
+/// Processor time of agents and of the embedded switch per frame, without gradients and evaluations. Measured by processor
+/// times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded (docs/planning.md);
+/// the switch's time includes its captures.
 pub const COSTS: Costs = Costs {
     compute_ns: 0,
     evaluate_ns: 0,
@@ -53,7 +53,7 @@ pub const COSTS: Costs = Costs {
     socket_bytes: None,
 };
 
-/// The same of ranks, which take and send frames in batches, through rings: so the switch has its frames in batches, too.
+/// Costs of ranks, which receive and send frames in batches through rings; so the switch receives frames in batches as well.
 pub const COSTS_OF_RANKS: Costs = Costs {
     receive_ns: 1_000,
     send_ns: 2_000,
@@ -62,29 +62,28 @@ pub const COSTS_OF_RANKS: Costs = Costs {
     ..COSTS
 };
 
-/// How much later than its link's latency a frame leaves the embedded switch that held it for that: what is due leaves every
-/// 50 µs.
+/// Additional delay of a frame that the embedded switch held for its link's latency: due frames leave every 50 µs.
 const HELD_NS: u64 = 50_000;
 
-/// What is asked for.
+/// Options of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Processors that all members share; `None`: each has its own.
+    /// Number of processors that all members share; `None` if each member has its own.
     pub processors: Option<usize>,
-    /// What a worker takes for its gradient; a rank, between two operations.
+    /// Time of a worker for its gradient, or of a rank between two operations, in nanoseconds.
     pub compute_ns: u64,
-    /// What a server takes, after each round, to see how good the weights are.
+    /// Time of a server, after each round, to evaluate the weights, in nanoseconds.
     pub evaluate_ns: u64,
-    /// Of a scenario's job: what is summed. `None`: a training is wanted.
+    /// All-reduce of the scenario's job; `None` to simulate the training.
     pub all_reduce: Option<AllReduce>,
 }
 
-/// Sums of all ranks, one after the other.
+/// All-reduce operations of all ranks, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllReduce {
-    /// Values of each.
+    /// Number of values in each operation.
     pub values: usize,
-    /// How many.
+    /// Number of operations.
     pub operations: u64,
 }
 
@@ -94,33 +93,33 @@ pub enum Refused {
     /// The file has no plan.
     #[error("{} has no plan", .0.0.first().map_or("the file", |first| first.file.as_str()))]
     Plan(Diagnostics),
-    /// Something that is not simulated, where the file asks for it.
+    /// The file contains a feature that the simulation does not support.
     #[error("{0}")]
     Unknown(Diagnostics),
-    /// There is nothing to be simulated.
+    /// The scenario contains nothing to simulate.
     #[error("{0}")]
     Nothing(&'static str),
-    /// The network or the job.
+    /// An error in the network or the job.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
-/// Simulates what a scenario says.
+/// Simulates a scenario.
 ///
 /// # Errors
 ///
-/// [`Refused`]: it has what is not simulated, or nothing that is.
+/// Returns [`Refused`] if the scenario has a feature that is not simulated, or nothing to simulate.
 pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Refused> {
     let setup = setup(scenario, options)?;
     let outcome = run(&setup)?;
     Ok(Report::of(scenario, &setup, &outcome))
 }
 
-/// What is simulated of a scenario.
+/// Builds the simulation of a scenario.
 ///
 /// # Errors
 ///
-/// As [`simulate`].
+/// Returns the errors of [`simulate`].
 pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
     refused::refuse(scenario, options)?;
     if options.all_reduce.is_some() && scenario.jobs.is_empty() {
@@ -185,7 +184,7 @@ pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
 
 const NO_JOB: Refused = Refused::Nothing("--all-reduce wants a job (`jobs:`) in the file");
 
-/// Where nodes are: switches first, then hosts, each in declared order.
+/// Indices of nodes: switches first, then hosts, each in declared order.
 struct Places<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> Places<'a> {
@@ -196,7 +195,7 @@ impl<'a> Places<'a> {
         Self(switches.chain(hosts).zip(0..).collect())
     }
 
-    /// A scenario that was read names no node that it does not have.
+    /// A loaded scenario names only nodes that it has.
     fn place(&self, node: &str) -> usize {
         self.0.get(node).copied().unwrap_or(usize::MAX)
     }
@@ -225,7 +224,7 @@ fn address(mac: Mac) -> Address {
     Address(mac.value() as u64)
 }
 
-/// What a switch's tables say, as it is told them in a run.
+/// Tables of a switch, as a run writes them.
 fn switch_spec(scenario: &Scenario, switch: &SwitchPlan) -> SwitchSpec {
     let forwards = |entry: &&TableEntry| entry.table == forward::TABLE;
     let entries = switch.entries.iter().filter(forwards);

@@ -1,4 +1,4 @@
-//! What is not simulated, and where a file asks for it.
+//! Features that are not simulated, and their positions in the file.
 
 use scenario::diagnostic::{Code, Sink, Span};
 use scenario::model::Scenario;
@@ -9,7 +9,7 @@ use super::{Options, Refused};
 const OTHER_WORKLOADS: &str = "a `training` is simulated, or with --all-reduce a job";
 const OTHER_JOBS: &str = "jobs are simulated one at a time: leave it out";
 
-/// Refuses what cannot be simulated, by name and place.
+/// Refuses features that cannot be simulated, with their names and positions.
 pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refused> {
     let at = |keys: &[&str]| scenario.span_of(keys).unwrap_or_default();
     let unknown = |span, what: String, hint: &str| Err(unknown(scenario, span, &what, hint));
@@ -19,7 +19,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refus
     }
     let all_reduce = options.all_reduce.is_some();
     let workload = match &scenario.workload {
-        // With an all-reduce the job's programs are what is simulated.
+        // With an all-reduce, the job's programs are simulated.
         Some(Workload::Commands(_)) if !all_reduce => Some("a workload of `commands`"),
         Some(Workload::Redis(_)) => Some("a workload of `redis`"),
         Some(Workload::Idle { .. }) => Some("an `idle` workload"),
@@ -66,7 +66,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refus
     Ok(())
 }
 
-/// Says that something is not simulated, where the file asks for it, and what to do.
+/// Reports that a feature is not simulated, with its position in the file and advice.
 pub(super) fn unknown(scenario: &Scenario, span: Span, what: &str, hint: &str) -> Refused {
     let mut sink = Sink::new(scenario.source());
     let message = format!("{what} cannot be simulated");

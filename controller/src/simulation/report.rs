@@ -1,4 +1,4 @@
-//! What a simulation came to, for people and programs.
+//! Results of a simulation, for readers and programs.
 
 use std::fmt;
 
@@ -7,77 +7,77 @@ use scenario::model::Scenario;
 use scenario::units::show_rate;
 use serde::Serialize;
 
-/// Links that are listed, the fullest first.
+/// Maximum number of listed links, the fullest first.
 const LINKS: usize = 10;
-/// Of a frame, in front of the aggregation header.
+/// Size of the headers before the aggregation header of a frame, in bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 
-/// What a simulation came to.
+/// The results of a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
     /// The seed.
     pub seed: u64,
-    /// Whether all members came to their end.
+    /// Whether all members finished.
     pub is_whole: bool,
-    /// From the beginning until the last worker, or rank, had the last of its answers, in seconds. `None`: one never had.
+    /// Time from the start until the last worker or rank had its last answer, in seconds. `None` if one never had it.
     pub completed_s: Option<f64>,
-    /// When the last of them had closed the job; compare it with a run's `training.took`.
+    /// Time until the last of them had closed the job, in seconds; comparable to a run's `training.took`.
     pub closed_s: Option<f64>,
-    /// Until all members had ended: a training is closed after its last round.
+    /// Time until all members had ended, in seconds: a training is closed after its last round.
     pub ended_s: f64,
-    /// What each round took, from the first member's beginning to the last one's end, in seconds.
+    /// Duration of each round, from the first member's start to the last one's end, in seconds.
     pub rounds_s: Vec<f64>,
-    /// A training's server first, then by rank.
+    /// Results of the members: a training's server first, then by rank.
     pub members: Vec<Took>,
-    /// Each direction of each link that something passed, the fullest first.
+    /// Each direction of each link that carried frames, the fullest first.
     pub links: Vec<Carried>,
-    /// Frames that switches have lost by the scenario's faults.
+    /// Number of frames that switches lost because of the scenario's faults.
     pub dropped: u64,
 }
 
-/// A member's part.
+/// Results of a member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Took {
-    /// Its host.
+    /// Host of the member.
     pub host: String,
-    /// Its rank; `None`: it is the server.
+    /// Rank of the member; `None` for the server.
     pub rank: Option<u16>,
-    /// Why it gave up, or that it was still waiting.
+    /// Why the member gave up, or that it was still waiting.
     pub failed: Option<String>,
-    /// When it ended, in seconds.
+    /// When the member ended, in seconds.
     pub ended_s: f64,
-    /// Frames that it sent.
+    /// Number of frames that the member sent.
     pub frames: u64,
-    /// Their bytes: whole Ethernet frames without FCS.
+    /// Size of these frames in bytes: whole Ethernet frames without FCS.
     pub bytes: u64,
-    /// Of those frames, the ones whose chunk had been sent before.
+    /// The part of `frames` whose chunk had been sent before.
     pub retransmitted_frames: u64,
-    /// Chunks that timed out.
+    /// Number of chunks that timed out.
     pub timeouts: u64,
-    /// Answers that a queue has marked.
+    /// Number of answers that a queue had marked.
     pub marks: u64,
 }
 
-/// What one direction of a link carried.
+/// Traffic in one direction of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Carried {
-    /// Where it starts.
+    /// Start of the direction.
     pub from: String,
-    /// Where it ends.
+    /// End of the direction.
     pub to: String,
-    /// Its rate.
+    /// Rate of the link, in bits per second.
     pub rate_bps: u64,
-    /// Whole Ethernet frames without FCS.
+    /// Size of the frames in bytes: whole Ethernet frames without FCS.
     pub bytes: u64,
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
-    /// Frames for which its queue had no room.
+    /// Number of frames for which the queue had no space.
     pub overflowed: u64,
-    /// Frames that its queue has marked.
+    /// Number of frames that the queue marked.
     pub marked: u64,
-    /// The most frames that waited at once.
+    /// Maximum number of frames that waited at once.
     pub longest_queue: u64,
 }
 
@@ -162,7 +162,7 @@ fn carried((from, to): (String, String), rate_bps: u64, passed: &Direction) -> C
 }
 
 impl Carried {
-    /// How long it takes to carry that at its rate.
+    /// Time to carry the bytes at the link's rate, in seconds.
     fn seconds(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.rate_bps as f64
     }
@@ -219,7 +219,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A rate to three digits.
+/// Formats a rate with three digits.
 fn show(bps: f64) -> String {
     let digits = 10_f64.powi(bps.max(1.0).log10() as i32 - 2).max(1.0);
     show_rate(((bps / digits).round() * digits) as u64)

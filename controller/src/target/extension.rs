@@ -1,4 +1,4 @@
-//! What is no P4Runtime, but a service of the embedded switch.
+//! Services of the embedded switch outside P4Runtime.
 
 use std::future::Future;
 
@@ -10,7 +10,7 @@ use tonic::{Response, Status};
 
 use super::{ANSWER_TIMEOUT, PortCount};
 
-/// What a switch drops although no program says so.
+/// Reasons for which a switch drops frames without an instruction of its program.
 const FULL_QUEUES: [DropReason; 3] = [
     DropReason::QueueFull,
     DropReason::TransmitFull,
@@ -19,7 +19,7 @@ const FULL_QUEUES: [DropReason; 3] = [
 
 type Client = extension::switch_client::SwitchClient<Channel>;
 
-/// All ports of the switch at `address`, by number; or why it does not tell.
+/// Counters of all ports of the switch at `address`, by number; or the reason of the failure.
 pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch
@@ -40,7 +40,7 @@ pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, S
     Ok(response.ports.into_iter().map(count).collect())
 }
 
-/// Frames that met a full queue within the switch.
+/// Number of frames that met a full queue within the switch.
 pub fn queue_losses(runtime: &Runtime, address: &str) -> Result<u64, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch.statistics(extension::StatisticsRequest {}).await
@@ -55,7 +55,7 @@ pub fn queue_losses(runtime: &Runtime, address: &str) -> Result<u64, String> {
         .sum())
 }
 
-/// How soon the switch's thread of packets runs when it is woken: `real-time`, `high` or `ordinary`.
+/// Scheduling priority of the switch's packet thread: `real-time`, `high` or `ordinary`.
 pub fn priority(runtime: &Runtime, address: &str) -> Result<String, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch.statistics(extension::StatisticsRequest {}).await
@@ -63,7 +63,7 @@ pub fn priority(runtime: &Runtime, address: &str) -> Result<String, String> {
     Ok(response.priority)
 }
 
-/// The clock by which the switch stamps packets.
+/// Reads the clock with which the switch stamps packets.
 pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch.clock(extension::ClockRequest {}).await
@@ -71,7 +71,7 @@ pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
     Ok(response.now_ns)
 }
 
-/// A connection over which the clock is asked many times.
+/// A connection for repeated reads of the clock.
 pub struct ClockConnection(Client);
 
 impl ClockConnection {
@@ -80,7 +80,7 @@ impl ClockConnection {
         Ok(ClockConnection(runtime.block_on(connect(address))?))
     }
 
-    /// The clock by which the switch stamps packets.
+    /// Reads the clock with which the switch stamps packets.
     pub fn now(&mut self, runtime: &Runtime) -> Result<u64, String> {
         let call = self.0.clock(extension::ClockRequest {});
         Ok(runtime.block_on(answer(call))?.now_ns)

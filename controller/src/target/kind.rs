@@ -1,4 +1,4 @@
-//! Which switch carries a program out.
+//! The kinds of switches that can run a program.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What its programs are written for.
+    /// The architecture that this kind's programs are written for.
     #[must_use]
     pub fn arch(self) -> Arch {
         match self {
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// What plans assume of it.
+    /// The properties of this kind that plans assume.
     #[must_use]
     pub fn model(self) -> TargetModel {
         match self {

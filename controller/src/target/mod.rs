@@ -1,7 +1,7 @@
-//! The seam between the controller and whatever switch there is.
+//! The interface between the controller and any kind of switch.
 //!
-//! P4Runtime is its first implementation: the embedded switch and BMv2's `simple_switch_grpc` are reached through the same
-//! client. Thrift, for BMv2's `psa_switch`, is the second.
+//! P4Runtime is its first implementation: the embedded switch and BMv2's `simple_switch_grpc` use the same client. Thrift, for
+//! BMv2's `psa_switch`, is the second.
 
 pub mod bmv2;
 #[cfg(feature = "testbed")]
@@ -21,57 +21,57 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// What can go wrong with a switch.
+/// Errors of a switch.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// It refused, or did not answer.
+    /// The switch refused a P4Runtime request, or did not answer.
     #[error("switch {switch}: {source}")]
     P4Runtime {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What the client says.
+        /// The client's error.
         source: Box<p4rt::client::ClientError>,
     },
-    /// It refused, or did not answer.
+    /// The switch refused a Thrift request, or did not answer.
     #[error("switch {switch}: {source}")]
     Thrift {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What the client says.
+        /// The client's error.
         source: Box<::bmv2::device::DeviceError>,
     },
-    /// It refused one of many updates.
+    /// The switch refused one of several updates.
     #[error("switch {switch}: {source} ({what})")]
     Update {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What was to be written.
+        /// The refused update.
         what: String,
-        /// What the client says.
+        /// The client's error.
         source: Box<::bmv2::device::DeviceError>,
     },
-    /// The device config is not what this kind of switch takes.
+    /// The device config does not suit this kind of switch.
     #[error("switch {switch}: {reason}")]
     Config {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What is wrong.
+        /// The defect in the device config.
         reason: String,
     },
-    /// Its clock: no P4Runtime either.
+    /// The switch's clock, which P4Runtime does not offer, cannot be read.
     #[error("switch {switch} does not tell its clock: {reason}")]
     Clock {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What it answered.
+        /// The switch's answer.
         reason: String,
     },
-    /// Port counters: no P4Runtime, but a service of the embedded switch.
+    /// The port counters cannot be read: a service of the embedded switch outside P4Runtime offers them.
     #[error("switch {switch} does not tell its port counters: {reason}")]
     PortCounters {
-        /// Its name in the topology.
+        /// Name of the switch in the topology.
         switch: String,
-        /// What it answered.
+        /// The switch's answer.
         reason: String,
     },
 }
@@ -89,27 +89,27 @@ pub struct PortCount {
     pub tx_frames: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Arrived and not processed, or not sent.
+    /// Frames that arrived and were not processed, or were not sent.
     pub errors: u64,
-    /// Of these, frames that arrived while too many others waited for the switch. It knows nothing of them, a capture does.
+    /// The part of `errors` that arrived while too many frames waited for the switch. Only a capture shows these frames.
     pub rx_lost_frames: u64,
-    /// Of these, frames that the port did not take to send.
+    /// The part of `errors` that the port did not accept for sending.
     pub tx_lost_frames: u64,
-    /// Frames that the port has marked (ECN) because too many waited for the link.
+    /// Number of frames that the port has marked (ECN) because too many frames waited for the link.
     pub tx_marked_frames: u64,
 }
 
-/// What a switch's clock shows, as its programs get it with each packet.
+/// A reading of a switch's clock, which the switch's programs receive with each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// Ticks since an origin of the switch's.
+    /// Ticks since an origin that the switch chooses.
     pub ticks: u64,
-    /// How long one is.
+    /// Duration of a tick in nanoseconds.
     pub tick_ns: u64,
 }
 
 impl Clock {
-    /// What it will show so much later: the deadline of a lease.
+    /// The clock's ticks `ns` nanoseconds later: the deadline of a lease.
     #[must_use]
     pub fn after(self, ns: u64) -> u64 {
         self.ticks.saturating_add(ns / self.tick_ns)
@@ -118,21 +118,21 @@ impl Clock {
 
 /// A switch as the controller sees it: programs, entries, cells, by name.
 pub trait Target: Send {
-    /// Its name in the topology.
+    /// Name of the switch in the topology.
     fn name(&self) -> &str;
     /// Loads a program in its initial state and starts it.
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError>;
-    /// Makes a program ready beside the one that runs: what is written from now on is written to it, until [`Target::commit`].
-    /// A kind of switch that cannot do so loads it at once.
+    /// Prepares a program beside the running one: later writes apply to it, until [`Target::commit`]. A kind of switch without
+    /// this ability loads the program at once.
     fn save(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         self.load(p4info, device_config)
     }
-    /// Starts the program that was made ready, between two frames.
+    /// Starts the prepared program between two frames.
     fn commit(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
-    /// Loads a program between two frames that takes over what the running one was told and has counted, where it has tables
-    /// and cells of the same names.
+    /// Loads a program between two frames. It takes over the entries and counts of the running one, where it has tables and
+    /// cells of the same names.
     fn reconcile(&mut self, _: &P4Info, _: &[u8]) -> Result<(), TargetError> {
         Err(TargetError::Config {
             switch: self.name().to_owned(),
@@ -140,32 +140,32 @@ pub trait Target: Send {
                 .to_owned(),
         })
     }
-    /// Writes a batch; the first update that is refused is the error.
+    /// Writes a batch; returns the error of the first refused update.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
-    /// Reads what the queries ask for.
+    /// Reads the items that match the queries.
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
-    /// Whether it can be told anything, as far as is known without a word to it.
+    /// Whether the switch can receive requests, as far as is known without sending one.
     fn is_connected(&self) -> bool {
         true
     }
-    /// Its clock, for leases.
+    /// Reads the clock of the switch, for leases.
     fn clock(&mut self) -> Result<Clock, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// Opens another session with the switch, which no call of this one keeps waiting. `runtime` drives its connections. It writes
-    /// for the same controller: only as long as this session lives, and to the program that the switch has now.
+    /// Opens another session with the switch, which no call of this one delays. `runtime` drives its connections. It writes for
+    /// the same controller: only as long as this session lives, and to the program that the switch has now.
     fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// All ports, by number.
+    /// Counters of all ports, by number.
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;
-    /// How soon it runs packets when it is woken: `real-time`, `high` or `ordinary`; nothing if it does not say.
+    /// Scheduling priority of the switch's packets: `real-time`, `high` or `ordinary`; `None` if the switch does not report it.
     #[cfg(feature = "testbed")]
     fn priority(&mut self) -> Option<String> {
         None
     }
-    /// Frames that met a full queue within it, since the program was loaded; 0 if it does not say.
+    /// Number of frames that met a full queue in the switch since the program was loaded; 0 if the switch does not report it.
     #[cfg(feature = "testbed")]
     fn queue_losses(&mut self) -> Result<u64, TargetError> {
         Ok(0)
@@ -174,9 +174,9 @@ pub trait Target: Send {
 
 /// A session that refreshes the lease of a switch's faults, and does nothing else.
 pub trait LeaseSession: Send {
-    /// The switch's clock.
+    /// Reads the switch's clock.
     fn clock(&mut self) -> Result<Clock, TargetError>;
-    /// Writes a batch; the first update that is refused is the error.
+    /// Writes a batch; returns the error of the first refused update.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
 }
 
@@ -187,5 +187,5 @@ fn without_clock(switch: &str) -> TargetError {
     }
 }
 
-/// How long a switch may take to answer.
+/// Timeout for an answer of a switch.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! A switch behind P4Runtime. Calls block; a runtime of our own drives the stream in the background.
+//! A switch that is controlled by P4Runtime. Calls block; a runtime of weir drives the stream in the background.
 
 use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// There is one controller, so any id that is not 0 makes it primary.
+/// weir is the only controller, so any election id other than 0 makes it primary.
 const ELECTION_ID: u128 = 1;
 
-/// How soon a switch that another controller is primary of is asked again.
+/// Retry interval while another controller is primary of a switch.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// A connection to a switch.
@@ -21,15 +21,15 @@ pub struct P4Runtime {
     name: String,
     runtime: Arc<Runtime>,
     client: Client,
-    /// Whether programs are made ready beside the one that runs: BMv2 takes entries for that one alone.
+    /// Whether the switch can prepare a program beside the running one: BMv2 takes entries for the running one only.
     swaps: bool,
-    /// Of the program that is ready.
+    /// P4Info of the prepared program.
     saved: Option<P4Info>,
-    /// What the switch says unasked is read by a task, until it says no more.
+    /// Task that reads the switch's notifications until the stream ends.
     listening: JoinHandle<()>,
 }
 
-/// Dropping the stream gives up being primary.
+/// Dropping the stream gives up the role of primary.
 impl Drop for P4Runtime {
     fn drop(&mut self) {
         self.listening.abort();
@@ -62,8 +62,8 @@ impl P4Runtime {
         })
     }
 
-    /// The same for a switch that has a program, whose names are asked for. While another controller is primary it is tried
-    /// again, for as long as `patience`.
+    /// Connects to a switch that has a program, and reads the program's names from it. While another controller is primary, it
+    /// retries for `patience`.
     pub fn attach(
         runtime: Arc<Runtime>,
         name: &str,
@@ -84,7 +84,7 @@ impl P4Runtime {
         };
         match runtime.block_on(target.client.fetch_pipeline()) {
             Ok(_) => Ok(target),
-            // It can be given one.
+            // The switch has no program, and can load one.
             Err(ClientError::NoPipeline { .. }) => Ok(target),
             Err(ClientError::Rpc {
                 code: Code::FailedPrecondition,
@@ -94,27 +94,27 @@ impl P4Runtime {
         }
     }
 
-    /// The same for a switch that keeps a program ready beside the one that runs, such as the embedded one.
+    /// Declares that the switch can prepare a program beside the running one, as the embedded one can.
     #[must_use]
     pub fn swapping(mut self) -> Self {
         self.swaps = true;
         self
     }
 
-    /// Whether its program has such a table.
+    /// Whether the switch's program has a table of this name.
     #[must_use]
     pub fn has_table(&self, table: &str) -> bool {
         let index = self.client.index();
         index.is_ok_and(|index| index.tables.named(table).is_some())
     }
 
-    /// Whether it has a program, of which the names are known.
+    /// Whether the switch has a program whose names are known.
     #[must_use]
     pub fn has_program(&self) -> bool {
         self.client.index().is_ok()
     }
 
-    /// The entries of a table, each with what the controller noted beside it.
+    /// The entries of a table, each with the metadata that the controller stored with it.
     pub fn read_noted(&mut self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>, TargetError> {
         self.runtime
             .block_on(self.client.read_noted(table))
@@ -193,7 +193,7 @@ impl Target for P4Runtime {
             .map_err(|source| failure(&self.name, source))
     }
 
-    /// The embedded switch's, through its extension.
+    /// Reads the clock of an embedded switch through its extension.
     #[cfg(feature = "testbed")]
     fn clock(&mut self) -> Result<super::Clock, TargetError> {
         let told = super::extension::clock(&self.runtime, self.client.address());
@@ -201,7 +201,7 @@ impl Target for P4Runtime {
         Ok(super::Clock { ticks, tick_ns: 1 })
     }
 
-    /// Two connections of its own: one to write, and one to the embedded switch's extension.
+    /// Opens two separate connections: one to write, and one to the embedded switch's extension.
     #[cfg(feature = "testbed")]
     fn lease_session(
         &self,
@@ -237,7 +237,7 @@ impl Target for P4Runtime {
     }
 }
 
-/// What refreshes the lease of an embedded switch.
+/// A session that refreshes the lease of an embedded switch.
 #[cfg(feature = "testbed")]
 struct P4RuntimeLease {
     name: String,
@@ -269,7 +269,7 @@ fn no_clock(switch: &str, reason: String) -> TargetError {
     }
 }
 
-/// Whether another client is primary: of the same election id, or of a higher one.
+/// Whether another client with the same election id, or a higher one, is primary.
 fn is_taken(error: &ClientError) -> bool {
     match error {
         ClientError::NotPrimary { .. } => true,

@@ -1,4 +1,4 @@
-//! BMv2's `psa_switch`, behind Thrift.
+//! BMv2's `psa_switch`, controlled by Thrift.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl PsaSwitch {
         })
     }
 
-    /// The calls that no trait has.
+    /// The device, for calls that the trait does not have.
     pub fn device(&mut self) -> &mut Device {
         &mut self.device
     }
@@ -37,7 +37,7 @@ impl Target for PsaSwitch {
         &self.name
     }
 
-    /// `device_config` is p4c's JSON. The switch has been started with it, or is willing to change its program.
+    /// `device_config` is p4c's JSON. The switch was started with it, or accepts another program.
     fn load(&mut self, _: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         let json = String::from_utf8_lossy(device_config);
         let program = Program::parse(&json).map_err(|source| TargetError::Config {

@@ -1,4 +1,4 @@
-//! One connection to a switch: calls go out, each is answered before the next.
+//! A connection to a switch: each call is answered before the next one is sent.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -15,55 +15,55 @@ use ::thrift::transport::{
 use super::refusal::{Family, Refusal};
 use super::value::Value;
 
-/// Between two attempts to connect.
+/// Interval between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Why a call over Thrift failed. Every variant names the switch's address.
 #[derive(Debug, thiserror::Error)]
 pub enum ThriftError {
-    /// Nobody listens there.
+    /// No switch listens at the address.
     #[error("no switch answers Thrift at {address} (tried for {} s): {source}", .waited.as_secs_f64())]
     Connect {
-        /// `host:port`.
+        /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// How long it was tried.
+        /// How long weir tried to connect.
         waited: Duration,
-        /// Of the last attempt.
+        /// Error of the last attempt.
         source: io::Error,
     },
-    /// The connection broke, the answer did not come in time, or it made no sense.
+    /// The connection broke, the answer did not come in time, or it was invalid.
     #[error("the switch at {address} did not answer {call}: {reason}")]
     Exchange {
-        /// `host:port`.
+        /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// `service:method`.
+        /// The call, `service:method`.
         call: String,
-        /// What happened.
+        /// Description of the failure.
         reason: String,
     },
-    /// The switch does not know the service or the method, or it failed inside.
+    /// The switch does not know the service or the method, or it had an internal error.
     #[error("the switch at {address} cannot carry out {call}: {message}")]
     Application {
-        /// `host:port`.
+        /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// `service:method`.
+        /// The call, `service:method`.
         call: String,
-        /// The switch's words.
+        /// The switch's message.
         message: String,
     },
-    /// The switch understood, and refused.
+    /// The switch refused the call.
     #[error("the switch at {address} refused {call}: {refusal}")]
     Refused {
-        /// `host:port`.
+        /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// `service:method`.
+        /// The call, `service:method`.
         call: String,
-        /// Why.
+        /// Reason of the refusal.
         refusal: Refusal,
     },
 }
 
-/// A connection. After an error other than a refusal it is of no use any more.
+/// A connection. After an error other than a refusal it cannot be used any more.
 pub struct Connection {
     address: SocketAddr,
     input: TBinaryInputProtocol<TBufferedReadTransport<ReadHalf<TTcpChannel>>>,
@@ -72,7 +72,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects; a switch that is still starting is waited for. `timeout` also bounds each answer.
+    /// Connects to a switch, and waits for one that is still starting. `timeout` also limits the wait for each answer.
     pub fn open(address: SocketAddr, timeout: Duration) -> Result<Connection, ThriftError> {
         let start = Instant::now();
         let stream = loop {
@@ -108,14 +108,14 @@ impl Connection {
         })
     }
 
-    /// `host:port`.
+    /// Address of the switch, `host:port`.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Calls a method and waits for its answer: the result, if the method has one. `refusals` is what its declared
-    /// exception speaks of.
+    /// Calls a method, waits for its answer, and returns the result, if the method has one. `refusals` is the family of the
+    /// exception that the method declares.
     pub fn call(
         &mut self,
         service: &str,
@@ -123,7 +123,7 @@ impl Connection {
         arguments: Vec<(i16, Value)>,
         refusals: Family,
     ) -> Result<Option<Value>, ThriftError> {
-        // Thrift's multiplexing: the service's name before the method's.
+        // Thrift's multiplexing puts the service's name before the method's.
         let call = format!("{service}:{method}");
         let address = self.address;
         let broken = |reason: String| ThriftError::Exchange {
@@ -185,7 +185,7 @@ impl Connection {
     }
 }
 
-/// The crate's own texts begin with the kind of error in the language of its source.
+/// Describes an error, without the kind of error with which the Thrift crate's own text begins.
 fn describe(error: &::thrift::Error) -> String {
     match error {
         ::thrift::Error::Transport(error) => error.message.clone(),
@@ -195,7 +195,7 @@ fn describe(error: &::thrift::Error) -> String {
     }
 }
 
-/// `TApplicationException`: a message and a type.
+/// Formats a `TApplicationException`: its message and its type.
 fn application_message(exception: &Value) -> String {
     let message = exception.field(1).and_then(Value::text).unwrap_or("");
     match (message, exception.field(2).and_then(Value::i32)) {

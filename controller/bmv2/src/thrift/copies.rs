@@ -11,7 +11,7 @@ const PSA_SWITCH: &str = "psa_switch";
 
 type Result<T> = std::result::Result<T, ThriftError>;
 
-/// `bm_mc_node_create` takes a string of 0s and 1s, port 0 last.
+/// A port map for `bm_mc_node_create`: a string of 0s and 1s, port 0 last.
 fn port_map(ports: &[u32]) -> String {
     let Some(last) = ports.iter().max() else {
         return String::new();
@@ -30,7 +30,7 @@ impl Runtime {
             .call(MULTICAST, method, arguments(rest), Family::Multicast)
     }
 
-    /// Makes an empty multicast group; its handle.
+    /// Creates an empty multicast group; returns its handle.
     pub fn create_multicast_group(&mut self, group: i32) -> Result<i32> {
         const METHOD: &str = "bm_mc_mgrp_create";
         let result = self.multicast(METHOD, [group.into()])?;
@@ -43,28 +43,28 @@ impl Runtime {
         Ok(())
     }
 
-    /// Makes a node: a copy to each of these ports, with this instance. Its handle.
+    /// Creates a node, which makes a copy to each of these ports with this instance; returns its handle.
     pub fn create_multicast_node(&mut self, instance: i32, ports: &[u32]) -> Result<i32> {
         const METHOD: &str = "bm_mc_node_create";
-        // No link aggregation groups.
+        // The node uses no link aggregation groups.
         let rest = [instance.into(), port_map(ports).as_str().into(), "".into()];
         let result = self.multicast(METHOD, rest)?;
         self.expect(METHOD, result, Value::i32)
     }
 
-    /// Puts a node into a group.
+    /// Adds a node to a group.
     pub fn associate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_associate", [group.into(), node.into()])?;
         Ok(())
     }
 
-    /// Takes a node out of a group.
+    /// Removes a node from a group.
     pub fn dissociate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_dissociate", [group.into(), node.into()])?;
         Ok(())
     }
 
-    /// Removes a node.
+    /// Deletes a node.
     pub fn destroy_multicast_node(&mut self, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_destroy", [node.into()])?;
         Ok(())
@@ -75,7 +75,7 @@ impl Runtime {
             .call(PSA_SWITCH, method, arguments, Family::Mirroring)
     }
 
-    /// Sets where a clone session's copies go.
+    /// Sets the destination of a clone session's copies.
     pub fn set_mirror(&mut self, session: i32, to: Mirror) -> Result<()> {
         let port = to.port.map(|port| (1, port.into()));
         let group = to.group.map(|group| (2, group.into()));
@@ -93,7 +93,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The clock by which it stamps packets: microseconds since it was started.
+    /// The clock by which the switch stamps packets, in microseconds since its start.
     pub fn elapsed_us(&mut self) -> Result<u64> {
         const METHOD: &str = "get_time_elapsed_us";
         let result = self.psa_switch(METHOD, Vec::new())?;
@@ -102,19 +102,19 @@ impl Runtime {
 
     // The program.
 
-    /// Hands a program over; [`Runtime::swap`] puts it in force.
+    /// Transfers a program to the switch; [`Runtime::swap`] activates it.
     pub fn load_config(&mut self, json: &str) -> Result<()> {
         self.standard("bm_load_new_config", vec![(1, json.into())], Family::Swap)?;
         Ok(())
     }
 
-    /// Puts the program in force that was handed over.
+    /// Activates the transferred program.
     pub fn swap(&mut self) -> Result<()> {
         self.standard("bm_swap_configs", Vec::new(), Family::Swap)?;
         Ok(())
     }
 
-    /// The program that the switch has.
+    /// The program on the switch.
     pub fn config(&mut self) -> Result<String> {
         const METHOD: &str = "bm_get_config";
         let result = self.standard(METHOD, Vec::new(), Family::None)?;

@@ -1,8 +1,8 @@
-//! What a switch refuses a call for: the codes of BMv2's exceptions.
+//! Reasons for which a switch refuses a call: the codes of BMv2's exceptions.
 
 use std::fmt;
 
-/// What an exception speaks of: the codes of each family begin anew.
+/// The subject of an exception: each family numbers its codes from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Tables and action profiles.
@@ -21,7 +21,7 @@ pub enum Family {
     None,
 }
 
-/// Why a call was refused.
+/// Why the switch refused a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // `table!` below has a text for each.
 pub enum Reason {
@@ -63,9 +63,9 @@ pub enum Reason {
     SwapDisabled,
     OngoingSwap,
     NoOngoingSwap,
-    /// It gives no reason.
+    /// The switch gives no reason.
     Unspecified,
-    /// A code that BMv2 did not have when this was written.
+    /// A code that weir does not know.
     Unknown,
 }
 
@@ -243,10 +243,10 @@ impl Family {
     }
 }
 
-/// A refusal, as the switch said it.
+/// A refusal as the switch reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it speaks of.
+    /// Subject of the exception.
     pub family: Family,
     /// BMv2's code.
     pub code: i32,
@@ -261,7 +261,7 @@ impl Refusal {
         self.family.rows().iter().find(|row| row.0 == self.code)
     }
 
-    /// Why.
+    /// The reason that the code stands for.
     #[must_use]
     pub fn reason(self) -> Reason {
         self.row().map_or(Reason::Unknown, |row| row.1)

@@ -8,34 +8,34 @@ use super::refusal::Family;
 use super::types::{ActionEntry, Counts, KeyPart, RawEntry};
 use super::value::Value;
 
-/// BMv2's programs have one context.
+/// The only context of BMv2's programs.
 pub const CONTEXT: i32 = 0;
 
 const STANDARD: &str = "standard";
 
 type Result<T> = std::result::Result<T, ThriftError>;
 
-/// The arguments of a call that begins with the context: the rest counts from 2.
+/// Arguments of a call whose first argument is the context; the others are numbered from 2.
 pub(super) fn arguments(rest: impl IntoIterator<Item = Value>) -> Vec<(i16, Value)> {
     (1..)
         .zip(std::iter::once(Value::I32(CONTEXT)).chain(rest))
         .collect()
 }
 
-/// A switch behind Thrift.
+/// A switch that is controlled by Thrift.
 pub struct Runtime {
     pub(super) connection: Connection,
 }
 
 impl Runtime {
-    /// Connects; see [`Connection::open`].
+    /// Connects to a switch; see [`Connection::open`].
     pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Runtime> {
         Ok(Runtime {
             connection: Connection::open(address, timeout)?,
         })
     }
 
-    /// `host:port`.
+    /// Address of the switch, `host:port`.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.connection.address()
@@ -50,7 +50,7 @@ impl Runtime {
         self.connection.call(STANDARD, method, arguments, family)
     }
 
-    /// A result that has to be there, in a form that it has to have.
+    /// Converts a result; it is an error if the result is missing or has another form.
     pub(super) fn expect<T>(
         &self,
         method: &str,
@@ -69,7 +69,7 @@ impl Runtime {
 
     // Tables.
 
-    /// Adds an entry; its handle.
+    /// Adds an entry; returns its handle.
     pub fn add_entry(
         &mut self,
         table: &str,
@@ -95,7 +95,7 @@ impl Runtime {
         self.expect(METHOD, result, Value::i32)
     }
 
-    /// Gives an entry another action.
+    /// Changes the action of an entry.
     pub fn modify_entry(
         &mut self,
         table: &str,
@@ -129,21 +129,21 @@ impl Runtime {
         })
     }
 
-    /// What a table does where nothing matches.
+    /// The action of a table for packets without a matching entry.
     pub fn default_entry(&mut self, table: &str) -> Result<ActionEntry> {
         const METHOD: &str = "bm_mt_get_default_entry";
         let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;
         self.expect(METHOD, result, ActionEntry::of_value)
     }
 
-    /// Sets what a table does where nothing matches.
+    /// Sets the action of a table for packets without a matching entry.
     pub fn set_default(&mut self, table: &str, action: &str, data: &[Vec<u8>]) -> Result<()> {
         let rest = [table.into(), action.into(), Value::binaries(data)];
         self.standard("bm_mt_set_default_action", arguments(rest), Family::Table)?;
         Ok(())
     }
 
-    /// Gives a table its program's default entry back.
+    /// Resets a table's default entry to that of its program.
     pub fn reset_default(&mut self, table: &str) -> Result<()> {
         let rest = [table.into()];
         self.standard("bm_mt_reset_default_entry", arguments(rest), Family::Table)?;

@@ -1,25 +1,25 @@
-//! What BMv2's calls take and give.
+//! Arguments and results of BMv2's calls.
 
 use super::value::Value;
 
-/// One field of a key, in bytes of the field's width.
+/// The match on one field of a key; values have the field's width in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyPart {
-    /// Equal.
+    /// The field equals the value.
     Exact(Vec<u8>),
-    /// The first bits are equal.
+    /// The first bits of the field equal those of the value: value, number of bits.
     Lpm(Vec<u8>, i32),
-    /// Bits in the mask are equal: value, mask. `optional` fields are matched so, too.
+    /// The field equals the value in the bits of the mask: value, mask. `optional` fields use this as well.
     Ternary(Vec<u8>, Vec<u8>),
-    /// A header is valid.
+    /// Whether a header is valid.
     Valid(bool),
-    /// From, to.
+    /// The field lies in a range: first value, last value.
     Range(Vec<u8>, Vec<u8>),
 }
 
 impl KeyPart {
     pub(super) fn to_value(&self) -> Vec<(i16, Value)> {
-        // Field 1 says which of the others is set.
+        // Field 1 tells which of the other fields is set.
         let (kind, value) = match self {
             KeyPart::Exact(key) => (0, vec![(1, bytes(key))]),
             KeyPart::Lpm(key, length) => (1, vec![(1, bytes(key)), (2, (*length).into())]),
@@ -45,7 +45,7 @@ impl KeyPart {
     }
 }
 
-/// What a counter's cell holds.
+/// Contents of a counter's cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bytes.
@@ -67,19 +67,19 @@ impl Counts {
     }
 }
 
-/// Where a clone session's copies go.
+/// Destination of a clone session's copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mirror {
-    /// To this port.
+    /// The port that receives a copy.
     pub port: Option<i32>,
-    /// To this multicast group.
+    /// The multicast group that receives copies.
     pub group: Option<i32>,
 }
 
-/// What an entry does.
+/// The action of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionEntry {
-    /// Nothing is set.
+    /// The entry has no action.
     None,
     /// An action with its parameters' bytes.
     Action(String, Vec<Vec<u8>>),
@@ -104,16 +104,16 @@ impl ActionEntry {
     }
 }
 
-/// An entry as the switch has it.
+/// An entry as the switch returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawEntry {
-    /// In the table's order.
+    /// Fields of the key, in the table's order.
     pub key: Vec<KeyPart>,
-    /// The smallest wins.
+    /// Priority of the entry; the smallest number has precedence.
     pub priority: Option<i32>,
-    /// The switch's number for it.
+    /// Number of the entry on the switch.
     pub handle: i32,
-    /// What it does.
+    /// Action of the entry.
     pub action: ActionEntry,
 }
 

@@ -5,7 +5,7 @@ use ::thrift::protocol::{
 };
 use ::thrift::{ProtocolErrorKind, Result, new_protocol_error};
 
-/// Structs, lists and maps within one another; BMv2's own are 4 deep.
+/// Maximum nesting of structs, lists and maps; BMv2's own values are 4 deep.
 const MAX_DEPTH: usize = 16;
 
 /// A value.
@@ -33,7 +33,7 @@ pub enum Value {
     Map(Vec<(Value, Value)>),
 }
 
-/// What elements of a list are.
+/// Kind of the elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `bool`
@@ -139,7 +139,7 @@ impl Value {
         )
     }
 
-    /// Its kind.
+    /// Kind of the value.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

@@ -1,4 +1,4 @@
-//! Keys and values: numbers ↔ bytes of a field's width.
+//! Converts keys and values between numbers and bytes of a field's width.
 
 use p4lang::runtime::{FieldMatch, Match, Value};
 
@@ -46,7 +46,7 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> 
         }
         (MatchKind::Lpm, None) => KeyPart::Lpm(encode(zero)?, 0),
         (MatchKind::Lpm, Some(Match::Lpm { value, prefix_len })) => {
-            // The width bounds it; what is longer is said to be too long by its value's width.
+            // The width limits the prefix length; a value that is too long is reported as too wide.
             KeyPart::Lpm(
                 encode(value)?,
                 i32::try_from((*prefix_len).min(field.width)).unwrap_or(0),
@@ -76,7 +76,7 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> 
     })
 }
 
-/// The value of a part, as one of the whole field.
+/// The value of a part, shifted to its position in the whole field.
 fn in_its_place(field: &KeyField, part: Part, value: &Value) -> Result<Value> {
     let number = value.to_u128().filter(|_| value.fits(part.width));
     let number = number.ok_or_else(|| TranslateError::Width {
@@ -87,7 +87,7 @@ fn in_its_place(field: &KeyField, part: Part, value: &Value) -> Result<Value> {
     Ok(Value::from(number << part.low))
 }
 
-/// As many bytes as the width takes: BMv2 knows no shorter form.
+/// Encodes a value with as many bytes as the width needs: BMv2 accepts no shorter form.
 pub(super) fn encode(what: &str, value: &Value, width: u32) -> Result<Vec<u8>> {
     if !value.fits(width) {
         return Err(TranslateError::Width {
@@ -98,7 +98,7 @@ pub(super) fn encode(what: &str, value: &Value, width: u32) -> Result<Vec<u8>> {
     }
     let length = width.div_ceil(8) as usize;
     let bytes = value.to_be_bytes();
-    // Zero is one byte, of a field without bits too.
+    // Zero is encoded as one byte, even in a field without bits.
     let mut encoded = vec![0; length.saturating_sub(bytes.len())];
     encoded.extend(&bytes[bytes.len() - (length - encoded.len())..]);
     Ok(encoded)

@@ -1,4 +1,4 @@
-//! What can be asked of a switch.
+//! Queries for the state of a switch.
 
 use crate::p4info::{Index, Object, Section};
 use crate::translate::table::at_to_proto;
@@ -84,7 +84,7 @@ pub enum Query {
         /// The value set.
         name: String,
     },
-    /// The digest, if it is on.
+    /// The settings of the digest, if it is enabled.
     Digest {
         /// The digest.
         name: String,

@@ -1,4 +1,4 @@
-//! What the switch says unasked.
+//! Messages that the switch sends on the stream.
 
 use super::ClientError;
 use crate::rpc::Code;
@@ -9,9 +9,9 @@ use crate::v1::stream_message_response::Update;
 /// A message from the switch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Who is primary has changed.
+    /// The primary client has changed.
     Arbitration {
-        /// This client is.
+        /// Whether this client is primary.
         primary: bool,
         /// The highest election id that the switch has seen.
         election_id: Option<u128>,
@@ -20,17 +20,17 @@ pub enum Event {
     Packet(v1::PacketIn),
     /// The switch could not process something that was sent on the stream.
     Error {
-        /// Why.
+        /// The error code.
         code: Code,
-        /// In words.
+        /// The error message.
         message: String,
     },
-    /// Messages of a digest. [`super::Client::digest_messages`] reads them, [`super::Client::acknowledge`] lets the
-    /// switch send the same again.
+    /// Messages of a digest. [`super::Client::digest_messages`] reads them; [`super::Client::acknowledge`] allows the switch to
+    /// send the same messages again.
     Digest(v1::DigestList),
-    /// Entries that no packet has found for their idle timeout. [`super::Client::idle_entries`] reads them.
+    /// Entries that matched no packet during their idle timeout. [`super::Client::idle_entries`] reads them.
     Idle(v1::IdleTimeoutNotification),
-    /// What this version of the protocol does not have.
+    /// A message that this version of the protocol does not have.
     Other(Box<v1::StreamMessageResponse>),
 }
 
@@ -49,7 +49,7 @@ impl Events {
         Self { responses, address }
     }
 
-    /// The next message; none when the switch has closed the stream.
+    /// The next message; `None` when the switch has closed the stream.
     pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         let response = self
             .responses

@@ -1,4 +1,4 @@
-//! The protocol's P4Info message as p4lang's plain data, so that a program compiled elsewhere is understood.
+//! Decodes the protocol's P4Info message into p4lang's plain data, so that weir can use a program compiled elsewhere.
 
 mod types;
 
@@ -7,7 +7,7 @@ use crate::config;
 use crate::status::excerpt;
 use p4lang::{LIMITS, p4info as model};
 
-/// Why a P4Info message makes no sense.
+/// Why a P4Info message is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// An object has neither id nor name.
@@ -18,15 +18,15 @@ pub enum DecodeError {
         /// Position in its section, from 0.
         position: usize,
     },
-    /// A width that no value has.
+    /// A bit width is out of range.
     #[error("`{}` has bit width {bitwidth}: {} is the most", excerpt(name), LIMITS.width)]
     Width {
         /// The field, parameter or object.
         name: String,
-        /// As sent.
+        /// The width that was sent.
         bitwidth: i32,
     },
-    /// A key field does not say how it matches.
+    /// A key field has no match kind.
     #[error("key field `{}` has no match type", excerpt(field))]
     NoMatchType {
         /// The field.
@@ -37,14 +37,14 @@ pub enum DecodeError {
     Duplicate {
         /// `table`, `action`, …
         section: &'static str,
-        /// Of the second.
+        /// Name of the second object.
         name: String,
-        /// Of the second.
+        /// Id of the second object.
         id: u32,
     },
 }
 
-/// The program that a message describes.
+/// Decodes the program that a message describes.
 ///
 /// Externs of other architectures are left out. A register or digest with unions or stacks of headers in its element has an
 /// empty `element`.
@@ -378,7 +378,7 @@ fn selector_size(profile: &config::ActionProfile) -> Option<model::SelectorSize>
     })
 }
 
-/// Annotations without a body say nothing here and are left out.
+/// Annotations without a body have no content here and are left out.
 fn structured(list: &[config::StructuredAnnotation]) -> Vec<model::StructuredAnnotation> {
     use config::structured_annotation::Body;
     list.iter()
@@ -432,7 +432,7 @@ fn meter_unit(spec: Option<&config::MeterSpec>) -> model::Unit {
     }
 }
 
-/// Values and masks are made of as many bits as it says: no more than a program may have.
+/// Checks a width: values and masks get this many bits, so it must not exceed the limit for programs.
 fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
     let width = u32::try_from(bitwidth).ok();
     let width = width.filter(|width| *width <= LIMITS.width);

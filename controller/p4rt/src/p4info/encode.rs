@@ -1,4 +1,4 @@
-//! p4lang's P4Info as the protocol's message.
+//! Encodes p4lang's P4Info as the protocol's message.
 
 mod annotations;
 mod types;

@@ -1,4 +1,4 @@
-//! Names and aliases ↔ ids.
+//! Maps names and aliases to ids and back.
 
 use super::{DecodeError, P4Info, from_proto};
 use crate::config;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Something with an id and a name.
 pub trait Object {
-    /// What errors call it.
+    /// Name of the kind in errors.
     const KIND: &'static str;
     /// Its id and names.
     fn preamble(&self) -> &Preamble;
@@ -91,7 +91,7 @@ impl<T: Object> Section<T> {
             .map(|&position| &self.objects[position])
     }
 
-    /// All, in P4Info's order.
+    /// All objects, in P4Info's order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.objects.iter()
     }
@@ -127,7 +127,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The dictionary of a program.
+    /// Builds the index of a program.
     pub fn new(info: P4Info) -> Result<Self, DecodeError> {
         Ok(Self {
             tables: Section::new(info.tables)?,
@@ -145,7 +145,7 @@ impl Index {
         })
     }
 
-    /// The translation of a type, if the control plane has a type of its own for it: its URI, and that type.
+    /// The translation of a type for the control plane, if it has one: its URI, and the type that the control plane uses.
     #[must_use]
     pub fn translation(&self, type_name: &str) -> Option<(&str, SdnType)> {
         match &self.types.new_types.get(type_name)?.meaning {
@@ -154,13 +154,13 @@ impl Index {
         }
     }
 
-    /// What named types are.
+    /// Definitions of the named types.
     #[must_use]
     pub fn types(&self) -> &TypeInfo {
         &self.types
     }
 
-    /// The dictionary of a program that arrived as a message.
+    /// Builds the index of a program from its P4Info message.
     pub fn from_proto(info: &config::P4Info) -> Result<Self, DecodeError> {
         Self::new(from_proto(info)?)
     }

@@ -10,16 +10,16 @@ use p4lang::runtime::ActionCall;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Where an action is to stand.
+/// The position of an action in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In an entry.
     Entry,
-    /// In place of an entry.
+    /// As the default action.
     Default,
 }
 
-/// An action as the protocol says it.
+/// Encodes an action for the protocol.
 pub fn action_to_proto(
     table: &Table,
     call: &ActionCall,
@@ -60,7 +60,7 @@ pub fn action_to_proto(
     })
 }
 
-/// What an action says, if the table offers it at this place.
+/// Decodes an action, if the table offers it at this position.
 pub fn action_from_proto(
     table: &Table,
     call: &v1::Action,
@@ -110,7 +110,7 @@ pub fn action_from_proto(
     })
 }
 
-/// Whether the table offers the action at this place.
+/// Checks that the table offers the action at this position.
 pub fn check_offered(table: &Table, action: &Action, place: Place) -> Result<()> {
     let (table_name, action_name) = (table.preamble.name.clone(), action.preamble.name.clone());
     let Some(offered) = table

@@ -10,27 +10,27 @@ use p4lang::runtime::FieldMatch;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// A two-rate three-colour marker (RFC 2698), in packets or bytes as the meter declares.
+/// A two-rate three-color marker (RFC 2698), in packets or bytes as the meter declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed rate, units a second.
+    /// Committed rate, in units per second.
     pub cir: u64,
-    /// Committed burst, units.
+    /// Committed burst, in units.
     pub cburst: u64,
-    /// Peak rate, units a second.
+    /// Peak rate, in units per second.
     pub pir: u64,
-    /// Peak burst, units.
+    /// Peak burst, in units.
     pub pburst: u64,
 }
 
 /// How a switch gathers a digest's messages into lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DigestConfig {
-    /// The longest that a message waits for others.
+    /// Maximum time that a message waits for others, in nanoseconds.
     pub max_timeout_ns: u64,
-    /// Messages in a list, at most; 0: as many as the switch likes.
+    /// Maximum number of messages in a list; 0 leaves the limit to the switch.
     pub max_list_size: u32,
-    /// A message is not sent again for this long, unless its list is acknowledged.
+    /// Time in nanoseconds during which a message is not sent again, unless its list is acknowledged.
     pub ack_timeout_ns: u64,
 }
 
@@ -157,7 +157,7 @@ pub(super) fn value_set_to_proto(
     let member = |fields: &Vec<FieldMatch>| {
         let mut matches = Vec::new();
         for field in &set.match_fields {
-            // The field of a set of plain values has no name.
+            // The field has no name in a set of plain values.
             let given = fields.iter().find(|f| f.field == field.name);
             match given {
                 Some(given) => matches.extend(match_to_proto(name, field, &given.value)?),

@@ -89,7 +89,7 @@ pub(super) fn value_from_proto(data: &v1::CounterData) -> CounterValue {
     }
 }
 
-/// An index as the protocol says it.
+/// Encodes an index for the protocol.
 #[must_use]
 pub fn index_to_proto(cell: u64) -> v1::Index {
     v1::Index {
@@ -97,7 +97,7 @@ pub fn index_to_proto(cell: u64) -> v1::Index {
     }
 }
 
-/// An index into an array of `size` cells; none means all.
+/// Decodes an index into an array of `size` cells; `None` means all.
 pub fn index_from_proto(name: &str, index: Option<v1::Index>, size: i64) -> Result<Option<u64>> {
     let Some(v1::Index { index }) = index else {
         return Ok(None);
@@ -121,7 +121,7 @@ pub(super) fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()
     }
 }
 
-/// What a register's cells or a digest's messages consist of.
+/// The element type of a register's cells or a digest's messages.
 #[derive(Clone, Copy)]
 pub struct Element<'a> {
     owner: &'a str,
@@ -153,7 +153,7 @@ impl<'a> From<&'a Digest> for Element<'a> {
 }
 
 impl Element<'_> {
-    /// The scalars of a cell or message as the protocol says them.
+    /// Encodes the scalars of a cell or message for the protocol.
     pub fn to_proto(
         self,
         scalars: &[Value],
@@ -163,7 +163,7 @@ impl Element<'_> {
         self.with_type(types, |ty| ty.to_proto(scalars, names))
     }
 
-    /// The scalars of a cell or message.
+    /// Decodes the scalars of a cell or message.
     pub fn from_proto(
         self,
         data: &v1::P4Data,
@@ -173,7 +173,7 @@ impl Element<'_> {
         self.with_type(types, |ty| ty.from_proto(data, names))
     }
 
-    /// The element's type as declared; where that is not known, as its scalars have it.
+    /// The element's type as declared; if that is unknown, a type built from its scalars.
     fn with_type<R>(
         self,
         types: &TypeInfo,

@@ -1,7 +1,7 @@
-//! Values of registers and digests (P4Runtime 1.4, section 8.5): `P4Data` ↔ the scalars of a value, one after the other.
+//! Values of registers and digests (P4Runtime 1.4, section 8.5): `P4Data` ↔ the scalars of a value, in sequence.
 //!
-//! A header is its validity (1 or 0) and then its fields, all 0 while it is invalid; an enum without a representation and
-//! an error are the position of their member. Unions have no such form here.
+//! A header is represented by its validity (1 or 0) and its fields, which are all 0 while it is invalid; an enum without a
+//! representation and an error are represented by the position of their member. Unions are not supported.
 
 use super::TranslateError;
 use super::matches::check_width;
@@ -14,18 +14,18 @@ use p4lang::runtime::Value;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Types may lie in each other so deep; a P4Info may describe a type that contains itself.
+/// Maximum nesting of types: a P4Info may describe a type that contains itself.
 const DEPTH: usize = 32;
 
-/// What a control plane calls values for which it has strings (section 8.5.5).
+/// The control plane's names for values that it represents as strings (section 8.5.5).
 pub trait Names {
-    /// The value that a string stands for; `scalar` is its place in the whole value.
+    /// The value of a string; `scalar` is the value's position among the scalars.
     fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value>;
-    /// The string that stands for a value.
+    /// The string for a value.
     fn text(&self, uri: &str, value: &Value) -> Result<Vec<u8>>;
 }
 
-/// Of those who know no such strings.
+/// Names for a control plane without such strings.
 pub struct NoNames;
 
 impl Names for NoNames {
@@ -41,16 +41,16 @@ impl Names for NoNames {
 /// A type of which values are exchanged.
 #[derive(Clone, Copy)]
 pub struct Typed<'a> {
-    /// Whose value it is, for errors.
+    /// Owner of the value, for errors.
     pub owner: &'a str,
-    /// Its type.
+    /// Type of the value.
     pub ty: &'a DataType,
-    /// What named types are.
+    /// Definitions of the named types.
     pub types: &'a TypeInfo,
 }
 
 impl Typed<'_> {
-    /// A value as the protocol says it.
+    /// Encodes a value for the protocol.
     pub fn to_proto(&self, scalars: &[Value], names: &dyn Names) -> Result<v1::P4Data> {
         let mut writer = Writer {
             typed: *self,
@@ -64,7 +64,7 @@ impl Typed<'_> {
         }
     }
 
-    /// The scalars of a value.
+    /// Decodes the scalars of a value.
     pub fn from_proto(&self, data: &v1::P4Data, names: &dyn Names) -> Result<Vec<Value>> {
         let mut reader = Reader {
             typed: *self,
@@ -104,7 +104,7 @@ impl Typed<'_> {
     }
 }
 
-/// The plan of a type, all names resolved: equal for types whose values are exchanged alike.
+/// Describes a type with all names resolved: the result is equal for types whose values are encoded alike.
 #[must_use]
 pub fn describe(ty: &DataType, types: &TypeInfo) -> String {
     fn named(members: Option<&Members>, types: &TypeInfo, depth: usize) -> String {
@@ -206,7 +206,7 @@ impl<'a> Writer<'a> {
                     Meaning::Translated { uri, sdn } => {
                         let value = self.next()?;
                         Data::Bitstring(match sdn {
-                            // Of what the data plane alone can hold, the control plane has no value.
+                            // Values that only the data plane can hold have no counterpart in the control plane.
                             SdnType::Bits(width) => {
                                 check_width(typed.owner, value, *width)?;
                                 value.to_be_bytes()
@@ -488,7 +488,7 @@ mod tests {
         assert!(typed.from_proto(&bits(1), &NoNames).is_err());
     }
 
-    /// Else it was written back as it had been read, and refused.
+    /// Otherwise the value would be written back as it was read, and refused.
     #[test]
     fn what_the_control_plane_has_no_value_for_is_not_sent() {
         let mut types = types();

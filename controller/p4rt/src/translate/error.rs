@@ -1,4 +1,4 @@
-//! Why something cannot be said in the protocol, or means nothing to the program.
+//! Errors of translations between the program's names and the protocol.
 
 use crate::bytes::BytesError;
 use crate::p4info::Object;
@@ -13,7 +13,7 @@ pub enum TranslateError {
     UnknownName {
         /// `table`, `action`, …
         kind: &'static str,
-        /// As asked for.
+        /// The requested name.
         name: String,
     },
     /// The program has no such object.
@@ -21,7 +21,7 @@ pub enum TranslateError {
     UnknownId {
         /// `table`, `action`, …
         kind: &'static str,
-        /// As sent.
+        /// The id that was sent.
         id: u32,
     },
     /// A key field, parameter or metadata field that its owner does not have.
@@ -34,7 +34,7 @@ pub enum TranslateError {
         /// Its name in backquotes, or `with id` and the number.
         field: String,
     },
-    /// A field given twice.
+    /// A field is given twice.
     #[error("{owner}: {kind} `{field}` is given twice")]
     Twice {
         /// Table, action or header.
@@ -44,7 +44,7 @@ pub enum TranslateError {
         /// Its name.
         field: String,
     },
-    /// A field that must be there.
+    /// A required field is missing.
     #[error("{owner}: {kind} `{field}` is missing")]
     Missing {
         /// Table, action or header.
@@ -54,47 +54,47 @@ pub enum TranslateError {
         /// Its name.
         field: String,
     },
-    /// A value that does not fit.
+    /// A value does not fit its field.
     #[error("{}: {source}", value_of(field))]
     Value {
         /// The field; a member of a value set may have one without a name.
         field: String,
-        /// Why.
+        /// Why the value does not fit.
         source: BytesError,
     },
-    /// A match of another kind than the key field's.
+    /// The match has another kind than the key field.
     #[error("{table}: {} is matched {declared}, not {given}", key_field(field))]
     MatchKind {
         /// The table or value set.
         table: String,
         /// The key field, or nothing as in [`Value`](Self::Value).
         field: String,
-        /// In the program.
+        /// Match kind in the program.
         declared: &'static str,
-        /// In the entry.
+        /// Match kind in the entry.
         given: &'static str,
     },
-    /// A don't-care that is spelt out, masked-out bits that are set, an empty range.
+    /// An invalid match: an explicit don't-care, set bits outside the mask, or an empty range.
     #[error("{table}: {}: {reason}", key_field(field))]
     Match {
         /// The table or value set.
         table: String,
         /// The key field, or nothing as in [`Value`](Self::Value).
         field: String,
-        /// What is wrong.
+        /// The defect in the match.
         reason: String,
     },
-    /// A priority where there must be none, or none where there must be one.
+    /// A priority where none is allowed, or none where one is required.
     #[error("{table}: priority {priority}: {reason}")]
     Priority {
         /// The table.
         table: String,
-        /// As given.
+        /// The given priority.
         priority: i32,
-        /// What is wrong.
+        /// The defect in the priority.
         reason: &'static str,
     },
-    /// An action that this table does not offer.
+    /// The table does not offer the action.
     #[error("{table} does not offer action {action}")]
     ActionNotOffered {
         /// The table.
@@ -102,7 +102,7 @@ pub enum TranslateError {
         /// The action.
         action: String,
     },
-    /// An action that the table offers in the other place only.
+    /// The table offers the action only in the other position.
     #[error("{table} offers action {action} only {allowed}")]
     ActionScope {
         /// The table.
@@ -112,38 +112,38 @@ pub enum TranslateError {
         /// `as default action` or `in entries`.
         allowed: &'static str,
     },
-    /// A part of a message that must be set.
+    /// A required part of a message is not set.
     #[error("{what} is not set")]
     Unset {
-        /// Which part.
+        /// Name of the part.
         what: &'static str,
     },
-    /// A message that contradicts itself or the program.
+    /// The message contradicts itself or the program.
     #[error("{0}")]
     Malformed(String),
-    /// An index outside the array.
+    /// The index is outside the array.
     #[error("{name} has {size} cells; there is none with index {index}")]
     IndexOutOfRange {
         /// Register or counter.
         name: String,
-        /// As sent.
+        /// The index that was sent.
         index: u64,
         /// Number of cells.
         size: i64,
     },
-    /// A string that stands for no value, or the other way round.
+    /// A string without a value, or a value without a string.
     #[error("{}", .0.message)]
     Name(UpdateError),
-    /// Something that the protocol has and this implementation does not.
+    /// A feature of the protocol that this implementation does not support.
     #[error("{what}: not supported yet")]
     Unsupported {
-        /// What.
+        /// Name of the feature.
         what: String,
     },
 }
 
 impl TranslateError {
-    /// The code that the specification asks for.
+    /// The error code that the specification requires.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {
@@ -156,7 +156,7 @@ impl TranslateError {
         }
     }
 
-    /// No object of this name.
+    /// The error for a name that the program does not have.
     #[must_use]
     pub fn unknown_name<T: Object>(name: &str) -> Self {
         Self::UnknownName {
@@ -165,7 +165,7 @@ impl TranslateError {
         }
     }
 
-    /// No object with this id.
+    /// The error for an id that the program does not have.
     #[must_use]
     pub fn unknown_id<T: Object>(id: u32) -> Self {
         Self::UnknownId { kind: T::KIND, id }

@@ -7,12 +7,12 @@ use crate::v1::field_match::{self, FieldMatchType};
 use p4lang::p4info::{MatchField, MatchType};
 use p4lang::runtime::{Match, MatchKind, Value};
 
-/// A field that every entry must give.
+/// The match type of a field that every entry must specify.
 pub(super) const EXACT: MatchType = MatchType::Standard(MatchKind::Exact);
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// How a key field matches, as the protocol says it; none for a don't-care, which it leaves out.
+/// Encodes the match of a key field for the protocol; `None` for a don't-care, which the protocol leaves out.
 ///
 /// `table` is the owner's name, for errors.
 pub fn match_to_proto(
@@ -51,7 +51,7 @@ pub fn match_to_proto(
     }))
 }
 
-/// How a key field matches.
+/// Decodes the match of a key field.
 ///
 /// `table` is the owner's name, for errors.
 pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch) -> Result<Match> {
@@ -107,7 +107,7 @@ fn is_dont_care(field: &MatchField, value: &Match) -> bool {
     }
 }
 
-/// Of the field's kind, within its width, and without bits that are not compared.
+/// Checks that a match has the field's kind, fits its width, and sets no bits that are not compared.
 fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     let declared = match field.match_type {
         MatchType::Standard(kind) if kind == value.kind() => None,
@@ -151,7 +151,7 @@ fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     Err(match_error(table, field, reason))
 }
 
-/// Whether a value fits a field.
+/// Checks that a value fits a field.
 pub fn check_width(field: &str, value: &Value, bitwidth: u32) -> Result<()> {
     if value.fits(bitwidth) {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::v1;
 use p4lang::p4info::ControllerPacketMetadata;
 use p4lang::runtime::Value;
 
-/// A controller header's values, in its declared order, as the protocol's metadata.
+/// Encodes a controller header's values, in its declared order, as the protocol's metadata.
 pub fn packet_metadata(
     header: &ControllerPacketMetadata,
     values: &[Value],
@@ -29,7 +29,7 @@ pub fn packet_metadata(
     header.metadata.iter().zip(values).map(field).collect()
 }
 
-/// The values of the protocol's metadata, in the header's declared order.
+/// Decodes the protocol's metadata into values, in the header's declared order.
 pub fn packet_fields(
     header: &ControllerPacketMetadata,
     metadata: &[v1::PacketMetadata],

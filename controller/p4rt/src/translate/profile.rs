@@ -11,12 +11,12 @@ use p4lang::runtime::ActionCall;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// What an entry of a table with an action profile does.
+/// The action of an entry in a table with an action profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// A member's action.
     Member(u32),
-    /// That of one of a group's members.
+    /// The action of one of a group's members.
     Group(u32),
     /// One of the entry's own actions.
     Actions(Vec<WeightedAction>),
@@ -25,26 +25,26 @@ pub enum Choice {
 /// One of an entry's actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedAction {
-    /// What it does.
+    /// The action.
     pub action: ActionCall,
-    /// How often it is picked, at least 1.
+    /// Relative frequency with which the action is selected, at least 1.
     pub weight: u32,
-    /// It is not picked while this port is down.
+    /// The action is not selected while this port is down.
     pub watch_port: Option<u32>,
 }
 
 /// A member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMember {
-    /// Its number.
+    /// Number of the member.
     pub member: u32,
-    /// How often it is picked, at least 1.
+    /// Relative frequency with which the member is selected, at least 1.
     pub weight: u32,
-    /// It is not picked while this port is down.
+    /// The member is not selected while this port is down.
     pub watch_port: Option<u32>,
 }
 
-/// What such an entry does, as the protocol says it.
+/// Encodes the choice of an entry for the protocol.
 pub(super) fn choice_to_proto(
     table: &Table,
     choice: &Choice,
@@ -72,7 +72,7 @@ pub(super) fn choice_to_proto(
     Ok(v1::TableAction { r#type: Some(kind) })
 }
 
-/// What such an entry does; none if it has an action of its own.
+/// Decodes the choice of an entry; `None` if the entry has a direct action.
 pub(super) fn choice_from_proto(
     table: &Table,
     kind: &ActionKind,
@@ -206,7 +206,7 @@ fn with_id(id: u32, index: &Index) -> Result<&ActionProfile> {
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id))
 }
 
-/// A table of the profile: all have the same actions.
+/// A table of the profile; all its tables have the same actions.
 fn table_of<'a>(profile: &ActionProfile, index: &'a Index) -> Result<&'a Table> {
     let mut tables = profile.table_ids.iter();
     let table = tables.find_map(|id| index.tables.with_id(*id));
@@ -229,7 +229,7 @@ fn weight_from_proto(weight: i32) -> Result<u32> {
     }
 }
 
-/// A port that is watched; an empty string watches none.
+/// Decodes a watched port; `None` for an empty string.
 fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
     if port.is_empty() {
         return Ok(None);
@@ -241,7 +241,7 @@ fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
     Ok(value.to())
 }
 
-/// The form of before 1.3: 0 watches none.
+/// Decodes a watched port in the form before version 1.3, in which 0 means none.
 fn deprecated_port(port: i32) -> Option<u32> {
     Some(port.cast_unsigned()).filter(|port| *port != 0)
 }

@@ -79,7 +79,7 @@ fn check_id(what: &str, id: u32) -> Result<()> {
     }
 }
 
-/// As `egress_port`: deprecated since 1.4, and the one form that every switch in use understands.
+/// Encodes the port as `egress_port`: deprecated since 1.4, but the only form that every switch in use supports.
 fn replica_to_proto(replica: &Replica) -> v1::Replica {
     v1::Replica {
         instance: replica.instance.into(),

@@ -12,19 +12,19 @@ use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// An entry of a table, whatever it does.
+/// The identity of a table's entry, whatever its action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAt {
-    /// The one with this key.
+    /// The entry with this key.
     Key {
         /// Fully qualified name.
         table: String,
         /// Fields; one that is left out is a don't-care.
         key: Vec<FieldMatch>,
-        /// Where the table wants one, else 0.
+        /// Priority, if the table requires one, else 0.
         priority: i32,
     },
-    /// What happens where no entry matches.
+    /// The default entry, for packets without a matching entry.
     Default {
         /// Fully qualified name.
         table: String,
@@ -57,7 +57,7 @@ pub(super) fn indirect_to_proto(
     })
 }
 
-/// What identifies an entry.
+/// Encodes the identity of an entry.
 pub(crate) fn at_to_proto(at: &EntryAt, index: &Index) -> Result<v1::TableEntry> {
     match at {
         EntryAt::Key {
@@ -73,7 +73,7 @@ pub(crate) fn at_to_proto(at: &EntryAt, index: &Index) -> Result<v1::TableEntry>
     }
 }
 
-/// What identifies an entry.
+/// Decodes the identity of an entry.
 pub(super) fn at_from_proto(entry: &v1::TableEntry, index: &Index) -> Result<EntryAt> {
     let table = table_with_id(entry.table_id, index)?;
     let name = table.preamble.name.clone();
@@ -87,7 +87,7 @@ pub(super) fn at_from_proto(entry: &v1::TableEntry, index: &Index) -> Result<Ent
     })
 }
 
-/// An entry that names a member or group, or has actions to select from; none if it has one of its own.
+/// Decodes an entry that names a member or group, or has several actions; `None` if it has a direct action.
 pub(super) fn indirect_from_proto(
     entry: &v1::TableEntry,
     index: &Index,
@@ -280,7 +280,7 @@ pub fn table_with_id(id: u32, index: &Index) -> Result<&Table> {
         .ok_or_else(|| TranslateError::unknown_id::<Table>(id))
 }
 
-/// Whether the table's entries have such a priority.
+/// Checks that the table's entries may have this priority.
 pub fn check_priority(table: &Table, priority: i32) -> Result<()> {
     let ordered = |field: &MatchField| matches!(field.match_type, MatchType::Standard(kind) if kind.wants_priority());
     let reason = match (table.match_fields.iter().any(ordered), priority) {

@@ -137,7 +137,7 @@ fn a_deletion_looks_at_the_key_only() {
     assert_eq!((entry.key, entry.action.params), (acl().key, vec![]));
 }
 
-/// Changes a good entry, and expects the refusal to have this code and to name this.
+/// Changes a valid entry, and expects that it is refused with this code and a message that contains `names`.
 #[track_caller]
 fn refused(change: impl Fn(&mut TableEntry), code: Code, names: &str) {
     let mut entry = acl();

@@ -1,4 +1,4 @@
-//! `SWITCH.pcapng`: frames that passed the ports of a switch, an interface each, with a comment on each frame that a fault hit.
+//! `SWITCH.pcapng`: frames that passed the ports of a switch, one interface per port, with a comment on each hit frame.
 //! Times are in nanoseconds. <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html>
 
 use std::borrow::Cow;
@@ -16,20 +16,20 @@ use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use proof::{Sight, Way};
 use testbeds::capture::{Frame, Recording};
 
-/// Resolution of time stamps, as `if_tsresol` has it: ten to the power of minus this, in seconds.
+/// Resolution of time stamps in the form of `if_tsresol`: the negative power of ten, in seconds.
 const NANOSECONDS: u8 = 9;
 /// Directions of a packet, in the two lowest bits of `epb_flags`.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
-/// Length of a block and of its options, besides the frame and comments. A little too much.
+/// Upper bound of the length of a block and its options, without the frame and the comments, in bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// Name of the file of a switch.
+/// Name of the capture file of a switch.
 pub fn file_name(switch: &str) -> String {
     format!("{switch}.pcapng")
 }
 
-/// A file that is being written.
+/// A capture file that is being written.
 pub struct Writer(PcapNgWriter<BufWriter<File>>);
 
 /// Time, direction and length of a frame.
@@ -37,9 +37,9 @@ pub struct Writer(PcapNgWriter<BufWriter<File>>);
 pub struct Head {
     /// When it passed, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Which way.
+    /// Direction in which the frame passed.
     pub way: Way,
-    /// How long it was on the link, without FCS.
+    /// Length of the frame on the link, in bytes without FCS.
     pub wire_len: u32,
 }
 
@@ -53,19 +53,19 @@ impl From<&Sight<'_>> for Head {
     }
 }
 
-/// A frame as it is written.
+/// A frame in the form in which it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'f> {
     /// Time, direction and length.
     pub head: Head,
-    /// The first bytes.
+    /// The kept first bytes of the frame.
     pub bytes: &'f [u8],
-    /// One comment for each fault that hit the frame, or had to.
+    /// One comment for each fault that hit the frame, or should have hit it.
     pub comments: &'f [String],
 }
 
 impl Written<'_> {
-    /// At most so many bytes of the file.
+    /// Upper bound of the frame's size in the file, in bytes.
     pub fn size(&self) -> u64 {
         let comments = self.comments.iter().map(|comment| comment.len() + 8);
         (BLOCK_BYTES + self.bytes.len() + comments.sum::<usize>()) as u64
@@ -73,7 +73,7 @@ impl Written<'_> {
 }
 
 impl Writer {
-    /// Makes the file of a switch whose ports are `ports`, in this order.
+    /// Creates the file of a switch with the ports `ports`, in this order.
     pub fn create(path: &Path, switch: &str, ports: &[u32]) -> io::Result<Writer> {
         let file = BufWriter::new(File::create(path)?);
         let mut pcapng = PcapNgWriter::new(file).map_err(io::Error::other)?;
@@ -93,7 +93,7 @@ impl Writer {
         Ok(Writer(pcapng))
     }
 
-    /// Adds a frame that passed a port, by its number among those of the file.
+    /// Adds a frame that passed a port; `port` is the port's position in the file.
     pub fn write(&mut self, port: usize, frame: &Written<'_>) -> io::Result<()> {
         let comments = frame.comments.iter();
         let comments = comments.map(|text| EnhancedPacketOption::Comment(text.as_str().into()));
@@ -112,7 +112,7 @@ impl Writer {
         written.map(drop).map_err(io::Error::other)
     }
 
-    /// All that was written is in the file.
+    /// Writes all buffered frames to the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.get_mut().flush()
     }
@@ -121,25 +121,25 @@ impl Writer {
 /// Why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file.
+    /// An error of the file system.
     #[error("cannot read {}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// What is in it.
+    /// The file's content is invalid.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect in the content.
         reason: String,
     },
 }
 
-/// The recordings of a switch's ports, in the order of the file's interfaces. The end of a file that `is_cut` may be half a frame.
+/// Reads the recordings of a switch's ports, in the order of the file's interfaces. A file that `is_cut` may end within a frame.
 pub fn read(
     folder: &Path,
     switch: &str,

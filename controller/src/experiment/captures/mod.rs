@@ -1,7 +1,7 @@
-//! Which frames of a run its folder keeps, written while the run goes on.
+//! Selects the frames of a run that its folder keeps, and writes them while the run goes on.
 //!
-//! A frame waits until the judge has decided whether a fault hit it. Then it is written, with a comment if it was hit, or
-//! forgotten.
+//! A frame waits until the judge has decided whether a fault hit it. Then it is written, with a comment if a fault hit it, or
+//! discarded.
 
 pub mod file;
 
@@ -18,47 +18,47 @@ use self::file::{Head, Writer, Written};
 use super::Planned;
 use super::spool::{Disk, Spooled};
 
-/// Frames that are kept around one that was hit: as many before it, and as many after it.
+/// Number of frames that are kept before a hit frame, and number that are kept after it.
 const AROUND: usize = 8;
-/// Pairs of hosts at a port whose last frames are remembered.
+/// Maximum number of pairs of hosts per port whose last frames are remembered.
 const MOST_PAIRS: usize = 4_096;
-/// Frames of this time are selected and written at once.
+/// Period whose frames are selected and written together, in nanoseconds.
 const WRITTEN_AT_ONCE_NS: u64 = 1_000_000_000;
-/// Length of the addresses at the start of a frame.
+/// Length of the addresses at the start of a frame, in bytes.
 const ADDRESSES: usize = 12;
 
-/// How many frames of a port the folder has.
+/// Number of frames of a port in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPort {
     /// The switch.
     pub switch: String,
-    /// Its port.
+    /// The port's number.
     pub port: u32,
     /// Frames that passed and were judged.
     pub passed: u64,
-    /// Of these, frames that are in the capture.
+    /// The part of `passed` that is in the capture.
     pub kept: u64,
 }
 
 /// Counts of the frames that a run's folder keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// By port, in the order of switches and numbers.
+    /// Counts by port, in the order of switches and port numbers.
     pub ports: Vec<KeptPort>,
-    /// From when on nothing is kept, in nanoseconds since 1970, and why.
+    /// Time from which on nothing is kept, in nanoseconds since 1970, and the reason.
     pub stopped: Option<(u64, String)>,
     /// Why the log of hits ends early, if it does.
     pub log_ends: Option<String>,
 }
 
-/// Keeps frames.
+/// Selects frames and writes them to the folder.
 pub struct Keeper {
     captures: Captures,
     disk: Disk,
     ports: Vec<Port>,
-    /// By switch, the file.
+    /// The files, by switch.
     files: Vec<Writer>,
-    /// What an injection does to which flow, for comments.
+    /// Fault and flow of each injection, for comments.
     injections: Vec<(String, String)>,
     stopped: Option<(u64, String)>,
     selection: Selection,
@@ -72,30 +72,30 @@ struct Port {
     /// How long its link holds frames in each direction.
     latency_ns: (u64, u64),
     held: VecDeque<Spooled>,
-    /// Frames of the first batch that are done.
+    /// Number of frames of the first batch that have been processed.
     done: usize,
-    /// Frames that came in, of those that are done.
+    /// Number of processed frames that came in.
     came: u64,
-    /// Time of the last frame that is done: the key by which frames are sorted never decreases.
+    /// Time of the last processed frame: the key by which frames are sorted never decreases.
     key_ns: u64,
-    /// By number among the frames that came in: what faults did to them.
+    /// Effects of faults on frames, by the frame's number among those that came in.
     hits: HashMap<u64, Vec<String>>,
-    /// When copies of such frames left, each once.
+    /// Times at which copies of hit frames left, one entry for each copy.
     left: Vec<u64>,
-    /// The frames between two hosts, by their addresses; and the pair of the last frame, as mostly the next one is of the same.
+    /// Frames between two hosts, by their addresses; and the pair of the last frame, as the next frame often has the same pair.
     pairs: HashMap<[u8; ADDRESSES], usize>,
     around: Vec<Around>,
     last_pair: ([u8; ADDRESSES], usize),
 }
 
-/// The last frames between two hosts that were not kept, and how many of the next are.
+/// The last frames between two hosts that were not kept, and how many of the next frames are kept.
 #[derive(Default)]
 struct Around {
     before: VecDeque<(Head, Vec<u8>)>,
     after: usize,
 }
 
-/// Frames to write next, and their bytes one after the other.
+/// Frames to write next, and their bytes in sequence.
 #[derive(Default)]
 struct Selection {
     frames: Vec<Selected>,
@@ -103,7 +103,7 @@ struct Selection {
 }
 
 struct Selected {
-    /// Sorts frames of all ports; those of one port keep their order.
+    /// Key that sorts the frames of all ports; frames of one port keep their order.
     key_ns: u64,
     port: usize,
     head: Head,
@@ -126,7 +126,7 @@ impl Selection {
 }
 
 impl Keeper {
-    /// Keeps frames of these ports, switch and number, sorted, in `folder`; without a folder, none.
+    /// Keeps frames of the sorted ports (switch and number) in `folder`; keeps none without a folder.
     pub fn new(
         planned: &Planned,
         ports: &[(String, u32)],
@@ -195,7 +195,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// The judge has seen a batch.
+    /// Takes a batch that the judge has seen.
     pub fn take(&mut self, batch: Spooled) {
         let port = &mut self.ports[batch.port];
         port.kept.passed += batch.frames as u64;
@@ -204,7 +204,7 @@ impl Keeper {
         }
     }
 
-    /// A fault hit a frame, or had to.
+    /// Records that a fault hit a frame, or should have hit it.
     pub fn hit(&mut self, hit: &Hit) {
         if self.files.is_empty() || self.stopped.is_some() {
             return;
@@ -229,7 +229,7 @@ impl Keeper {
         if number > port.came {
             port.hits.entry(number).or_default().push(comment);
         } else if self.captures == Captures::Hits {
-            // It was in doubt until the end: what the judge has of it.
+            // The frame was undecided until the end: uses the bytes that the judge has.
             let head = Head {
                 at_ns: hit.at_ns.saturating_sub(port.latency_ns.0),
                 way: Way::In,
@@ -254,12 +254,12 @@ impl Keeper {
         format!("{fault}{was}, {flow} #{}{place}", hit.ordinal)
     }
 
-    /// Which faults hit frames that passed before a time is known: writes what is kept of them.
+    /// Writes the kept frames that passed before a time; it is known which of them faults hit.
     pub fn advance(&mut self, until_ns: u64) {
         if self.files.is_empty() {
             return;
         }
-        // A second at a time: what is selected is in memory.
+        // One second at a time, because selected frames are in memory.
         let mut bound_ns = 0;
         while bound_ns < until_ns {
             let firsts = self.ports.iter().filter_map(|port| port.held.front());
@@ -306,7 +306,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes what is selected.
+    /// Writes the selected frames.
     fn write(&mut self) {
         let Selection { mut frames, bytes } = std::mem::take(&mut self.selection);
         frames.sort_by_key(|frame| frame.key_ns);
@@ -332,7 +332,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps nothing any more.
+    /// Stops keeping frames.
     fn stop(&mut self, at_ns: u64, why: String) {
         self.stopped.get_or_insert((at_ns, why));
         for port in &mut self.ports {
@@ -342,10 +342,10 @@ impl Keeper {
         }
     }
 
-    /// Nothing is open any more.
+    /// Writes the remaining frames; no frame is undecided any more.
     pub fn finish(mut self) -> Kept {
         self.advance(u64::MAX);
-        // Hits that were certain at the end alone.
+        // Hits that were certain only at the end.
         self.write();
         for file in &mut self.files {
             if let Err(error) = file.flush() {
@@ -363,7 +363,7 @@ impl Keeper {
 }
 
 impl Port {
-    /// Selects a frame or remembers it. It is known whether it was hit.
+    /// Selects a frame or remembers it; it is known whether a fault hit it.
     fn pass(&mut self, captures: Captures, index: usize, sight: &Sight<'_>, to: &mut Selection) {
         let head = Head::from(sight);
         self.key_ns = self.key_ns.max(sight.at_ns);
@@ -397,7 +397,7 @@ impl Port {
 }
 
 impl Port {
-    /// The position of a pair of hosts.
+    /// Position of a pair of hosts in the list.
     fn around(&mut self, pair: [u8; ADDRESSES]) -> usize {
         if self.last_pair.1 < self.around.len() && self.last_pair.0 == pair {
             return self.last_pair.1;
@@ -417,7 +417,7 @@ impl Port {
 
 impl Around {
     fn remember(&mut self, head: Head, bytes: &[u8]) {
-        // Nothing is allocated for a frame but for the first ones.
+        // Only the first frames allocate memory.
         let oldest = match self.before.len() {
             AROUND => self.before.pop_front(),
             _ => None,
@@ -429,7 +429,7 @@ impl Around {
     }
 }
 
-/// The two hosts that a frame goes between, by its addresses, whichever way it goes.
+/// The addresses of the two hosts of a frame, the same for both directions.
 fn pair(frame: &[u8]) -> [u8; ADDRESSES] {
     let mut pair = [0; ADDRESSES];
     if let Some((to, from)) = frame.get(..ADDRESSES).map(|both| both.split_at(6)) {
@@ -459,8 +459,8 @@ mod tests {
         Planned::of(scenario, Kind::Embedded).unwrap()
     }
 
-    /// 100 frames of two pairs of hosts, a millisecond apart, of which number 51 was hit: the numbers that the file has, the
-    /// comment's place among them, and what was kept.
+    /// Keeps 100 frames of two pairs of hosts, a millisecond apart, of which number 51 was hit. Returns the numbers in the file,
+    /// the comment's position among them, and the counts.
     fn kept(captures: &str, disk_bytes: u64) -> (Vec<u8>, usize, Kept) {
         let (planned, folder) = (planned(captures), tempfile::tempdir().unwrap());
         let ports = [("sw".to_owned(), 1)];
@@ -470,7 +470,7 @@ mod tests {
         for first in [1_u8, 41] {
             let mut batch = Batch::with_capacity(0, 60, 0);
             for number in first..=(first * 2 + 38).min(100) {
-                // Every second frame is of another pair.
+                // Every second frame belongs to the other pair.
                 let mut frame = [number % 2; 60];
                 frame[59] = number;
                 let identity = Digest::of_seed(1).of(&frame, 60);
@@ -495,7 +495,7 @@ mod tests {
             bytes: Box::default(),
             wire_len: 60,
         });
-        // What passed is known step by step.
+        // The judge decides the frames step by step.
         (0..120).for_each(|step| keeper.advance(step * MS));
         let kept = keeper.finish();
         let is_cut = kept.stopped.is_some();

@@ -1,8 +1,8 @@
-//! What the controller does to programs and switches while the timeline is followed, and what was seen of it.
+//! Carries out faults of programs and switches while the timeline is followed, and records what was observed.
 //!
-//! Each turn of the loop [`Disruptor::turn`] looks which step is in force: what begins with it is done, what ends with it is
-//! undone. Nothing here waits: what takes its time (a program that ends, a switch that starts) is asked again next turn. All
-//! of it goes into [`Carried`], which a run's folder keeps, and by which [`DisruptionResult`] judges.
+//! In each iteration, [`Disruptor::turn`] checks which step is in force: it starts the disruptions that begin with the step and
+//! undoes those that end. Nothing here waits: slow operations (a program that ends, a switch that starts) are polled in the next
+//! iteration. [`Carried`] records all of it; a run's folder keeps it, and [`DisruptionResult`] judges by it.
 
 mod result;
 mod switches;
@@ -20,34 +20,34 @@ use super::{ExperimentError, Planned};
 pub use result::DisruptionResult;
 pub use switches::Switchboard;
 
-/// One time that a disruption was carried out. Times are in nanoseconds since 1970, as those of captures.
+/// One execution of a disruption. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Carried {
-    /// Which fault.
+    /// Name of the fault.
     pub fault: String,
-    /// The epoch that it began with.
+    /// The epoch with which the execution began.
     pub epoch: u16,
-    /// When the controller began.
+    /// When the controller began to carry it out.
     pub asked_ns: u64,
-    /// When it was seen to be done.
+    /// When the controller observed that it was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_ns: Option<u64>,
-    /// To how many processes.
+    /// Number of processes that it affected.
     pub processes: u32,
     /// When the controller began to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_ns: Option<u64>,
-    /// When it was seen to be undone.
+    /// When the controller observed that it was undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_ns: Option<u64>,
     /// Why it was not carried out at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What was seen instead.
+    /// What was observed instead of the required state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
-    /// What else there is to say.
+    /// Other remarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -68,13 +68,13 @@ impl Carried {
         }
     }
 
-    /// Whether it was carried out, and all of it was seen.
+    /// Whether the disruption was carried out, and the controller observed all of it.
     #[must_use]
     pub fn is_seen(&self) -> bool {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
 
-    /// The outage of a switch that it caused, as far as it is known.
+    /// The outage of a switch that the execution caused, as far as it is known.
     fn outage(&self, does: &Does) -> Option<Outage> {
         match does.subject() {
             Subject::Command(_) => None,
@@ -104,25 +104,25 @@ pub fn outages(scenario: &Scenario, carried: &[Carried]) -> impl Iterator<Item =
     })
 }
 
-/// How far a disruption is.
+/// Phase of a disruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is in force.
+    /// The disruption is not in force.
     Idle,
-    /// It is being done.
+    /// The disruption is being carried out.
     Doing,
-    /// It is done, and lasts.
+    /// The disruption was carried out, and lasts.
     Done,
-    /// It is being undone.
+    /// The disruption is being undone.
     Undoing,
 }
 
 struct Running<'p> {
     disruption: &'p Disruption,
     phase: Phase,
-    /// Whether its step was in force when it was looked at last.
+    /// Whether its step was in force in the last iteration.
     was_in_force: bool,
-    /// What is being written of it: an index.
+    /// Index of the record of its current execution.
     entry: usize,
     /// The outage that the judge received last.
     announced: Option<Outage>,
@@ -135,7 +135,7 @@ pub struct Disruptor<'p> {
 }
 
 impl<'p> Disruptor<'p> {
-    /// Of a scenario, before anything is done.
+    /// Creates the disruptor of a scenario, before any disruption.
     #[must_use]
     pub fn of(planned: &'p Planned) -> Disruptor<'p> {
         let disruptions = planned.scenario.disruptions.iter();
@@ -153,7 +153,7 @@ impl<'p> Disruptor<'p> {
         }
     }
 
-    /// Does what begins with the step that is in force, and undoes what has ended.
+    /// Starts the disruptions that begin with the step in force, and undoes those that have ended.
     pub fn turn(
         &mut self,
         epoch: u16,
@@ -188,7 +188,7 @@ impl<'p> Disruptor<'p> {
         Ok(())
     }
 
-    /// The run is over: whoever stands still goes on. What has ended is not started again.
+    /// Ends all disruptions after the run: paused programs go on. Ended programs are not started again.
     pub fn finish(mut self, load: &mut dyn Load) -> Vec<Carried> {
         for running in &mut self.running {
             let Some(carried) = self.carried.get_mut(running.entry) else {
@@ -202,7 +202,7 @@ impl<'p> Disruptor<'p> {
         self.carried
     }
 
-    /// How often each was carried out so far, under the names of expectations.
+    /// Adds how often each disruption was carried out so far, under the metric names that expectations use.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
         for running in &self.running {
             let id = &running.disruption.id;
@@ -234,7 +234,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Looks after what is under way, and begins to undo what is over.
+    /// Polls a disruption in progress, and begins to undo a finished one.
     fn go_on(
         &mut self,
         is_in_force: bool,
@@ -268,7 +268,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Whether what is done is to be undone.
+    /// Whether a disruption that is in force has to be undone.
     fn is_over(&self, is_in_force: bool, carried: &Carried) -> bool {
         match &self.disruption.does {
             Does::Restart {
@@ -305,9 +305,9 @@ impl Running<'_> {
                 self.phase = Phase::Idle;
             }
             Progress::Absent(why) | Progress::Unseen(why) => {
-                // The first thing that went wrong is the one to know.
+                // The first error is the one to report.
                 carried.unseen.get_or_insert(why);
-                // What was done and not seen to be is undone all the same.
+                // A disruption that was carried out but not observed is undone all the same.
                 self.phase = match is_undone {
                     true => Phase::Idle,
                     false => Phase::Done,

@@ -1,4 +1,4 @@
-//! What a run shows of a disruption: what was carried out and seen, and what a switch let through while it was down.
+//! The result of a disruption: what was carried out and observed, and which frames a switch let through while it was down.
 
 use proof::Proof;
 use scenario::disruption::{Disruption, Subject};
@@ -9,39 +9,39 @@ use super::super::Planned;
 use super::super::evidence::Evidence;
 use super::Carried;
 
-/// What became of a fault of a program or a switch.
+/// The result of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DisruptionResult {
-    /// Its name.
+    /// Name of the fault.
     pub id: String,
-    /// Its word: `pause`, `kill` …
+    /// Kind of the fault: `pause`, `kill` …
     pub kind: &'static str,
-    /// To which command or switch.
+    /// Name of the command or switch that it affects.
     pub on: String,
-    /// The command's host.
+    /// Host of the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// How often it was carried out.
+    /// How often the fault was carried out.
     pub fired: u64,
-    /// How often all of it was seen.
+    /// How often the fault was carried out and observed completely.
     pub observed: u64,
-    /// How often it was carried out, and something else was seen.
+    /// How often the fault was carried out but something else was observed.
     pub missed: u64,
-    /// Number of frames that left a switch while it was down, and had not come to it before. `None` for
-    /// a command, and where the judge could not count them.
+    /// Number of frames that left a switch while it was down, and had not arrived before. `None` for a command, and if the judge
+    /// could not count them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collateral: Option<u64>,
-    /// Whether each time that came was carried out and seen, and nothing came through meanwhile.
+    /// Whether each execution was carried out and observed, and no frame passed meanwhile.
     pub proved: bool,
-    /// Why not; or, of one that is proved, what else there is to know.
+    /// Why the fault is not proved; for a proved fault, other remarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Each time.
+    /// Each execution.
     pub times: Vec<Carried>,
 }
 
 impl DisruptionResult {
-    /// From what the run left behind.
+    /// Judges a disruption by the evidence of the run.
     #[must_use]
     pub fn of(
         planned: &Planned,
@@ -79,7 +79,7 @@ impl DisruptionResult {
         };
         let mut against = result.against(planned, disruption, evidence);
         if let Subject::Switch(switch) = does.subject() {
-            // A frame that left meanwhile may be among those that are missing.
+            // A frame that left meanwhile may be among the missing frames.
             let ends = result.times.iter().map(|time| time.undone_ns);
             let end_ns = ends.map(|end_ns| end_ns.unwrap_or(u64::MAX)).max();
             let is_before_end = |since_ns: u64| end_ns.is_some_and(|end_ns| since_ns <= end_ns);
@@ -133,7 +133,7 @@ impl DisruptionResult {
         against
     }
 
-    /// What there is to know besides, each once.
+    /// Other remarks, each once.
     fn remarks(&self) -> Vec<String> {
         let mut told: Vec<String> = Vec::new();
         if self.fired > 0 {
@@ -228,14 +228,14 @@ mod tests {
             (1, 1, Some(0))
         );
         assert!(result.proved, "{result:?}");
-        // It came while the switch was down, and left.
+        // The frame arrived while the switch was down, and left.
         let through = [rest.clone(), vec![frame(1_600, Out, 2)]].concat();
         let result = judged(&planned, vec![carried()], through);
         assert_eq!((result.proved, result.collateral), (false, Some(1)));
-        // It left, and never came.
+        // The frame left, but never arrived.
         let made_up = [rest.clone(), vec![frame(1_600, Out, 3)]].concat();
         assert!(!judged(&planned, vec![carried()], made_up).proved);
-        // The new process may.
+        // The new process may forward frames.
         let after = [rest, vec![frame(2_600, In, 4), frame(2_700, Out, 4)]].concat();
         assert!(judged(&planned, vec![carried()], after).proved);
     }
@@ -269,7 +269,7 @@ mod tests {
         };
         let result = judged(&planned_once, vec![skipped.clone()], Vec::new());
         assert_eq!((result.fired, result.proved), (0, false));
-        // One that comes once too often is told, and fails nothing.
+        // An execution beyond the expected number is reported, but fails nothing.
         let result = judged(&planned_once, vec![carried(), skipped], Vec::new());
         assert!(result.proved && result.reason.is_some(), "{result:?}");
         let never = judged(&planned_once, Vec::new(), Vec::new());

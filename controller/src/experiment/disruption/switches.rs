@@ -1,4 +1,4 @@
-//! Switches that are taken down and brought up again.
+//! Takes switches down and brings them up again.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ use super::super::fleet::Fleet;
 use super::super::launch::{LaunchError, START_TIMEOUT, SwitchProcess};
 use super::super::workload::Progress;
 
-/// What it takes to end and start switches.
+/// The resources needed to end and start switches.
 pub struct Switchboard<'a> {
-    /// Sessions with them.
+    /// Sessions with the switches.
     pub fleet: &'a mut Fleet,
-    /// Their processes.
+    /// Processes of the switches.
     pub(crate) processes: &'a mut [SwitchProcess],
-    /// The network that their ports are in.
+    /// The network that has the switches' ports.
     pub bed: &'a Bed,
-    /// The program that they run.
+    /// Path of the program that the switches run.
     pub weir: &'a Path,
-    /// Those that have been started, and have not said yet where they listen; since when.
+    /// Switches that have been started and have not printed their address yet, with the time of their start.
     pub starting: &'a mut Vec<(String, Instant)>,
 }
 
@@ -35,7 +35,7 @@ impl Switchboard<'_> {
         Progress::Pending
     }
 
-    /// Starts it again; [`Switchboard::progress`] sees to the rest.
+    /// Starts a switch again; [`Switchboard::progress`] completes the start.
     pub(super) fn start(&mut self, switch: &str) -> Result<(), ExperimentError> {
         let (bed, weir) = (self.bed, self.weir);
         if let Some((device_id, process)) = self.process(switch) {
@@ -45,8 +45,8 @@ impl Switchboard<'_> {
         Ok(())
     }
 
-    /// Whether a switch that is to be down is dead; whether one that was started has been told everything, and shows it. That
-    /// one does not come back is no fault of the scenario's.
+    /// Whether a switch that has to be down is dead, and whether a started switch has received and shows all its entries. A
+    /// switch that does not come back is not an error of the scenario.
     pub(super) fn progress(&mut self, switch: &str) -> Result<Progress, ExperimentError> {
         let done = || Progress::Done {
             processes: 1,
@@ -86,7 +86,7 @@ impl Switchboard<'_> {
         })
     }
 
-    /// Its process, and the number by which it knows itself.
+    /// Process of a switch, and the switch's device id.
     fn process(&mut self, switch: &str) -> Option<(u64, &mut SwitchProcess)> {
         let mut numbered = (1..).zip(self.processes.iter_mut());
         numbered.find(|(_, process)| process.name() == switch)

@@ -1,4 +1,4 @@
-//! What a run left behind, and what that proves.
+//! The evidence that a run left, and what it proves.
 
 #[cfg(test)]
 mod tests;
@@ -17,36 +17,36 @@ use super::captures::Kept;
 use super::hit_log::InOrder;
 use super::{Carried, disruption};
 
-/// So long before a frame nothing is skipped.
+/// Period before the next frame in which the replay skips no step, in nanoseconds.
 const LONG_NS: u64 = 600_000_000_000;
 
-/// What a run left behind: all that its faults are proved by. It comes from the run, or from the folder where that kept it.
+/// The evidence of a run: everything that proves its faults. It comes from the run, or from the folder that kept it.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// What passed the switches' ports, where a run is judged from its folder.
+    /// Frames at the switches' ports, if a run is judged from its folder.
     pub recordings: Vec<PortRecording>,
-    /// What the folder keeps of that.
+    /// Counts of the frames that the folder keeps.
     pub kept: Kept,
     /// The writes of epochs, in the order in which they were sent.
     pub writes: Vec<EpochWrite>,
-    /// What switches were told of RDMA connections.
+    /// Announcements of RDMA connections to switches.
     pub tellings: Vec<Telling>,
-    /// What the switch counted for each injection of the plan.
+    /// The switches' count of hits for each injection of the plan.
     pub fired: Vec<u64>,
-    /// What it counted for each of packets whose key had no cell.
+    /// The switches' count of packets whose key had no cell, for each injection of the plan.
     pub keyless: Vec<u64>,
-    /// What it counted of each trigger of the scenario.
+    /// The switches' count of each trigger of the scenario.
     pub triggers: Vec<TriggerCount>,
-    /// What the switches say that they have lost.
+    /// Frames that the switches report as lost.
     pub losses: Vec<Loss>,
-    /// What the controller did to programs and switches.
+    /// Faults of programs and switches that the controller carried out.
     pub carried: Vec<Carried>,
-    /// Whether the switches' programs have the very stamps of the frames that came that the recordings have.
+    /// Whether the switches' programs and the recordings have the same time stamps of received frames.
     pub shares_stamps: bool,
 }
 
 impl Evidence {
-    /// How many frames were judged, and how many of them the folder keeps.
+    /// Number of judged frames, and number of those that the folder keeps.
     pub fn frames(&self) -> (u64, u64) {
         let ports = self.kept.ports.iter();
         ports.fold((0, 0), |(passed, kept), port| {
@@ -54,13 +54,13 @@ impl Evidence {
         })
     }
 
-    /// When the workload began: its first step was in force then.
+    /// When the workload began, in nanoseconds since 1970: its first step came into force then.
     pub fn start_ns(&self) -> Option<u64> {
         let first = self.writes.iter().filter(|write| write.epoch == 1);
         first.map(|write| write.confirmed_ns).max()
     }
 
-    /// Holds what was seen against what had to be. With what faults hit, in the order of the log.
+    /// Compares what was observed with what had to happen. Also returns the hits of the faults, in the order of the log.
     pub fn prove(&self, scenario: &Scenario, plan: &Plan) -> (Proof, Vec<Hit>) {
         let mut in_order = InOrder::default();
         let mut recordings: Vec<&PortRecording> = self.recordings.iter().collect();
@@ -89,7 +89,7 @@ impl Evidence {
         let next_ns = |frame: Option<&&Frame>| frame.map(|frame| frame.at_ns);
         let mut now_ns: u64 = 0;
         while let Some(first_ns) = frames.iter_mut().filter_map(|of| next_ns(of.peek())).min() {
-            // Where nothing passes for long, nothing is open either.
+            // In a long period without frames no frame is undecided.
             now_ns = (now_ns + STEP_NS).max(first_ns.saturating_sub(LONG_NS) / STEP_NS * STEP_NS);
             while let Some(write) = writes.next_if(|write| write.sent_ns < now_ns) {
                 judge.write(write);
@@ -127,7 +127,7 @@ fn sight(digest: Digest, frame: &Frame) -> Sight<'_> {
     }
 }
 
-/// What recordings lack.
+/// Losses of the recordings.
 fn lacking(recordings: &[PortRecording]) -> impl Iterator<Item = Loss> {
     let at = |port: &PortRecording| {
         let loss = |frames, by| Loss {

@@ -1,45 +1,45 @@
-//! What faults do to the programs of a workload.
+//! Effects of faults on the programs of a workload.
 
 use std::io;
 
 use testbeds::command::Census;
 
-/// What is to become of a program's processes.
+/// An order for a program's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// They stand still.
+    /// Pause the processes.
     Pause,
-    /// They go on.
+    /// Resume the processes.
     Resume,
-    /// They are killed.
+    /// Kill the processes.
     Kill {
-        /// Whether it is not started again.
+        /// Whether the program is not started again.
         for_good: bool,
     },
-    /// They are asked to end.
+    /// Ask the processes to end.
     Stop {
-        /// Whether it is not started again.
+        /// Whether the program is not started again.
         for_good: bool,
     },
-    /// It is started again.
+    /// Start the program again.
     Start,
 }
 
-/// How far an order is carried out.
+/// Progress of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It is, and that was seen.
+    /// The order was carried out, and the effect was observed.
     Done {
-        /// Of so many processes.
+        /// Number of processes that the order affected.
         processes: u32,
-        /// What else there is to say of it.
+        /// Other remarks.
         remark: Option<String>,
     },
-    /// Not yet: ask again.
+    /// The order is not finished: poll again.
     Pending,
-    /// There is nobody to do it to, and why.
+    /// The program has no process to act on, for this reason.
     Absent(String),
-    /// It was carried out, and something else was seen than had to be.
+    /// The order was carried out, but another effect than required was observed.
     Unseen(String),
 }
 
@@ -49,9 +49,9 @@ impl Progress {
         Progress::Done { processes, remark }
     }
 
-    /// From what /proc says: all had to become `what`.
+    /// Judges an order by the processes in /proc: all had to become `what`.
     pub(super) fn of(seen: io::Result<Census>, what: &str) -> Progress {
-        /// More are not named.
+        /// Maximum number of processes that the message names.
         const NAMED: usize = 4;
         match seen {
             Ok(Census { processes, others }) if others.is_empty() => Progress::done(processes),
@@ -71,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// It was to be done, and could not.
+    /// Reports an order that could not be carried out.
     pub(super) fn failed(error: impl std::fmt::Display) -> Progress {
         Progress::Unseen(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! Nothing of ours runs; the timeline does.
+//! The idle workload: weir runs no program, only the timeline.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Activity for Idle {
 }
 
 impl Load for Idle {
-    /// In seconds begun.
+    /// Position in seconds begun.
     fn position(&self) -> Position {
         let total = self.length.as_secs_f64().ceil() as u64;
         Position {

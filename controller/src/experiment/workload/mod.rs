@@ -1,4 +1,4 @@
-//! The workloads: what runs in a scenario's hosts while its timeline is followed. One file each.
+//! The workloads: programs that run in a scenario's hosts while the timeline is followed. One file each.
 
 mod commands;
 mod disrupt;
@@ -26,20 +26,20 @@ pub use disrupt::{Order, Progress};
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 
-/// How far a workload is.
+/// Progress of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// Of these.
+    /// Unit of `done` and `total`.
     pub unit: &'static str,
-    /// So many are done.
+    /// Number of units that are done.
     pub done: u64,
-    /// So many are to be done.
+    /// Total number of units.
     pub total: u64,
-    /// What else there is to say.
+    /// Other information, for readers.
     pub message: String,
 }
 
-/// `12 of 30 iterations, accuracy 87.0 %`
+/// Formats as `12 of 30 iterations, accuracy 87.0 %`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} {}", self.done, self.total, self.unit)?;
@@ -50,67 +50,67 @@ impl fmt::Display for Position {
     }
 }
 
-/// A workload that runs.
+/// A running workload.
 pub trait Load: Activity<Error = ExperimentError> + Send {
-    /// How far it is.
+    /// Progress of the workload.
     fn position(&self) -> Position;
 
-    /// Its process in a host.
+    /// The workload's process in a host.
     fn process(&mut self, host: &str) -> Option<&mut Process>;
 
-    /// Begins to carry out what a fault does to one of its commands.
+    /// Begins to carry out an order of a fault on one of its commands.
     fn order(&mut self, command: &str, _order: Order) -> Progress {
         Progress::Absent(format!("it has no command {command}"))
     }
 
-    /// How far the last order to a command is, while that is pending.
+    /// Progress of the last order to a command, while the order is pending.
     fn progress(&mut self, command: &str) -> Progress {
         Progress::Absent(format!("it has no command {command}"))
     }
 
-    /// Begins to tell its programs where gradients are summed from now on; switches know it already.
+    /// Begins to notify the workload's programs where gradients are summed from now on; switches have the new plan already.
     fn replan(&mut self, _: &Scenario) -> Result<(), ExperimentError> {
         Ok(())
     }
 
-    /// When the first sum came of the plan that was told then, from 0 on, in nanoseconds since 1970.
+    /// When the first sum by a plan of `replan` arrived, in nanoseconds since 1970; plans are numbered from 0.
     fn resumed_ns(&self, _replan: usize) -> Option<u64> {
         None
     }
 
-    /// What it measured, once it is over.
+    /// Returns the measurements, once the workload has finished.
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError>;
 }
 
 /// Numbers that a workload measured, each with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timed {
-    /// Whose, and what they are: `client a, latency`.
+    /// Name of the source and of the values: `client a, latency`.
     pub name: String,
-    /// What they measure.
+    /// Measure of the values.
     pub measure: Measure,
-    /// When, in nanoseconds since 1970, and what.
+    /// Time of each value in nanoseconds since 1970, and the value.
     pub points: Vec<(u64, f64)>,
 }
 
-/// What a workload measured.
+/// The measurements of a workload.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// Under the names of expectations.
+    /// The values, under the metric names that expectations use.
     pub metrics: Metrics,
-    /// The same over time.
+    /// The values over time.
     pub timed: Vec<Timed>,
-    /// Of a training: what its agents reported.
+    /// Reports of a training's agents, if the workload is a training.
     pub training: Option<TrainingOutcome>,
-    /// Of commands: what became of each.
+    /// Result of each command, if the workload consists of commands.
     pub commands: Vec<CommandResult>,
-    /// What of the workload itself failed, and was not expected to.
+    /// Unexpected failures of the workload itself.
     pub failures: Vec<String>,
-    /// What else a reader has to know to take the figures for what they are.
+    /// Remarks that a reader needs to interpret the figures.
     pub remarks: Vec<String>,
 }
 
-/// Gets a scenario's workload ready to begin.
+/// Prepares a scenario's workload to begin.
 pub fn ready(
     bed: &Bed,
     planned: &Planned,

@@ -20,40 +20,40 @@ use crate::experiment::percentile::percentile;
 use crate::experiment::timeline::Activity;
 use crate::experiment::{ExperimentError, how_it_ended};
 
-/// How long a server may take to be seen dead, once a client has lost it.
+/// Maximum time until a server's end is noticed, after a client has lost its connection.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// Characters of a server's answer that are told at most.
+/// Maximum number of characters of a server's answer in messages.
 const ANSWER: usize = 120;
 
-/// Why the workload did not come to its end.
+/// Errors of the Redis workload.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
     /// The server did not start.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server ended while clients still talked to it.
+    /// The server ended while clients still used it.
     #[error("redis-server on {host} ended in mid-run: {reason}")]
     ServerEnded {
-        /// Where.
+        /// Host of the server.
         host: String,
         /// Its last words, or how it ended.
         reason: String,
     },
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// A process.
+    /// An error of a process.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// A client ended with an error.
     #[error("client {name} on {host}: {reason}")]
     Client {
-        /// Its name.
+        /// Name of the client.
         name: String,
-        /// Where.
+        /// Host of the client.
         host: String,
-        /// What it said, or how it ended.
+        /// The client's error message, or how it ended.
         reason: String,
     },
 }
@@ -65,7 +65,7 @@ struct Client {
     report: Option<ClientReport>,
 }
 
-/// The server, running, and the clients.
+/// A running server and its clients.
 pub struct Job {
     server: Server,
     server_host: String,
@@ -76,7 +76,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Starts the server; the clients wait.
+    /// Starts the server; the clients do not begin yet.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
@@ -112,7 +112,7 @@ impl Job {
         })
     }
 
-    /// Who is to blame for a client that has ended without a report: the server, if it is gone.
+    /// Determines the error for a client that ended without a report: the server's end, if it has ended.
     fn blame(&mut self, index: usize) -> Result<RedisError, ProcessError> {
         if let Some(reason) = self.server.ended(AFTERMATH)? {
             return Ok(self.server_ended(reason));
@@ -155,7 +155,7 @@ impl Activity for Job {
             let (Some(process), None) = (&mut client.process, &client.report) else {
                 continue;
             };
-            // One next line is waited for.
+            // Waits for one line only.
             match process.next_line(std::mem::take(&mut most)) {
                 Output::Line(line) => {
                     client.report = serde_json::from_str(&line).ok();
@@ -240,7 +240,7 @@ fn command(weir: &Path, client: &RedisClient, server: SocketAddrV4, limit: Durat
     command
 }
 
-/// The metrics that a client's report delivers: overall and by command.
+/// Adds the metrics of a client's report: overall and by command.
 fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     let all = report
         .operations
@@ -260,7 +260,7 @@ fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     }
 }
 
-/// How long each answer took, when it was asked for.
+/// Latency of each request over time.
 fn over_time(report: &ClientReport) -> Timed {
     let operations = report.operations.iter();
     Timed {
@@ -277,7 +277,7 @@ fn over_time(report: &ClientReport) -> Timed {
     }
 }
 
-/// How many of a client's requests the server refused, and how it refused the first: their latencies are none of served
+/// Reports how many of a client's requests the server refused, and its first refusal: their latencies are not those of served
 /// requests.
 fn refusals(report: &ClientReport) -> Option<String> {
     let mut answers = report

@@ -26,32 +26,32 @@ use crate::experiment::aggregation::chunks_per_iteration;
 use crate::experiment::timeline::Activity;
 use crate::experiment::{ExperimentError, how_it_ended, last_words};
 
-/// How long an agent may take to say that it is ready.
+/// Timeout for an agent to report that it is ready.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// After one agent has failed, how long the others are waited for, so that each can say what it misses.
+/// After one agent has failed, how long to wait for the others, so that each can report what it lacks.
 const FAREWELL: Duration = Duration::from_secs(25);
 
-/// What the agents reported.
+/// Reports of the agents.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The server.
+    /// Report of the server.
     pub server: ServerReport,
-    /// By rank.
+    /// Reports of the workers, by rank.
     pub workers: Vec<WorkerReport>,
-    /// After each round.
+    /// One report for each round.
     pub rounds: Vec<RoundReport>,
 }
 
-/// Why a training did not come to its end.
+/// Errors of the training workload.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// A process.
+    /// An error of a process.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// Agents that ended with an error: what each said, those first that others may have missed.
+    /// Agents that ended with an error: their messages, first those of agents that other agents may have depended on.
     #[error("{}", .0.join("\n"))]
     Agents(Vec<String>),
     /// A host that the topology does not have.
@@ -67,23 +67,23 @@ struct Agent {
 
 struct Failure {
     said: String,
-    /// It was ended by somebody else, and could say nothing.
+    /// Whether the agent was killed from outside, and could not report an error.
     was_killed: bool,
 }
 
-/// The agents of a job, the server first; started and ready.
+/// The agents of a job, the server first; all are started and ready.
 pub struct Job {
     agents: Vec<Agent>,
     iterations: u32,
     rounds: Vec<RoundReport>,
     failed_at: Option<Instant>,
-    /// Orders for the workers, by rank, that wait until the server has said from which chunk on: the oldest plan first.
+    /// Orders for the workers, by rank, that wait until the server has reported the plan's first chunk; oldest plan first.
     moves: VecDeque<Vec<Move>>,
-    /// Of each plan that the server knows of, from which chunk on it holds, and when the first sum of it came.
+    /// For each plan that the server knows, its first chunk and the time of its first sum.
     replans: Vec<(u32, Option<u64>)>,
 }
 
-/// Where a worker's updates go from now on.
+/// The new destination of a worker's updates.
 struct Move {
     part: Option<PlaceInPart>,
     via: Mac,
@@ -208,7 +208,7 @@ impl Job {
     }
 }
 
-/// The parts that switches sum, as the server is told them.
+/// The parts that switches sum, in the form that the server receives.
 fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     let parts = scenario
         .gradients
@@ -227,7 +227,7 @@ fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     summed.collect()
 }
 
-/// Where a plan has a host's worker send its updates.
+/// The part and the position to which a plan makes a host's worker send its updates.
 fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     let (part, member) = gradients.part_of(host)?;
     let child = part.members.iter().position(|other| other == member)?;
@@ -256,7 +256,7 @@ impl Activity for Job {
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         let mut said = Vec::new();
         for (position, agent) in self.agents.iter_mut().enumerate() {
-            // The server's next line is waited for.
+            // Waits only for the server's next line.
             let timeout = if position == 0 { most } else { Duration::ZERO };
             agent.read(timeout, &mut self.rounds, &mut said)?;
         }
@@ -264,7 +264,7 @@ impl Activity for Job {
             match said {
                 Said::Replanned(from) => self.tell_workers(from),
                 Said::Resumed(from, at_ns) => {
-                    // One that another has overtaken before its first chunk never sums anything.
+                    // A plan that another one replaced before its first chunk never has a sum.
                     let mut known = self.replans.iter_mut().rev();
                     if let Some((_, resumed_ns)) = known.find(|(first, _)| *first == from) {
                         *resumed_ns = Some(at_ns);
@@ -287,14 +287,14 @@ impl Activity for Job {
     }
 }
 
-/// What a server says of orders.
+/// The server's replies to orders.
 enum Said {
     Replanned(u32),
     Resumed(u32, u64),
 }
 
 impl Job {
-    /// The server knows of the oldest plan that workers have not heard of.
+    /// Handles the server's reply to the oldest plan that workers have not received.
     fn tell_workers(&mut self, from: u32) {
         self.replans.push((from, None));
         let moves = self.moves.pop_front().unwrap_or_default();
@@ -402,7 +402,7 @@ impl Agent {
         self.report.is_some() || self.failure.is_some()
     }
 
-    /// Tells it something. Whether it has ended meanwhile is seen by reading.
+    /// Sends an order. Reading the agent's output shows whether the agent has ended meanwhile.
     fn order(&mut self, order: &Order) {
         if let Ok(line) = serde_json::to_string(order)
             && let Err(error) = self.process.write_line(&line)
@@ -411,7 +411,7 @@ impl Agent {
         }
     }
 
-    /// Takes the lines that are there.
+    /// Reads the lines that have arrived.
     fn read(
         &mut self,
         timeout: Duration,

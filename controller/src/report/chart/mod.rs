@@ -1,7 +1,7 @@
-//! Panels over one axis, one under the other, as SVG text: what happened when, and how series compare.
+//! Panels over one axis, one under the other, as SVG text: events over time, and comparisons of series.
 //!
-//! Colours are the page's own, so that a drawing is light or dark as its reader's system is. Each panel says above itself what
-//! it shows, so there is no legend to look up. What is drawn is bounded: see [`COLUMNS`].
+//! Colors are the page's own, so a drawing is light or dark as its reader's system. Each panel has a title with its content, so
+//! there is no legend to look up. The number of drawn points is bounded: see [`COLUMNS`].
 
 mod scale;
 mod series;
@@ -13,82 +13,82 @@ pub use scale::Unit;
 use scale::{Scale, step, tick};
 pub use series::{Form, Role, Series, bars};
 
-/// So many columns have points or marks of their own: more would lie on each other.
+/// Number of columns that have separate points or marks: more would overlap.
 pub const COLUMNS: usize = 700;
 
-// Of the drawing, in its own units, which are about pixels.
+// Lengths in the drawing's own units, about one pixel each.
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
-/// What a panel has above it for its title.
+/// Height of a panel's title.
 const TITLE: f64 = 18.0;
 const GAP: f64 = 8.0;
-/// A line of the steps' names.
+/// Height of a line of step names.
 const LINE: f64 = 14.0;
-/// So many of those at most.
+/// Maximum number of such lines.
 const LINES: usize = 6;
-/// A letter is hardly ever wider.
+/// Assumed width of a letter; few letters are wider.
 const LETTER: f64 = 6.6;
 
-/// A stretch of an axis.
+/// A range of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span<'a> {
-    /// What it is.
+    /// Name of the range.
     pub name: &'a str,
-    /// Where it begins.
+    /// Start of the range.
     pub from: f64,
-    /// Where it ends.
+    /// End of the range.
     pub to: f64,
 }
 
 /// Panels over one axis.
 pub struct Chart<'a> {
-    /// What the drawing shows, for readers who do not see it.
+    /// Description of the drawing, for readers who do not see it.
     pub label: &'a str,
-    /// What the axis is, and its unit.
+    /// Meaning of the axis, and its unit.
     pub axis: &'a str,
     /// The axis begins at 0 and ends here.
     pub end: f64,
-    /// Stretches of it that have a name; a name may come again.
+    /// Named ranges of the axis; a name may occur more than once.
     pub bands: &'a [Span<'a>],
-    /// Moments that are marked through all panels.
+    /// Times that are marked through all panels.
     pub moments: &'a [f64],
-    /// From top to bottom.
+    /// The panels, from top to bottom.
     pub panels: &'a [Panel],
 }
 
-/// One of them.
+/// A panel of a chart.
 pub struct Panel {
-    /// What it shows: `probe page, latency`.
+    /// Title of the panel: `probe page, latency`.
     pub title: String,
-    /// What its numbers are.
+    /// Unit of the panel's numbers.
     pub unit: Unit,
-    /// What is drawn.
+    /// Content of the panel.
     pub content: Content,
 }
 
-/// What a panel has over the axis.
+/// Content of a panel over the axis.
 pub enum Content {
     /// Named series, drawn in one of two forms; their unit is in the panel's title.
     Series(Vec<Series>, Form),
-    /// When something happened, in seconds; true: wrongly.
+    /// Times of events in seconds; true for a wrong event.
     Marks(Vec<(f64, bool)>),
-    /// From when to when something was so.
+    /// Ranges of time, from start to end.
     Stretches(Vec<(f64, f64)>),
-    /// Values at times; what has none is marked at the top.
+    /// Values at times; a time without a value is marked at the top.
     Points(Vec<(f64, Option<f64>)>),
-    /// Values of bins of so many seconds, from 0 on, before and after the faults.
+    /// Values of bins of equal width, from 0 on, before and after the faults.
     Bins {
-        /// Of each bin.
+        /// Width of each bin in seconds.
         width_s: f64,
-        /// What went in.
+        /// Values of what was sent.
         sent: Vec<f64>,
-        /// What came out.
+        /// Values of what was received.
         received: Vec<f64>,
     },
 }
 
-/// Of points in a column, the highest and the lowest; all of them where that is not more.
+/// Keeps the highest and the lowest point of each column; keeps all points if there are no more than that.
 pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f64>)> {
     if points.len() <= 2 * COLUMNS {
         return points.to_vec();
@@ -125,7 +125,7 @@ pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f6
 }
 
 impl Chart<'_> {
-    /// The drawing.
+    /// Draws the chart.
     pub fn svg(&self) -> String {
         let (names, lines) = self.names();
         let mut y = LINE * (lines as f64) + 4.0;
@@ -153,7 +153,7 @@ impl Chart<'_> {
         LEFT + share * (WIDTH - LEFT - RIGHT)
     }
 
-    /// The steps' names, each once, above where it comes first; and how many lines they take.
+    /// Draws the steps' names, each once, above its first occurrence; returns also the number of lines.
     fn names(&self) -> (String, usize) {
         let mut ends: Vec<f64> = Vec::new();
         let mut text = String::new();
@@ -173,7 +173,7 @@ impl Chart<'_> {
                 _ => format!("{} ×{times}", band.name),
             };
             let width = LETTER * shown.chars().count() as f64;
-            // What begins near the end is written to the left of it.
+            // The name of a step near the end is drawn to the left of its start.
             let x = self.x(band.from).min(WIDTH - width);
             let line = ends.iter().position(|end| *end < x).unwrap_or(ends.len());
             if line >= LINES {
@@ -193,7 +193,7 @@ impl Chart<'_> {
         (text, ends.len())
     }
 
-    /// Shades the steps through all panels. Those that lie closer than can be seen are one.
+    /// Shades the steps through all panels. Steps that lie too close together are merged.
     fn bands(&self, svg: &mut String, top: f64, bottom: f64) {
         let mut drawn: Vec<(&str, f64, f64)> = Vec::new();
         for band in self.bands {
@@ -306,7 +306,7 @@ impl Chart<'_> {
                 title(svg, top, &panel.title, name, what);
                 ticks(svg, &scale, top, height);
                 let at = |value: f64| top + height * (1.0 - scale.share(value / of));
-                // What was received lies over what was sent: what is seen of that was lost, or is late.
+                // Received values are drawn over sent ones: the visible part of the sent ones was lost, or is late.
                 if let Some(line) = self.stairs(sent, *width_s, at) {
                     let _ = writeln!(
                         svg,
@@ -331,7 +331,7 @@ impl Chart<'_> {
         );
     }
 
-    /// Marks in a column are one.
+    /// Draws marks; marks in one column are merged.
     fn marks(&self, svg: &mut String, marks: &[(f64, bool)], top: f64, height: f64) {
         for (wrong, colour) in [(false, "--warn"), (true, "--bad")] {
             let of_kind = marks.iter().filter(|mark| mark.1 == wrong);
@@ -379,7 +379,7 @@ impl Chart<'_> {
         }
     }
 
-    /// A line over bins, as far as the axis goes.
+    /// Draws a line over bins, up to the end of the axis.
     fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
         let mut line = String::new();
         let shown = bins.iter().enumerate();
@@ -406,7 +406,7 @@ impl Panel {
     }
 }
 
-/// The beginning of a drawing.
+/// Start of a drawing.
 fn begin(height: f64, label: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
@@ -416,7 +416,7 @@ fn begin(height: f64, label: &str) -> String {
     )
 }
 
-/// What a panel shows, above it.
+/// Draws the title of a panel above it.
 fn title(svg: &mut String, top: f64, text: &str, unit: &str, more: &str) {
     let y = top - 6.0;
     let unit = match unit {

@@ -1,26 +1,26 @@
-//! Axes: which numbers stand at them, in which unit, and at which height a value lies.
+//! Axes: their ticks, their units, and the height of a value.
 
 use crate::report::grouped;
 
-/// What numbers are; they are shown in the multiple that fits.
+/// Unit of numbers; they are shown in a fitting multiple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Time,
     /// Bytes.
     Size,
-    /// Bits in a second.
+    /// Bits per second.
     Rate,
-    /// Bytes in a second.
+    /// Bytes per second.
     Throughput,
-    /// Packets in a second.
+    /// Packets per second.
     Packets,
-    /// As they are.
+    /// Numbers without a unit.
     Number,
 }
 
 impl Unit {
-    /// What values up to this are shown in: how many of the unit's own it is, and its name.
+    /// The multiple for values up to `most`: its size in the unit, and its name.
     pub(super) fn shown(self, most: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {
             Unit::Time => &[(1e3, "µs"), (1e6, "ms"), (1e9, "s")],
@@ -40,16 +40,16 @@ impl Unit {
     }
 }
 
-/// A vertical axis: from values to heights.
+/// A vertical axis, which maps values to heights.
 pub(super) struct Scale {
     low: f64,
     high: f64,
-    /// From one mark to the next; 0: it is logarithmic.
+    /// Distance between ticks; 0 for a logarithmic axis.
     step: f64,
 }
 
 impl Scale {
-    /// From 0 to a round number, in so many steps at most.
+    /// A linear axis from 0 to a round number, with at most `steps` steps.
     pub fn linear(most: f64, steps: u32) -> Scale {
         let step = step(most, steps);
         let high = (most / step - 1e-9).ceil().max(1.0) * step;
@@ -60,8 +60,8 @@ impl Scale {
         }
     }
 
-    /// For values of a unit, with the multiple of it that is shown. Logarithmic where the highest is far from most of the
-    /// others, which would all lie at the bottom.
+    /// An axis for values of a unit, with the multiple that is shown. It is logarithmic if the highest value is so far from most
+    /// others that these would all lie at the bottom.
     pub fn of(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
         values.sort_by(f64::total_cmp);
         let (Some(least), Some(most)) = (values.first(), values.last()) else {
@@ -70,7 +70,7 @@ impl Scale {
         };
         let median = values[values.len() / 2];
         if *least > 0.0 && *most > 20.0 * median {
-            // What most of them are in.
+            // The multiple that fits most values.
             let (of, name) = unit.shown(median);
             let scale = Scale::decades([least / of, most / of].into_iter());
             return (scale, of, name);
@@ -79,7 +79,7 @@ impl Scale {
         (Scale::linear(most / of, 4), of, name)
     }
 
-    /// From the decade below the least value to the one above the greatest; logarithmic.
+    /// A logarithmic axis from the decade below the least value to the decade above the greatest.
     pub fn decades(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
             (value.min(low), value.max(high))
@@ -97,7 +97,7 @@ impl Scale {
         self.step == 0.0
     }
 
-    /// From 0 at the bottom to 1 at the top.
+    /// Height of a value, from 0 at the bottom to 1 at the top.
     pub fn share(&self, value: f64) -> f64 {
         let share = match self.is_log() {
             true => (value / self.low).log10() / (self.high / self.low).log10(),
@@ -120,7 +120,7 @@ impl Scale {
     }
 }
 
-/// The least round number of which no more than so many make up the whole.
+/// The smallest round step of which at most `count` cover `whole`.
 pub(super) fn step(whole: f64, count: u32) -> f64 {
     let least = whole / f64::from(count);
     if least <= 0.0 || !least.is_finite() {
@@ -133,7 +133,7 @@ pub(super) fn step(whole: f64, count: u32) -> f64 {
     fitting.unwrap_or(10.0) * decade
 }
 
-/// A number at an axis: 20, 0.25, 15,000.
+/// Formats a number at an axis: 20, 0.25, 15,000.
 pub(super) fn tick(value: f64) -> String {
     match value {
         value if value >= 10_000.0 => grouped(value.round() as u64),

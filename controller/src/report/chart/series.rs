@@ -1,16 +1,16 @@
-//! Named series over one axis, and bars: how runs, clients and latencies compare.
+//! Named series over one axis, and bars: comparisons of runs, clients and latencies.
 
 use std::fmt::Write as _;
 
 use super::scale::{Scale, step, tick};
 use super::{Chart, LEFT, LETTER, LINE, RIGHT, WIDTH, begin, escape, ticks, title};
 
-/// What a series shows, and thereby its color: the page's own, light or dark.
+/// Role of a series, which determines its color; the colors are the page's own, light or dark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The subject of the figure.
     Main,
-    /// What it is compared with.
+    /// The value for comparison.
     Other,
     /// The subject under faults.
     Faulted,
@@ -26,14 +26,14 @@ impl Role {
     }
 }
 
-/// A name in the title of its panel, and its points.
+/// A named series of points; its name is in the title of its panel.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// In the title.
+    /// Name of the series in the title.
     pub name: String,
-    /// Its color.
+    /// Role of the series, which determines its color.
     pub role: Role,
-    /// x, y.
+    /// The points, as (x, y).
     pub points: Vec<(f64, f64)>,
 }
 
@@ -42,12 +42,12 @@ pub struct Series {
 pub enum Form {
     /// As lines, over an axis from 0.
     Lines,
-    /// As points, over a logarithmic axis of whole decades. Values that are not above 0 have no point.
+    /// As points, over a logarithmic axis of whole decades. Values of 0 or less have no point.
     Points,
 }
 
 impl Chart<'_> {
-    /// Series in a panel of their own.
+    /// Draws series in a panel.
     pub(super) fn series(
         &self,
         svg: &mut String,

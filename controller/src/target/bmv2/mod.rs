@@ -1,4 +1,4 @@
-//! BMv2's switches: compiled for with the user's p4c, connected to; in a test bed also started.
+//! BMv2's switches: compiles programs with the user's p4c, connects to the switches, and starts them in a testbed.
 
 #[cfg(feature = "testbed")]
 mod start;
@@ -16,32 +16,32 @@ use super::{Kind, P4Runtime, PsaSwitch, Target, TargetError};
 #[cfg(feature = "testbed")]
 pub use start::{Job, Running, StartError, start};
 
-/// Why a switch of BMv2's cannot be used.
+/// Why a BMv2 switch cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// It is not installed.
+    /// A tool is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// p4c.
+    /// An error of p4c.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A folder or a file.
+    /// A folder or a file cannot be used.
     #[error("cannot use {what}: {source}")]
     Io {
-        /// What.
+        /// Description of the folder or file.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Thrift is not looked up by name.
+    /// The address is not of the form IP:PORT; host names are not resolved for Thrift.
     #[error("`{0}` is not an address of the form IP:PORT")]
     Address(String),
-    /// The session with it.
+    /// An error of the session with the switch.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-/// The tools that a kind needs; missing ones are told before anything is started.
+/// Checks that the tools for a kind of switch are installed, before anything is started.
 pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
     let needed: &[Tool] = match kind {
         Kind::Embedded => &[],
@@ -53,7 +53,7 @@ pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
         .try_for_each(|tool| tools.find(*tool).map(drop))
 }
 
-/// As [`check`], for switches that run already.
+/// Checks, as [`check`] does, the tools for switches that run already.
 pub fn check_compiler(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
     match backend(kind) {
         Some(backend) => tools.find(backend.tool()).map(drop),
@@ -69,7 +69,7 @@ fn backend(kind: Kind) -> Option<Backend> {
     }
 }
 
-/// A program in the form that a kind of switch takes: as it is for the embedded one, else what p4c makes of it.
+/// A program in the form that a kind of switch loads: unchanged for the embedded one, else compiled by p4c.
 pub fn device_config(
     kind: Kind,
     tools: &Tools,
@@ -97,7 +97,7 @@ pub fn device_config(
     std::fs::read(json).map_err(io)
 }
 
-/// A session with a switch that runs already.
+/// Opens a session with a running switch.
 pub fn connect(
     kind: Kind,
     runtime: &Arc<Runtime>,

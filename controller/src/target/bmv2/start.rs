@@ -1,4 +1,4 @@
-//! BMv2's switches as processes: started, awaited, ended.
+//! Processes of BMv2's switches: starts them, waits for them, ends them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,81 +22,81 @@ use crate::target::{
 };
 use p4lang::p4info::P4Info;
 
-/// How long a switch may take until it listens.
+/// Timeout for a switch to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
 /// P4Runtime's registered port, and BMv2's default for Thrift; each device adds its number.
 const P4RUNTIME_PORT: u16 = 9559;
 const THRIFT_PORT: u16 = 9090;
 
-/// Why a switch of BMv2's does not run.
+/// Why a BMv2 switch does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It is not installed.
+    /// A tool is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// p4c.
+    /// An error of p4c.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A folder, a file, or the program itself.
+    /// A folder, a file, or the program itself cannot be used.
     #[error("cannot start {what}: {source}")]
     Io {
-        /// What.
+        /// Description of the folder, file or program.
         what: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process.
+    /// An error of the process.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// `psa_switch` without Thrift cannot be spoken to.
+    /// A `psa_switch` without Thrift cannot be controlled.
     #[error("{} was built without Thrift, so nobody can control it", .0.display())]
     NoThrift(PathBuf),
-    /// It ended, or does not listen.
+    /// The process ended, or does not listen.
     #[error("{program} of switch {switch} did not start: {reason}")]
     Silent {
-        /// Whose.
+        /// Name of the switch.
         switch: String,
-        /// `psa_switch` …
+        /// Name of the program, such as `psa_switch`.
         program: &'static str,
-        /// Its last words.
+        /// The last line of its output.
         reason: String,
     },
-    /// The session with it.
+    /// An error of the session with the switch.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-/// What a switch is to run, and where.
+/// The configuration of a switch to start.
 pub struct Job<'a> {
-    /// Which of BMv2's switches.
+    /// The kind of BMv2 switch.
     pub kind: Kind,
-    /// Its name in the topology.
+    /// Name of the switch in the topology.
     pub switch: &'a str,
-    /// From 1; the ports on which it listens follow from it.
+    /// Number of the device, from 1; it determines the ports on which the switch listens.
     pub device_id: u64,
     /// Number and interface of each port.
     pub ports: Vec<(u32, String)>,
-    /// What it may be asked for by name.
+    /// Names and types that the controller may address.
     pub p4info: &'a P4Info,
     /// Path and text of each source file.
     pub sources: &'a BTreeMap<String, String>,
-    /// Write its log there.
+    /// Path of the log file, if a log is wanted.
     pub log: Option<PathBuf>,
 }
 
-/// A switch that runs its program. Dropping it ends the process and removes its folder.
+/// A running switch with its program. Dropping it ends the process and removes its folder.
 pub struct Running {
-    /// The session.
+    /// The session with the switch.
     pub target: Box<dyn Target>,
-    /// The process.
+    /// The switch's process.
     pub process: Process,
-    /// What it was compiled from, and its sockets.
+    /// Folder with the compiled sources, and the switch's sockets.
     pub folder: TempDir,
 }
 
-/// Compiles, starts, connects and loads. `spawn` starts the process where the switches' interfaces are.
+/// Compiles the program, starts the switch, connects and loads. `spawn` starts the process where the switches' interfaces are.
 pub fn start(
     tools: &Tools,
     runtime: &Arc<Runtime>,
@@ -163,7 +163,7 @@ pub fn start(
     })
 }
 
-/// Waits until somebody listens, or the process has ended.
+/// Waits until the switch listens, or its process has ended.
 fn await_listening(
     switch: &str,
     program: &'static str,
@@ -178,7 +178,7 @@ fn await_listening(
         reason,
     };
     loop {
-        // BMv2 complains on its standard output.
+        // BMv2 prints errors on its standard output.
         while let Output::Line(line) = process.next_line(Duration::ZERO) {
             said = line;
         }
@@ -206,7 +206,7 @@ fn await_listening(
     }
 }
 
-/// A target whose port counters are those of its interfaces: BMv2 keeps none of its own.
+/// A target whose port counters are those of its interfaces, as BMv2 has no port counters.
 struct OnInterfaces {
     target: Box<dyn Target>,
     ports: Vec<(u32, String)>,

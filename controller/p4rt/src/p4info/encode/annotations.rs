@@ -31,7 +31,7 @@ pub(super) fn structured(
         .collect()
 }
 
-/// Numbers are 64 bits wide in the protocol; larger ones are told as text.
+/// Encodes a literal: numbers have 64 bits in the protocol, so larger ones are sent as text.
 fn expression(literal: &Literal) -> config::Expression {
     use config::expression::Value;
     let value = match literal {

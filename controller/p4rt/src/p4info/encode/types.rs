@@ -5,7 +5,7 @@ use crate::config::{self, p4_data_type_spec::TypeSpec};
 use p4lang::p4info as model;
 use p4lang::p4info::DataType;
 
-/// The type of a register's or digest's element: as declared where that is known, else from its scalars.
+/// The type of a register's or digest's element: as declared if known, else built from its scalars.
 pub(super) fn element(
     declared: Option<&DataType>,
     struct_name: Option<&str>,

@@ -1,4 +1,4 @@
-//! A switch that treats frames as the model says, or errs as a test says, and captures on all of its ports.
+//! A switch that treats frames as the model does, or errs as a test demands, with captures on all of its ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ flows:
     Planned::of(scenario, Kind::Embedded).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A datagram to s; or to a, from s.
+/// A datagram to s, or from s to a.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at_ns: u64,
@@ -67,7 +67,7 @@ pub fn evenly(count: u32, gap_ns: u64) -> Vec<Sent> {
         .collect()
 }
 
-/// What goes wrong.
+/// An error of the switch on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
     /// The fault with this number does not do what it has to, and does not count it.
@@ -80,13 +80,13 @@ pub enum Error {
     HitsUncounted(usize),
     /// The frame is lost.
     Loses,
-    /// It leaves by b's port instead.
+    /// The frame leaves by b's port instead.
     LeavesElsewhere,
-    /// It leaves by b's port as well.
+    /// The frame leaves by b's port as well.
     Leaks,
-    /// It leaves with a byte that it had not.
+    /// The frame leaves with one byte changed.
     Changes,
-    /// It leaves once more, 300 ms later.
+    /// The frame leaves a second time, 300 ms later.
     RepeatsLate,
 }
 
@@ -100,33 +100,33 @@ pub struct Bench {
     /// Stretches of time in which the machine does nothing.
     pub stalls: Vec<(u64, u64)>,
     pub errors: BTreeMap<usize, Error>,
-    /// What the recorder did not get, by port.
+    /// Number of frames that the recorder missed, by port.
     pub unrecorded: BTreeMap<u32, u64>,
     pub losses: Vec<Loss>,
-    /// The first fault holds all frames that it looks at, and counts as it should.
+    /// Whether the first fault holds all frames that it examines, but counts correctly.
     pub holds_all: bool,
-    /// What the counter of each injection is off by.
+    /// Error of each injection's counter.
     pub miscounts: BTreeMap<usize, i64>,
-    /// What the counter of each trigger is off by.
+    /// Error of each trigger's counter.
     pub miscounted_turns: BTreeMap<usize, i64>,
-    /// Frames that the switch takes after the next one.
+    /// Frames that the switch processes after the next one.
     pub swapped: BTreeSet<usize>,
-    /// Frames that no capture has seen come.
+    /// Frames whose arrival no capture has seen.
     pub unseen: BTreeSet<usize>,
-    /// These leave as if the switch had not: no switch can do that.
+    /// Whether `swapped` frames leave as if they were not swapped: no real switch can do that.
     pub left_in_time: bool,
-    /// Delays are so many times as long as they should be.
+    /// Factor by which delays are too long.
     pub delays_times: u64,
     /// Markers of frames to a multicast address, which no entry forwards.
     pub nowhere: BTreeSet<u32>,
-    /// By frame, how much later than it came the switch looks at its clock.
+    /// Delay, by frame, between its arrival and the switch's reading of its clock.
     pub lags: BTreeMap<usize, u64>,
-    /// The datagrams are IPv6's.
+    /// Whether the datagrams are IPv6.
     pub is_ipv6: bool,
 }
 
 impl Bench {
-    /// Epoch 1 in force before the first frame.
+    /// Creates a run in which epoch 1 is in force before the first frame.
     pub fn new(rest: &str, sent: Vec<Sent>) -> Bench {
         let mut bench = Bench {
             planned: planned(rest),
@@ -188,7 +188,7 @@ impl Bench {
         frame.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         frame.extend([0, 12, 0, 0]);
         frame.extend(sent.marker.to_be_bytes());
-        // What may be cut off.
+        // Bytes that a fault may cut off.
         frame.extend([0, 0]);
         frame.into()
     }
@@ -198,7 +198,7 @@ impl Bench {
         topology.next_hop("sw", host).unwrap().number
     }
 
-    /// When something happens that is due at a time, on a machine that stalls.
+    /// When an event that is due at a time happens on a machine that stalls.
     fn awake(&self, due_ns: u64) -> u64 {
         let stalled = |(from, to): &&(u64, u64)| (*from..*to).contains(&due_ns);
         self.stalls
@@ -220,7 +220,7 @@ impl Bench {
         begun.next_back().map_or(0, |(_, write)| write.epoch)
     }
 
-    /// Carries it out: what was captured, and what the switch counted.
+    /// Executes the run; returns the captures and the switch's counts.
     fn run(&self) -> (Vec<PortRecording>, Vec<u64>, Vec<TriggerCount>) {
         let Planned { scenario, plan } = &self.planned;
         let engine = Engine::new(scenario, plan, "sw").unwrap();
@@ -279,7 +279,7 @@ impl Bench {
                 count.keyless += times(&passage.triggered.keyless);
             }
             let error = self.errors.get(&number);
-            // What a verdict has hit, and what is counted of that.
+            // The faults that hit by a verdict, and those that are counted.
             let erring = |direction, verdict: &Verdict| {
                 let (mut hits, mut counted) = (verdict.hits.clone(), verdict.hits.clone());
                 let here = |fault: &usize| plan.injections[of(*fault)].direction == direction;
@@ -306,14 +306,14 @@ impl Bench {
             let (hits, counted) = erring(InOut::Ingress, &passage.ingress);
             let drawn = |hit: &usize| (effect(hit), passage.ingress.drawn_by(*hit));
             let mut fate = Fate::after(hits.iter().map(drawn));
-            // What waits for its turn is the model's own.
+            // The model determines the fate of a frame that waits.
             if hits == passage.ingress.hits {
                 fate = passage.ingress.fate;
             }
             let changed = engine.rewritten(Recorded::whole(&bytes), hits.iter().map(drawn));
             let bytes = changed.map_or(bytes, |changed| changed.bytes.into());
             counted.iter().for_each(|hit| fired[*hit] += 1);
-            // Behind the next one, if it is taken after that.
+            // The frame is processed after the next one if it is swapped.
             let behind = usize::from(self.swapped.contains(&number) && !self.left_in_time);
             let taken_ns = self.sent[number + behind].at_ns;
             let processed_ns = self.awake(taken_ns) + 20 * US;
@@ -343,7 +343,7 @@ impl Bench {
                 }
                 _ => (vec![exit], bytes),
             };
-            // What a fault had to drop leaves wrongly, or it would not be seen to.
+            // A frame with such an error leaves even if a fault had to drop it, or the error would not be visible.
             let wrongly = matches!(
                 error,
                 Some(Error::LeavesElsewhere | Error::Leaks | Error::Changes)
@@ -399,7 +399,7 @@ impl Bench {
         }
     }
 
-    /// The only fault's result.
+    /// Result of the only fault.
     pub fn fault(&self) -> FaultResult {
         let faults = self.conclude().faults;
         let [fault] = &faults[..] else {

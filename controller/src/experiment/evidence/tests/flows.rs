@@ -1,4 +1,4 @@
-//! What became of the frames of a flow: sent, received, lost, and how long it took.
+//! Counts of a flow's frames: sent, received, lost, and their latency.
 
 use proof::FlowCount;
 
@@ -10,7 +10,7 @@ use crate::experiment::Conclusion;
 type Faults = &'static [(&'static str, u32)];
 /// Frames that are received, lost, and received once more.
 type Counts = (u64, u64, u64);
-/// What each flow's frames became is counted, also where nothing tells them apart.
+/// The frames of each flow are counted, even if they are all equal.
 #[test]
 fn flows_of_frames_that_nothing_tells_apart_are_counted() {
     const SOON: u64 = 20 * US;
@@ -94,7 +94,7 @@ fn flows_of_frames_that_nothing_tells_apart_are_counted() {
             assert_eq!((received, lost, extra), *counts, "{text}");
             let longest = (counted.sent, counted.longest_ns);
             assert_eq!(longest, (100, *longest_ns), "{text}");
-            // A frame that the switch loses is lost, unless another's copy may be that frame.
+            // A frame that the switch loses counts as lost, unless the copy of another frame may be that frame.
             if !is_alike || counts.2 == 0 {
                 bench.errors = [(0, Error::Loses)].into();
                 let lost = bench.conclude().flows[flow].lost;
@@ -104,7 +104,7 @@ fn flows_of_frames_that_nothing_tells_apart_are_counted() {
     }
 }
 
-/// What flows carried is told until the end of the run, also where the ports of hosts are not recorded that none of them has.
+/// Flows are counted until the end of the run, even if only the ports of their hosts are recorded.
 #[test]
 fn flows_are_counted_by_the_ports_of_their_hosts_alone() {
     let fault = "faults:\n  - {id: x, flows: first, effect: drop, select: {every: 2}}\n";

@@ -1,4 +1,4 @@
-//! What is proved, what is not, and what must not disturb: with captures of a switch that errs on demand.
+//! Tests of what is proved, what is not, and what must not disturb: with captures of a switch that errs on demand.
 
 mod bench;
 mod flows;
@@ -26,7 +26,7 @@ fn told(fault: &FaultResult, what: &str) {
     assert!(reason.contains(what), "{reason}");
 }
 
-/// From three hosts at once, 0.3 ms apart.
+/// Frames from three hosts at once, 0.3 ms apart.
 fn from_everywhere(count: u32) -> Vec<Sent> {
     let mut sent = evenly(count, 300 * US);
     for (sent, from) in sent.iter_mut().zip(["a", "b", "c"].into_iter().cycle()) {
@@ -41,7 +41,7 @@ fn a_delay_of_every_packet_is_proved_though_nothing_passes_it() {
     let fault = bench.fault();
     assert_proved(&fault);
     assert_eq!((fault.met, fault.observed, fault.slow), (180, 180, 0));
-    // The machine stands still for 50 ms: all is late, and nothing else.
+    // The machine stands still for 50 ms: all frames are late, and nothing else happens.
     bench.stalls = vec![(10 * MS, 60 * MS)];
     let fault = bench.fault();
     assert_proved(&fault);
@@ -73,7 +73,7 @@ fn a_frame_that_no_entry_forwards_is_neither_hit_nor_missed() {
             (100, 0, 100),
             "{effect}"
         );
-        // What other frames of the flow show is proved all the same.
+        // The other frames of the flow still prove the fault.
         bench.nowhere = (1..=50).collect();
         let conclusion = bench.conclude();
         let fault = &conclusion.faults[0];
@@ -103,7 +103,7 @@ fn frames_that_a_stalled_machine_kept_waiting_are_slow_and_not_hit() {
     let fault = bench.fault();
     assert_proved(&fault);
     assert_eq!(fault.observed, 20);
-    // Those that came in the first ten of the fifty milliseconds, but for the one that was held anyway.
+    // The frames of the first ten of the fifty milliseconds, without the one that was held anyway.
     assert_eq!(fault.slow, 10);
 }
 
@@ -140,7 +140,7 @@ fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
         faults.iter().for_each(assert_proved);
         assert_eq!(faults[0].observed, 20, "{effect}");
         assert!((5..40).contains(&faults[1].observed), "{faults:#?}");
-        // The tenth packet is the first fault's.
+        // The tenth packet belongs to the first fault.
         bench.errors = [(9, Error::Spares(0))].into();
         let faults = bench.conclude().faults;
         assert!(!faults[0].proved && faults[0].missed == 1, "{faults:#?}");
@@ -176,7 +176,7 @@ fn what_each_effect_did_wrongly_is_counted() {
             );
         }
     }
-    // Where no fault drops, a frame that is gone is the switch's loss.
+    // If no fault drops, a missing frame is the switch's loss.
     let mut bench = Bench::new(DENSE, evenly(100, MS));
     bench.errors = [(11, Error::Loses)].into();
     told(
@@ -185,8 +185,8 @@ fn what_each_effect_did_wrongly_is_counted() {
     );
 }
 
-/// Captures begin one after the other: of a frame that passes meanwhile one sees that it leaves, and none that it came. One with
-/// the same bytes comes later, and has to leave once.
+/// Captures begin one after the other: of a frame that passes meanwhile, one capture sees the departure, and none the arrival.
+/// A frame with the same bytes comes later, and has to leave once.
 #[test]
 fn what_passed_before_all_captures_had_begun_is_no_later_frames() {
     let mut sent = evenly(20, MS);
@@ -210,7 +210,7 @@ fn what_passed_before_all_captures_had_begun_is_no_later_frames() {
     assert!(!bench.fault().proved);
 }
 
-/// What ingress drops comes to no egress, and is not counted there.
+/// Frames that ingress drops reach no egress, and are not counted there.
 #[test]
 fn drops_in_ingress_and_in_egress_are_told_apart() {
     let both = "faults:
@@ -222,7 +222,7 @@ fn drops_in_ingress_and_in_egress_are_told_apart() {
     faults.iter().for_each(assert_proved);
     let counts = faults.iter().map(|fault| (fault.met, fault.observed));
     assert_eq!(counts.collect::<Vec<_>>(), [(100, 20), (80, 26)]);
-    // The third has to be dropped in egress, the fourth by neither.
+    // Egress has to drop the third, and neither fault drops the fourth.
     for (number, error, expected) in [(2, Error::Spares(1), (1, 0)), (3, Error::Hits(1), (0, 1))] {
         bench.errors = [(number, error)].into();
         let faults = bench.conclude().faults;
@@ -250,7 +250,7 @@ fn faults_that_meet_on_one_packet_are_all_judged() {
             .collect::<Vec<_>>(),
         [60, 40, 30, 24]
     );
-    // The twelfth is doubled and delayed by both; then by one of the two alone.
+    // Both faults hit the twelfth, which is doubled and delayed; then only one of them does.
     bench.errors = [(11, Error::Spares(1))].into();
     let faults = bench.conclude().faults;
     let missed: Vec<u64> = faults.iter().map(|fault| fault.missed).collect();
@@ -308,7 +308,7 @@ fn a_boundary_without_frames_of_the_fault_leaves_nothing_open() {
     assert_eq!(conclusion.flows["every"].lost, 10);
 }
 
-/// Every packet is delayed: wherever the epoch began, all that follows fits, and the counter tells.
+/// Every packet is delayed: the frames fit any beginning of the epoch, and the counter decides.
 #[test]
 fn a_delay_of_every_packet_may_begin_and_end_anywhere_at_a_boundary() {
     let always = STEP
@@ -325,7 +325,7 @@ fn a_delay_of_every_packet_may_begin_and_end_anywhere_at_a_boundary() {
     }
 }
 
-/// More frames come while an epoch is written than there are readings that can be told apart: that is said.
+/// More frames come while an epoch is written than there are distinguishable readings: the result reports that.
 #[test]
 fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
     let cases = [
@@ -353,7 +353,7 @@ fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
     }
 }
 
-/// What no split explains is an error, also between the sending and the confirmation.
+/// A frame that fits no split is an error, also between the sending and the confirmation.
 #[test]
 fn an_error_at_a_boundary_is_none_of_the_splits() {
     let mut bench = Bench::new(&STEP.replace("EFFECT", "!drop "), evenly(150, MS));
@@ -369,7 +369,7 @@ fn an_error_at_a_boundary_is_none_of_the_splits() {
     }
 }
 
-/// A switch that stands still while it is written to takes frames later that came before.
+/// A switch that stands still while it is written to processes earlier frames later.
 #[test]
 fn a_stall_over_a_boundary_does_not_disturb() {
     let mut bench = Bench::new(&STEP.replace("EFFECT", "!drop "), evenly(150, MS));
@@ -416,12 +416,12 @@ fn rates_are_proved_but_for_what_the_clocks_leave_open() {
         let fault = bench.fault();
         assert_proved(&fault);
         assert_eq!(fault.observed, 400, "{effect}");
-        // How late what passed has left is told of both; a policer holds nothing, so no plan bounds it.
+        // The lateness of frames that passed is reported for both; a policer holds nothing, so no plan bounds it.
         let holds = effect.contains("queue");
         assert!(fault.latest_ns.is_some(), "{effect}");
         assert_eq!(fault.beyond.is_some(), holds, "{effect}");
         assert_eq!(fault.lateness_bound_ns.is_some(), holds, "{effect}");
-        // One that had to wait, or had room, is gone; and one that was beyond the queue has left.
+        // A frame that had to wait, or had space, is lost; and a frame that was beyond the queue has left.
         bench.errors = [(9, Error::Loses)].into();
         told(
             &bench.fault(),
@@ -490,12 +490,12 @@ fn where_frames_are_missing_from_some_time_on_a_fault_is_unproved_from_then_on()
         frames: 7,
         by: Loser::Recorder,
     }];
-    // Frames behind that may be missing, and count as neither hit nor spared.
+    // Later frames may be missing, and count as neither hit nor spared.
     bench.errors = [(3_500, Error::Spares(0)), (2_500, Error::Loses)].into();
     let fault = bench.fault();
     assert!(!fault.proved, "{fault:#?}");
     assert_eq!(fault.unproved_from_ns, Some(3_000 * MS));
-    // Those that came a horizon before it.
+    // Frames that came a horizon before it.
     assert!((150..=200).contains(&fault.observed), "{fault:#?}");
     assert_eq!((fault.missed, fault.collateral), (0, 0));
     told(
@@ -536,13 +536,13 @@ fn a_fault_that_hits_nothing_fails_with_the_reason() {
     for (fault, timeline, why) in cases {
         let rest = format!("{timeline}faults: [{fault}]\n");
         told(&Bench::new(&rest, evenly(20, MS)).fault(), why);
-        // Unless that is what is expected.
+        // Unless the file expects this.
         let meant = format!("{rest}expect: [fault.x.fired == 0]\n");
         assert_proved(&Bench::new(&meant, evenly(20, MS)).fault());
     }
 }
 
-/// What is said of a switch that may be right or wrong, on a machine that stood still.
+/// Reasons for a switch that may be right or wrong, on a machine that stood still.
 const INDISTINCT: [&str; 2] = [
     "every frame that it held left at least",
     "took as long as if it had hit them",
@@ -579,7 +579,7 @@ proptest! {
     fn what_is_right_is_proved_and_what_is_wrong_is_not(
         faults in prop::collection::vec((effects(), selections()), 1..4),
         gaps in prop::collection::vec(10 * US..2 * MS, 60..120),
-        // One in so many frames is like another.
+        // One in `alike` frames equals another.
         alike in 1_u32..200,
         stall in (0..60 * MS, 0..50 * MS),
         write in (0_usize..40, 0_usize..8, 0_usize..8),
@@ -626,7 +626,7 @@ proptest! {
         let erred = bench.conclude().faults;
         let is_unlike = alike > 1 && !(number as u32 + 1).is_multiple_of(alike);
         let fired = |faults: &[FaultResult]| faults.iter().map(|f| f.fired).collect::<Vec<_>>();
-        // Nothing is to be seen of what only counts: a count that is off by a frame fits a boundary that is.
+        // An error of a fault that only counts is invisible: a count that is off by a frame fits a boundary that is.
         let is_seen = faults[0].0 != "observe";
         if is_unlike && is_seen && fired(&clean) != fired(&erred) {
             prop_assert!(erred.iter().any(|fault| !fault.proved), "{:#?}", erred);

@@ -1,11 +1,11 @@
-//! Switches that err in ways that their counters do not show: each was once taken for a right one.
+//! Switches that err in ways that their counters do not show: the judge once accepted each of them.
 
 use super::bench::{Bench, Error, MS, evenly};
 use super::{DENSE, assert_proved, told};
 
 const SPARSE: &str = "faults: [{id: late, flows: first, effect: !delay 20ms, select: !every 10}]";
 
-/// The counter is right, what was done is not; and the other way round.
+/// The counter is right, but the effect is not; and the other way round.
 #[test]
 fn neither_a_counter_nor_a_capture_stands_for_the_other() {
     let changes = ["{set: {ip.ecn: 3}}", "{corrupt: {field: ip.ttl, xor: 1}}"];
@@ -39,7 +39,7 @@ fn neither_a_counter_nor_a_capture_stands_for_the_other() {
     told(&bench.fault(), "the switch counted 7, captures saw 6");
 }
 
-/// Together the counters agree; each for itself does not.
+/// The sum of the counters agrees; the single counters do not.
 #[test]
 fn every_flow_has_its_own_counter() {
     let both = "faults: [{id: x, flows: [first, second], effect: !drop , select: !every 5}]";
@@ -56,7 +56,7 @@ fn every_flow_has_its_own_counter() {
 
 #[test]
 fn frames_that_leave_where_or_as_they_should_not_are_seen() {
-    // Of a fault that drops, a frame that it had to drop and one that it had to spare.
+    // With a fault that drops: a frame that it had to drop, and one that it had to spare.
     let drops = "faults: [{id: x, flows: first, effect: !drop , select: !every 5}]";
     for number in [9, 11] {
         for error in [Error::LeavesElsewhere, Error::Leaks, Error::Changes] {
@@ -74,7 +74,7 @@ fn frames_that_leave_where_or_as_they_should_not_are_seen() {
     );
 }
 
-/// One frame at a time, so that nothing overtakes what is held.
+/// One frame at a time, so that no frame overtakes a held one.
 #[test]
 fn a_switch_that_holds_all_is_not_proved_although_it_counts_right() {
     for gap in [MS, 30 * MS] {

@@ -1,4 +1,4 @@
-//! How long it takes until a data packet comes again that a fault took, by captures alone.
+//! Time until a data packet that a fault took is retransmitted, from captures alone.
 
 use proof::{EpochWrite, Recovery, Teller, TriggerCount};
 use testbeds::bed::PortRecording;
@@ -15,7 +15,7 @@ const READ_RESPONSE: u8 = 0x0e;
 const NAK: u8 = 0x60;
 const ACK: u8 = 0x1f;
 
-/// A RoCEv2 packet: from whom, for which queue pair, what, and its number; `detail` is the byte behind its header.
+/// A RoCEv2 packet: sender, queue pair, kind, and sequence number; `detail` is the byte after its header.
 #[derive(Clone, Copy)]
 struct Roce {
     from: &'static str,
@@ -62,8 +62,8 @@ fn from_s(opcode: u8, psn: u32, detail: u8) -> Roce {
     }
 }
 
-/// What the captures say of packets a millisecond apart, each of which takes 0.1 ms through the switch; those of `lost` (by their
-/// place) end there.
+/// Judges captures of packets a millisecond apart, each of which takes 0.1 ms through the switch; those of `lost` (by their
+/// position) are dropped.
 fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Recovery>) {
     let planned = planned(faults);
     let port_of = |host: &str| {
@@ -137,7 +137,7 @@ fn a_nak_splits_the_time_until_a_packet_comes_again() {
         from_s(ACKNOWLEDGE, 101, ACK),
         write(103),
         write(104),
-        // Somebody else's gap.
+        // NAKs for another gap.
         from_s(ACKNOWLEDGE, 101, NAK),
         from_s(ACKNOWLEDGE, 102, NAK),
         write(105),

@@ -3,7 +3,7 @@
 use super::bench::{Bench, Error, MS, Sent, US, evenly};
 use super::{assert_proved, told};
 
-/// The tenth frame is lost, and those of the next 20 ms are hit.
+/// The tenth frame is lost, and the frames of the next 20 ms are hit.
 fn after_a_loss(effect: &str, select: &str) -> String {
     format!(
         "triggers: {{lost: {{after: {{fault: loss}}, for: 20ms}}}}
@@ -21,12 +21,12 @@ fn what_follows_a_trigger_is_proved_and_what_does_not_is_told() {
         let faults = bench.conclude().faults;
         faults.iter().for_each(assert_proved);
         assert_eq!((faults[0].observed, faults[1].observed), (1, 6), "{effect}");
-        // Of the last ones it is open whether the trigger was still on: none of them had to be hit.
+        // For the last frames it is open whether the trigger was still on: none of them had to be hit.
         assert!((18..=23).contains(&faults[1].met), "{effect}: {faults:#?}");
-        // Before the trigger, and long after it.
+        // Frames before the trigger, and long after it.
         for number in [4, 60] {
             bench.errors = [(number, Error::Hits(1))].into();
-            // If both drop, it is not known which of the two erred.
+            // If both faults drop, it is unknown which of the two erred.
             let faults = bench.conclude().faults;
             assert!(!faults[1].proved, "{effect}: {faults:#?}");
         }
@@ -55,7 +55,7 @@ fn the_end_of_a_trigger_is_known_by_what_it_did() {
             }
         }
     }
-    // A switch whose trigger ends 8 ms early is not believed.
+    // The judge rejects a switch whose trigger ends 8 ms early.
     let mut bench = Bench::new(&after_a_loss("!drop ", "always"), evenly(150, 500 * US));
     bench.lags = (34..150).map(|number| (number, 8 * MS)).collect();
     told(&bench.conclude().faults[1], "it spared");
@@ -76,7 +76,7 @@ expect: [fault.loss.fired == 0]
     );
 }
 
-/// What one host's packets bring about, another's meet: both ports' frames are replayed in the order of their stamps.
+/// Packets of one host set a trigger for those of another: both ports' frames are replayed in the order of their stamps.
 #[test]
 fn a_trigger_may_join_ports() {
     let rest =
@@ -97,7 +97,7 @@ faults:
         hit.windows(2).all(|pair| pair[0].frame < pair[1].frame),
         "{hit:?}"
     );
-    // The third of `first` that comes while it is on is spared, and one is hit that has to be spared.
+    // The third frame of `first` while the trigger is on is spared, and a frame is hit that has to be spared.
     bench.errors = [(3, Error::Hits(0))].into();
     assert!(!bench.fault().proved);
     let all = bench.sent.len();
@@ -125,7 +125,7 @@ fn random(seed: u64) -> impl FnMut(u32) -> u32 {
     }
 }
 
-/// So many requests and answers of so many connections, in any order.
+/// `count` requests and answers of `connections` connections, in any order.
 fn conversations(connections: u32, count: u32, gap_ns: u64, seed: u64) -> Vec<Sent> {
     let mut any = random(seed);
     let mut sent = evenly(count, gap_ns);
@@ -146,11 +146,11 @@ fn triggers_of_keys_are_proved_and_what_errs_is_told() {
     assert!(observed > 25, "{observed}");
     let trigger = &conclusion.triggers[0];
     assert!(trigger.proved, "{trigger:?}");
-    // Each time that it comes on one answer is lost, but for those that never came.
+    // Each time that the trigger fires, one answer is lost, unless the answer never came.
     let on = trigger.on.unwrap();
     assert_eq!(on, trigger.observed);
     assert!((observed..observed + 10).contains(&on), "{trigger:?}");
-    // Every answer that had to be lost and is not, and any that is and had to be spared.
+    // Errors on each answer: one that had to be lost is not, and one that had to be spared is.
     let mut told = 0;
     for number in 0..bench.sent.len() {
         bench.errors = [(number, Error::SparesCounted(0))].into();
@@ -162,7 +162,7 @@ fn triggers_of_keys_are_proved_and_what_errs_is_told() {
         }
     }
     assert_eq!(told, observed);
-    // A switch whose own count is another is not believed.
+    // The judge rejects a switch whose own count differs.
     bench.errors.clear();
     for off in [-1, 1] {
         bench.miscounted_turns = [(0, off)].into();
@@ -173,7 +173,7 @@ fn triggers_of_keys_are_proved_and_what_errs_is_told() {
     }
 }
 
-/// Requests and answers come by two ports at about the same time: of those of one connection the switch may take either first.
+/// Requests and answers arrive by two ports at about the same time: the switch may process those of a connection in either order.
 #[test]
 fn of_one_key_frames_may_be_taken_in_another_order() {
     let mut races = 0;
@@ -207,7 +207,7 @@ fn of_one_key_frames_may_be_taken_in_another_order() {
     assert!(races > 100, "{races}");
 }
 
-/// A frame that had left when the next one came was taken before it: a switch that takes it later is told.
+/// A frame that had left when the next one came was processed before it: the judge reports a switch that processes it later.
 #[test]
 fn what_had_left_was_taken_first() {
     let mut bench = Bench::new(THIRD, conversations(1, 60, 100 * US, 1));

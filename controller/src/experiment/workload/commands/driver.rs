@@ -1,5 +1,4 @@
-//! A driver: a program that runs, and runs again, on a thread of its own, so that nothing stands between one run and the
-//! next.
+//! A driver: a program that a separate thread runs repeatedly, so that no other work delays the next run.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -14,22 +13,22 @@ use super::super::{Order, Progress};
 use super::{Prepared, service};
 use crate::experiment::fleet::now_ns;
 
-/// How a driver's runs went.
+/// Results of a driver's runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Runs {
-    /// When each began, in nanoseconds since 1970.
+    /// When each run began, in nanoseconds since 1970.
     pub began_ns: Vec<u64>,
-    /// How long each took, in ns.
+    /// How long each run took, in ns.
     pub durations_ns: Vec<f64>,
     /// The first exit code that was not 0; 0 if there was none.
     pub exit: i32,
-    /// How many had another exit code than 0.
+    /// Number of runs with another exit code than 0.
     pub failures: u64,
-    /// How many were ended by a fault, and are in none of the others.
+    /// Number of runs that a fault ended; the other fields do not include them.
     pub ended_by_faults: u64,
 }
 
-/// A driver that runs.
+/// A running driver.
 pub(super) struct Driver {
     prepared: Arc<Prepared>,
     shared: Arc<Shared>,
@@ -47,20 +46,20 @@ struct State {
     runs: Runs,
     running: Option<Handle>,
     is_stopped: bool,
-    /// A fault keeps it from running.
+    /// Whether a fault prevents further runs.
     is_held: bool,
-    /// A fault ends the present run.
+    /// Whether a fault ended the current run.
     is_ended_by_fault: bool,
-    /// What was left to a fault to see to: until when the present run may take to end, and its processes.
+    /// Deadline for the current run to end, and its processes, while a fault stops it.
     stopping: Option<(Instant, Option<Remains>)>,
-    /// How often it was started.
+    /// Number of times that the driver was started.
     starts: u64,
-    /// How often that was when a fault ended a run, which is to be begun anew.
+    /// Value of `starts` when a fault ended a run that is to be repeated.
     starts_before: Option<u64>,
 }
 
 impl Driver {
-    /// Starts it.
+    /// Starts the driver's thread.
     pub fn start(prepared: Arc<Prepared>, repeat: Repeat) -> Driver {
         let shared = Arc::new(Shared::default());
         let (own, runs) = (Arc::clone(&shared), Arc::clone(&prepared));
@@ -72,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// Whether it has ended; an error if it could not be started.
+    /// Whether the driver has finished; an error if its program could not be started.
     pub fn has_ended(&mut self) -> Result<bool, ProcessError> {
         if self
             .thread
@@ -83,17 +82,17 @@ impl Driver {
         }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended.map(|()| true),
-            // It has been asked before; a thread of ours does not panic.
+            // The result was returned before; this thread does not panic.
             _ => Ok(true),
         }
     }
 
-    /// Whether it has ended, however.
+    /// Whether the driver has finished, with or without an error.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Begins to carry out what a fault does to it. Between two runs it has no processes, and is kept from the next.
+    /// Begins to carry out an order of a fault. Between two runs the driver has no process, and the next run is prevented.
     pub fn order(&mut self, order: Order) -> Progress {
         if self.is_over() {
             return Progress::Absent("it had ended by itself".to_owned());
@@ -143,7 +142,7 @@ impl Driver {
         progress
     }
 
-    /// How far a stop or a start is.
+    /// Progress of a stop or a start.
     pub fn progress(&mut self) -> Progress {
         let is_over = self.is_over();
         let mut state = self.shared.lock();
@@ -176,7 +175,7 @@ impl Driver {
         service::ended(remains, remark)
     }
 
-    /// How its runs went so far.
+    /// Results of the runs so far.
     pub fn runs(&self) -> Runs {
         self.shared.lock().runs.clone()
     }
@@ -200,13 +199,13 @@ impl Drop for Driver {
 }
 
 impl State {
-    /// A fault ends it: until it is started again, or for good.
+    /// Prevents further runs because of a fault: until the next start, or for good.
     fn holds(&mut self, for_good: bool) {
         self.is_held = true;
         self.is_stopped = for_good;
     }
 
-    /// Whether that ends a run in its middle.
+    /// Records whether the order ends a run in progress.
     fn ends_run(&mut self, in_run: bool) {
         self.is_ended_by_fault = in_run;
         self.starts_before = in_run.then_some(self.starts);
@@ -240,7 +239,7 @@ impl Shared {
             let mut state = self.lock();
             state.running = None;
             if std::mem::take(&mut state.is_ended_by_fault) {
-                // It is begun anew, unless the fault is for good.
+                // The run is repeated, unless the fault is for good.
                 state.runs.ended_by_faults += 1;
                 continue;
             }
@@ -262,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Waits; the result says whether it is to stop.
+    /// Waits for the pause; returns whether the driver is to stop.
     fn pauses(&self, state: MutexGuard<'_, State>, pause: Duration) -> bool {
         if pause.is_zero() {
             return state.is_stopped;

@@ -1,4 +1,4 @@
-//! Why commands did not come to their end.
+//! Errors of the commands workload.
 
 use std::path::PathBuf;
 
@@ -7,75 +7,75 @@ use testbeds::bed::BedError;
 use testbeds::command::Missing;
 use testbeds::host::ProcessError;
 
-/// Why commands did not come to their end.
+/// Errors of the commands workload.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Programs that are not installed, and whose they are.
+    /// Programs that are not installed, each with the command or probe that needs it.
     #[error("{}", .0.iter().map(|(whose, missing)| format!("{whose}: {missing}")).collect::<Vec<_>>().join("\n      "))]
     NotInstalled(Vec<(String, Missing)>),
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// A process.
+    /// An error of a process.
     #[error("command `{name}`: {source}")]
     Process {
-        /// Which.
+        /// Name of the command.
         name: String,
-        /// Why.
+        /// The error.
         source: ProcessError,
     },
-    /// A folder or a file of ours.
+    /// A folder or a file of weir could not be created.
     #[error("cannot make {}: {source}", .path.display())]
     Folder {
-        /// Which.
+        /// Path of the folder or file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A service ended before others could use it.
     #[error("service `{name}` on {host} ended before it was ready: {how}{hint}")]
     EndedEarly {
-        /// Which.
+        /// Name of the service.
         name: String,
-        /// Where.
+        /// Host of the service.
         host: String,
-        /// Its status and last words.
+        /// The service's exit status and last lines of output.
         how: String,
-        /// What to do about it.
+        /// Advice for the user.
         hint: &'static str,
     },
-    /// A service is not ready.
+    /// A service was not ready in time.
     #[error("service `{name}` on {host} was not ready within {}: {what}", show_duration(*.within_ns))]
     NotReady {
-        /// Which.
+        /// Name of the service.
         name: String,
-        /// Where.
+        /// Host of the service.
         host: String,
-        /// How long it had.
+        /// Timeout, in nanoseconds.
         within_ns: u64,
-        /// What was waited for, and its last words.
+        /// The condition that did not hold, and the service's last lines of output.
         what: String,
     },
     /// A service ended while drivers still used it.
     #[error("service `{name}` on {host} ended in mid-run: {how}{hint}")]
     EndedInMidRun {
-        /// Which.
+        /// Name of the service.
         name: String,
-        /// Where.
+        /// Host of the service.
         host: String,
-        /// Its status and last words.
+        /// The service's exit status and last lines of output.
         how: String,
-        /// What may have ended it, and what to do about that.
+        /// Possible cause, and advice for the user.
         hint: String,
     },
-    /// More numbers than are kept.
+    /// A metric found more numbers than are kept.
     #[error("metric `{series}` of command `{name}` has more than {limit} numbers")]
     TooManyNumbers {
-        /// Of which command.
+        /// Name of the command.
         name: String,
-        /// Which.
+        /// Name of the series.
         series: String,
-        /// How many are kept.
+        /// Maximum number of kept numbers.
         limit: usize,
     },
 }

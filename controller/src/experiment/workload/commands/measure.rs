@@ -1,4 +1,4 @@
-//! What commands leave: metrics, what failed, and the ends of their outputs.
+//! Results of commands: metrics, failures, and the ends of their outputs.
 
 use scenario::expect::Measure;
 use scenario::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
@@ -11,44 +11,44 @@ use super::{CommandError, Job, Prepared, service};
 use crate::experiment::percentile::percentile;
 use crate::experiment::workload::{Measured, Timed};
 
-/// How many lines of its output say why a driver failed.
+/// Number of output lines that explain a driver's failure.
 const LAST_WORDS: usize = 2;
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug, Clone, Serialize)]
 pub struct CommandResult {
-    /// Its name.
+    /// Name of the command.
     pub name: String,
-    /// Where it ran.
+    /// Host of the command.
     pub host: String,
     /// Whether it is a service.
     pub service: bool,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// How many of those had another exit code than 0.
+    /// Number of runs with another exit code than 0.
     pub failures: u64,
-    /// How many runs a fault ended: they are in none of the other figures.
+    /// Number of runs that a fault ended; the other figures do not include them.
     pub ended_by_faults: u64,
-    /// Its exit code: the first that is not 0. None of a service that was stopped.
+    /// Exit code: the first one that is not 0. `None` for a service that was stopped.
     pub exit: Option<i32>,
-    /// Its series of numbers, durations first.
+    /// The command's series of numbers, durations first.
     pub series: Vec<SeriesResult>,
-    /// What is kept of its standard output.
+    /// Kept part of its standard output.
     pub stdout: StreamKept,
-    /// What is kept of its standard error.
+    /// Kept part of its standard error.
     pub stderr: StreamKept,
 }
 
-/// A series of numbers, in ns, bytes, bits per second, or as they are.
+/// A series of numbers: in ns, bytes, bits per second, or without a unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct SeriesResult {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
-    /// What they measure.
+    /// Measure of the numbers.
     pub measure: Measure,
-    /// The last of them.
+    /// The last number.
     pub last: Option<f64>,
-    /// Each statistic by its word; none of an empty series but the count.
+    /// Each statistic by its word; an empty series has only the count.
     #[serde(serialize_with = "by_word")]
     pub statistics: Vec<(Statistic, f64)>,
 }
@@ -56,9 +56,9 @@ pub struct SeriesResult {
 /// The end of an output.
 #[derive(Debug, Clone, Serialize)]
 pub struct StreamKept {
-    /// Of all, the end.
+    /// The end of the output.
     pub tail: String,
-    /// How many bytes were written.
+    /// Number of bytes that were written.
     pub bytes: u64,
 }
 
@@ -69,10 +69,10 @@ fn by_word<S: serde::Serializer>(
     serializer.collect_map(statistics.iter().map(|(what, value)| (what.word(), value)))
 }
 
-/// Stops the services, and gathers everything.
+/// Stops the services, and gathers all results.
 pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
     let mut measured = Measured::default();
-    // The last first: what was started later may use what was started before.
+    // In reverse order: a service may use services that were started before it.
     for service in job.services.iter_mut().rev() {
         if !service.stop()? {
             measured.remarks.push(format!(
@@ -99,7 +99,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let name = service.prepared.name();
         Some(format!("; service `{name}` had ended: {hint}"))
     });
-    // A service may have closed its socket behind the probe, and still run.
+    // A service may have closed its socket after the probe, and still run.
     let probed = || job.services.iter().find_map(service::Service::was_probed);
     let probed = ended.or_else(|| Some(format!("; {}", probed()?)));
     for (prepared, driver) in &job.drivers {
@@ -110,7 +110,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
             let probed = probed.as_deref().unwrap_or_default();
             measured.failures.push(format!("{failure}{probed}"));
         }
-        // Of a command that only faults have ended no exit is known.
+        // The exit code of a command that only faults have ended is unknown.
         let has_ended = count > 0 || runs.ended_by_faults == 0;
         let exit = has_ended.then_some(runs.exit);
         let result = result(prepared, &runs, exit, count)?;
@@ -184,7 +184,7 @@ fn result(
     })
 }
 
-/// What the metrics of a command found that is no number: a figure without it is of fewer than somebody thinks.
+/// Reports text that a command's metrics matched and that is not a number: figures lack these values.
 fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     let name = prepared.name().to_owned();
     let unread = prepared.watch.unread().into_iter();
@@ -200,7 +200,7 @@ fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     })
 }
 
-/// What of a command came more than once, with its times: how long runs took, numbers in its output.
+/// Values over time of a command: how long its runs took, and numbers in its output.
 fn over_time(prepared: &Prepared, runs: &Runs) -> Vec<Timed> {
     let name = |series: &str| format!("command {}, {series}", prepared.name());
     let began = runs.began_ns.iter().copied();
@@ -243,7 +243,7 @@ impl Measured {
     }
 }
 
-/// The statistics of a series; of an empty one, its count.
+/// The statistics of a series; only the count of an empty series.
 pub(crate) fn statistics(numbers: &[f64]) -> Vec<(Statistic, f64)> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

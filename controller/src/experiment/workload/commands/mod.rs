@@ -33,7 +33,7 @@ pub use error::CommandError;
 pub(crate) use measure::statistics;
 pub use measure::{CommandResult, SeriesResult, StreamKept};
 
-/// An error that names every program that is not installed. Before anything is started.
+/// Returns an error that names every program that is not installed. Called before any program starts.
 pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let mut missing = Vec::new();
@@ -46,7 +46,7 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
         let filled = |path: &Template| path.expand(|_| here.display().to_string());
         let path = own.map(|(_, path)| OsString::from(filled(path)));
         let found = missing_of(&command.run, &here, path.as_ref().unwrap_or(&inherited));
-        // A relative path is meant from the folder that the command starts in.
+        // A relative path is relative to the folder in which the command starts.
         let is_relative = |program: &str| program.contains('/') && !program.starts_with('/');
         let found = found.filter(|of| command.dir.is_none() || !is_relative(&of.program));
         missing.extend(found.map(|of| (format!("command `{}`", command.name), of)));
@@ -62,7 +62,7 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
     }
 }
 
-/// The program that is to be run, if it is known and not there.
+/// The program of a command if it is known and not installed.
 fn missing_of(run: &Run, here: &Path, path: &OsStr) -> Option<Missing> {
     let filled = |template: &Template| template.expand(|_| here.display().to_string());
     match run {
@@ -74,13 +74,13 @@ fn missing_of(run: &Run, here: &Path, path: &OsStr) -> Option<Missing> {
     }
 }
 
-/// What a folder of the run's own will hold is not known.
+/// Whether a program's path is known. The contents of a run's own folder are not known beforehand.
 fn is_known(template: &Template) -> bool {
     let mut variables = template.variables().iter();
     variables.all(|(_, variable)| *variable == Variable::Here)
 }
 
-/// A command with all that it needs to be started.
+/// A command with everything needed to start it.
 pub(super) struct Prepared {
     command: Command,
     host: Host,
@@ -90,9 +90,9 @@ pub(super) struct Prepared {
     grounds: Arc<Grounds>,
     output: Arc<Output>,
     watch: Watch,
-    /// The job of which its host is a rank.
+    /// The job that has the command's host as a rank.
     of_job: Option<scenario::job::Job>,
-    /// Whether `expect` says what its exit code is to be.
+    /// Whether `expect` contains the command's exit code.
     end_is_expected: bool,
 }
 
@@ -101,7 +101,7 @@ impl Prepared {
         &self.command.name
     }
 
-    /// Starts it for the n-th time.
+    /// Starts the command for the n-th time.
     fn start(&self, number: u32) -> Result<Program, ProcessError> {
         let run = &self.command.run;
         let mut command = self.grounds.command(run, &self.standing, number);
@@ -117,7 +117,7 @@ impl Prepared {
         Program::start(&self.host, command, self.user, &self.output)
     }
 
-    /// The folder it starts in, as far as that is not the caller's.
+    /// The folder in which the command starts, unless it is the caller's.
     fn folder(&self) -> PathBuf {
         let dir = self.command.dir.as_ref();
         dir.map_or_else(PathBuf::new, |dir| self.expand(dir, 1).into())
@@ -135,13 +135,13 @@ impl Prepared {
     }
 }
 
-/// A command that runs.
+/// A running command.
 enum Named<'j> {
     Service(&'j mut Service),
     Driver(&'j mut Driver),
 }
 
-/// The services, ready, and the drivers.
+/// The services, which are ready, and the drivers.
 pub struct Job {
     // Dropped in this order: drivers use services.
     drivers: Vec<(Arc<Prepared>, Option<Driver>)>,
@@ -149,7 +149,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Starts the services, one after the other; the drivers wait.
+    /// Starts the services, one after the other; the drivers do not start yet.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
@@ -219,7 +219,7 @@ impl Activity for Job {
     }
 
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
-        // The services first: a driver that has lost its server is not to blame.
+        // Services first: a driver that lost its server is not the cause.
         for service in &mut self.services {
             service.check()?;
         }
@@ -238,7 +238,7 @@ impl Activity for Job {
 }
 
 impl Load for Job {
-    /// In runs of drivers, as far as it is known how many there will be.
+    /// Position in runs of drivers, if their number is known.
     fn position(&self) -> Position {
         let mut waiting = Vec::new();
         let mut done = 0;

@@ -1,4 +1,4 @@
-//! A service: started and awaited before the timeline begins, watched, stopped when the last driver has ended.
+//! A service: started and ready before the timeline begins, watched, and stopped when the last driver has ended.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -16,53 +16,53 @@ pub(super) use testbeds::command::describe_exit as describe;
 
 use super::{CommandError, Prepared};
 
-/// How often is looked whether a service is ready.
+/// Polling interval for a service to be ready.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long the drivers may go on after a service has ended: one that serves one client ends a little before it.
+/// How long drivers may continue after a service has ended: one that serves one client ends a little before the client.
 const AFTERMATH: Duration = Duration::from_millis(200);
-/// A service that ends so soon after it was found to be ready may have ended because of that.
+/// A service that ends within this time after a probe found it ready may have ended because of the probe.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// How many lines of its output say why a service ended.
+/// Number of output lines that explain a service's end.
 const LAST_WORDS: usize = 3;
 
-/// What is said of a program that a fault had to kill.
+/// Remark on a program that a fault had to kill.
 pub(super) const DISOBEYED: &str = "it did not end when it was asked to, and was killed";
 
-/// What a fault has made of a service.
+/// The effect of a fault on a service.
 #[derive(Debug)]
 enum Faulted {
-    /// Nothing, or it has been undone.
+    /// No fault has an effect on the service, or the effect was undone.
     No,
-    /// It is to end until then.
+    /// The service has to end before the deadline.
     Stopping {
         deadline: Instant,
         remains: Option<Remains>,
     },
-    /// It has ended.
+    /// The service has ended.
     Down,
-    /// It is to be ready until then.
+    /// The service has to be ready before the deadline.
     Starting { deadline: Instant },
 }
 
-/// A service that runs.
+/// A running service.
 pub(super) struct Service {
     pub prepared: Arc<Prepared>,
     program: Program,
-    /// Of a preparation, which has ended as it should; or of a service that ended by itself, as it may.
+    /// Exit code of a preparation that ended as it should, or of a service that ended by itself, as it may.
     pub exit: Option<i32>,
-    /// When it was found that it has.
+    /// When weir noticed that the service had ended.
     ended: Option<Instant>,
-    /// When it was found to be ready first.
+    /// When the service was first found ready.
     ready_at: Option<Instant>,
     faulted: Faulted,
-    /// How often a fault has ended it.
+    /// Number of times that a fault ended the service.
     pub ended_by_faults: u64,
-    /// How often it was started.
+    /// Number of times that the service was started.
     pub starts: u32,
 }
 
 impl Service {
-    /// Starts it, and waits until it is ready.
+    /// Starts a service, and waits until it is ready.
     pub fn start(prepared: Arc<Prepared>, ready: &Ready) -> Result<Service, CommandError> {
         let program = prepared.start(1).map_err(|error| prepared.failed(error))?;
         let mut service = Service {
@@ -165,9 +165,9 @@ impl Service {
         }
     }
 
-    /// An error if it has ended while it was still needed, and nobody expects that.
+    /// Returns an error if the service ended unexpectedly while it was still needed.
     pub fn check(&mut self) -> Result<(), CommandError> {
-        // What a fault does to it is no failure of its own.
+        // The effect of a fault is not a failure of the service.
         if self.exit.is_some() || !matches!(self.faulted, Faulted::No) {
             return Ok(());
         }
@@ -191,8 +191,8 @@ impl Service {
         })
     }
 
-    /// For a service that ended by itself as soon as it was ready: the hint that the probe of `ready: {tcp: …}` may have been
-    /// the one connection that it serves.
+    /// Hint for a service that ended by itself as soon as it was ready: the probe of `ready: {tcp: …}` may have been the only
+    /// connection that it serves.
     pub fn after_its_probe(&self) -> Option<String> {
         let ready = self.prepared.command.ready.as_ref()?;
         let When::Tcp(port) = ready.when else {
@@ -208,7 +208,7 @@ impl Service {
         })
     }
 
-    /// That weir has connected to it by `ready: {tcp: …}`, and what to write if that takes the place of a client.
+    /// States that weir connected to the service by `ready: {tcp: …}`, and what to write if that takes the place of a client.
     pub fn was_probed(&self) -> Option<String> {
         let ready = self.prepared.command.ready.as_ref()?;
         let (When::Tcp(port), Some(_)) = (&ready.when, self.ready_at) else {
@@ -221,7 +221,7 @@ impl Service {
         ))
     }
 
-    /// Begins to carry out what a fault does to it.
+    /// Begins to carry out an order of a fault.
     pub fn order(&mut self, order: Order) -> Progress {
         let is_down = matches!(self.faulted, Faulted::Down);
         let is_starting = matches!(self.faulted, Faulted::Starting { .. });
@@ -254,7 +254,7 @@ impl Service {
         }
     }
 
-    /// How far a stop or a start is.
+    /// Progress of a stop or a start.
     pub fn progress(&mut self) -> Progress {
         match &mut self.faulted {
             Faulted::Stopping { deadline, remains } => {
@@ -287,11 +287,11 @@ impl Service {
         }
     }
 
-    /// A fault has ended it.
+    /// Records that a fault has ended the service.
     fn is_down(&mut self, progress: Progress) -> Progress {
         self.faulted = Faulted::Down;
         self.ended_by_faults += 1;
-        // Its first process is dead; what was seen to live may live on for a while.
+        // The first process has ended; other processes that were seen alive may live on for a while.
         if !matches!(progress, Progress::Unseen(_))
             && let Err(error) = self.program.wait()
         {
@@ -317,7 +317,7 @@ impl Service {
         Progress::Pending
     }
 
-    /// That it does not come back is what the fault has shown, and no end of the run.
+    /// Polls a restarted service. If it does not come back, that is the fault's result, and does not end the run.
     fn is_ready_again(&mut self, is_late: bool) -> Progress {
         let Some(ready) = self.prepared.command.ready.clone() else {
             return Progress::done(1);
@@ -357,7 +357,7 @@ impl Service {
         }
     }
 
-    /// Asks it to end, unless it has; the result is false if it had to be killed.
+    /// Asks the service to end, if it still runs; returns false if it had to be killed.
     pub fn stop(&mut self) -> Result<bool, CommandError> {
         if self.exit.is_some() || matches!(self.faulted, Faulted::Down) {
             return Ok(true);
@@ -381,7 +381,7 @@ impl Service {
     }
 }
 
-/// What is seen of a program's processes when something is done to all of them; a program that has ended has none.
+/// Applies an action to all processes of a program and judges their state; a program that has ended has no processes.
 pub(super) fn of_handle(
     handle: Option<&Handle>,
     act: impl FnOnce(&Handle) -> io::Result<Option<Census>>,
@@ -391,7 +391,7 @@ pub(super) fn of_handle(
     Progress::of(seen.map(Option::unwrap_or_default), what)
 }
 
-/// A program has ended that was asked to: whether nothing is left of it.
+/// Judges a program that was asked to end and has ended: whether any of its processes is left.
 pub(super) fn ended(remains: Option<Remains>, remark: Option<String>) -> Progress {
     let seen = remains.map_or(Ok(Census::default()), Remains::end);
     match Progress::of(seen, "gone") {

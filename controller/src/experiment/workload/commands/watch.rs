@@ -1,4 +1,4 @@
-//! Who reads what a command writes: for the line that says it is ready, and for numbers.
+//! Reads the output of a command: for the line that reports that it is ready, and for numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,14 +8,14 @@ use testbeds::command::Stream;
 
 use crate::experiment::fleet::now_ns;
 
-/// The most numbers of one series.
+/// Maximum number of numbers in a series.
 pub(super) const MAX_NUMBERS: usize = 1_000_000;
-/// So many letters of what is no number are shown.
+/// Maximum number of shown characters of a match that is not a number.
 const MAX_SHOWN: usize = 40;
-/// The most of a standard output that is taken for one JSON document.
+/// Maximum size of a standard output that is parsed as one JSON document, in bytes.
 const DOCUMENT_BYTES: usize = 4 << 20;
 
-/// What was read so far.
+/// The results of reading so far.
 #[derive(Debug, Clone)]
 pub(super) struct Watch(Arc<Mutex<State>>);
 
@@ -24,7 +24,7 @@ struct State {
     ready: Option<Regex>,
     is_ready: bool,
     series: Vec<Watched>,
-    /// The standard output of the present run, if somebody wants it whole.
+    /// The standard output of the current run, if a metric reads it as a whole.
     document: Option<String>,
 }
 
@@ -32,12 +32,12 @@ struct State {
 struct Watched {
     declared: Series,
     regex: Option<Regex>,
-    /// In the measure's own unit.
+    /// The numbers, in the unit of the measure.
     numbers: Vec<f64>,
-    /// When each was written, in nanoseconds since 1970.
+    /// When each number was written, in nanoseconds since 1970.
     written_ns: Vec<u64>,
     beyond: bool,
-    /// What its regex found and is no number: how often, and the first.
+    /// Number of matches of its regex that are not numbers; `first_unread` is the first of them.
     unread: u64,
     first_unread: String,
 }
@@ -72,7 +72,7 @@ impl Watch {
         })))
     }
 
-    /// Looks at a line.
+    /// Processes a line of output.
     pub fn line(&self, stream: Stream, line: &str) {
         let mut state = self.lock();
         if !state.is_ready
@@ -104,12 +104,12 @@ impl Watch {
         }
     }
 
-    /// It is started once more: what said that it was ready says nothing any more.
+    /// Resets the ready state at a restart: the line of the former process does not count any more.
     pub fn starts_again(&self) {
         self.lock().is_ready = false;
     }
 
-    /// A run is over: its standard output is whole.
+    /// Ends a run: its standard output is complete.
     pub fn run_is_over(&self) {
         let mut state = self.lock();
         let Some(document) = state.document.as_mut().map(std::mem::take) else {
@@ -134,12 +134,12 @@ impl Watch {
         }
     }
 
-    /// Whether the line came that says so.
+    /// Whether the line that reports readiness was read.
     pub fn is_ready(&self) -> bool {
         self.lock().is_ready
     }
 
-    /// The numbers of each series; its name, if there were too many.
+    /// The numbers of each series; an error with a series' name if it has too many.
     pub fn numbers(&self) -> Result<Vec<(Series, Vec<f64>)>, String> {
         let state = self.lock();
         let numbers = state.series.iter().map(|watched| match watched.beyond {
@@ -149,7 +149,7 @@ impl Watch {
         numbers.collect()
     }
 
-    /// What was found in place of numbers, by series: how often, and the first of it.
+    /// Matches that are not numbers, by series: their count, and the first one.
     pub fn unread(&self) -> Vec<(String, u64, String)> {
         let state = self.lock();
         let missed = state.series.iter().filter(|watched| watched.unread > 0);
@@ -160,7 +160,7 @@ impl Watch {
         missed.collect()
     }
 
-    /// The numbers of each series with their times, as far as they are kept.
+    /// The kept numbers of each series, with their times.
     pub fn over_time(&self) -> Vec<(Series, Vec<(u64, f64)>)> {
         let state = self.lock();
         let series = state.series.iter().map(|watched| {
@@ -194,7 +194,7 @@ impl Watched {
     }
 }
 
-/// A number as programs write it: `1,234.5`.
+/// Parses a number as programs write it: `1,234.5`.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim().replace(',', "");
     text.parse().ok().filter(|number: &f64| number.is_finite())
