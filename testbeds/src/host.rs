@@ -1,4 +1,4 @@
-//! A host is a network namespace. Processes run in it and end with the [`Process`] that stands for them.
+//! A host is a network namespace. A [`Process`] value represents a process in it; dropping the value kills the process.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes a host with nothing but a loopback interface.
+    /// Creates a host that has only a loopback interface.
     pub fn new(name: impl Into<String>) -> io::Result<Host> {
         Ok(Host {
             name: name.into(),
@@ -37,12 +37,12 @@ impl Host {
         })
     }
 
-    /// Its name.
+    /// Name of the host.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its network namespace.
+    /// Network namespace of the host.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
@@ -60,53 +60,53 @@ impl Host {
     }
 }
 
-/// What can go wrong with a process of a host.
+/// Errors of a host's process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It could not be started.
+    /// The process could not be started.
     #[error("{host}: cannot start {program}: {source}")]
     Spawn {
-        /// Where.
+        /// Name of the host.
         host: String,
-        /// What.
+        /// The program.
         program: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It could not be waited for or written to.
+    /// Waiting for the process or writing to it failed.
     #[error("{host}: {what}: {source}")]
     Io {
-        /// Where.
+        /// Name of the host.
         host: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What arrives on a process's standard output.
+/// Result of reading a process's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// A line, without its end. What is longer than [`LINE_LIMIT`] comes in pieces.
+    /// A line, without its end. A line longer than [`LINE_LIMIT`] comes in pieces.
     Line(String),
-    /// Nothing yet.
+    /// No line within the timeout.
     TimedOut,
-    /// Nothing any more.
+    /// End of the output.
     End,
 }
 
-/// The longest line that is kept in one piece.
+/// Length of the longest line that is kept in one piece, in bytes.
 pub const LINE_LIMIT: u64 = 1 << 20;
-/// How many lines may wait to be read; then the process waits in its write.
+/// Maximum number of unread lines; beyond it, the process blocks in its write.
 const LINES_WAITING: usize = 1024;
-/// How much of the standard error is kept: its end.
+/// Number of bytes kept of the end of the standard error.
 const STDERR_LIMIT: usize = 64 << 10;
 
-/// For so long a process that was killed waits for those that it had started. They die at once, but for what the machine takes.
+/// Time to wait for the process group of a killed process. Its processes die at once, except for scheduling delays.
 const GROUP_DIES: Duration = Duration::from_secs(1);
 
-/// A running process. Dropping it kills it, and with it what it started in its process group.
+/// A running process. Dropping it kills the process and the processes that it started in its process group.
 #[derive(Debug)]
 pub struct Process {
     host: String,
@@ -119,18 +119,18 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process where the calling thread is; [`Host::spawn`] starts it in a host. It also dies when this process
-    /// is killed.
+    /// Starts a process in the calling thread's namespaces; [`Host::spawn`] starts it in a host. The process also dies when this
+    /// process is killed.
     pub fn spawn(host: &str, command: Command) -> Result<Process, ProcessError> {
         Process::start(host, command, starter::spawn)
     }
 
-    /// The same for a switch, which runs before everybody else where the sandbox may give it the priority.
+    /// Like [`Process::spawn`], for a switch: it runs with real-time priority if the sandbox may grant that.
     pub(crate) fn spawn_switch(host: &str, command: Command) -> Result<Process, ProcessError> {
         Process::start(host, command, priority::spawn)
     }
 
-    /// `spawn` starts it from a thread that lives as long as this process: with that thread the child dies.
+    /// `spawn` has to start the process from a thread that lives as long as this process: the child dies with that thread.
     fn start(
         host: &str,
         mut command: Command,
@@ -146,7 +146,7 @@ impl Process {
         unsafe {
             command.pre_exec(move || {
                 prctl::set_pdeathsig(Signal::SIGKILL)?;
-                // It may have died before that was said.
+                // The parent may have died before prctl(2) took effect.
                 match getppid() == parent {
                     true => Ok(()),
                     false => Err(Errno::ESRCH.into()),
@@ -180,17 +180,17 @@ impl Process {
         })
     }
 
-    /// The host it runs in.
+    /// Name of the host of the process.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its process number.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line of its standard output.
+    /// Reads the next line of the standard output.
     pub fn next_line(&mut self, timeout: Duration) -> Output {
         match self.lines.recv_timeout(timeout) {
             Ok(line) => Output::Line(line),
@@ -199,7 +199,7 @@ impl Process {
         }
     }
 
-    /// Writes a line to its standard input.
+    /// Writes a line to the standard input of the process.
     pub fn write_line(&mut self, line: &str) -> Result<(), ProcessError> {
         let result = match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()),
@@ -212,12 +212,12 @@ impl Process {
         })
     }
 
-    /// Closes its standard input.
+    /// Closes the standard input of the process.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Its status, if it has ended.
+    /// Exit status, if the process has ended.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
         if self.status.is_none() {
             self.status = self.child.try_wait().map_err(|source| ProcessError::Io {
@@ -229,11 +229,11 @@ impl Process {
         Ok(self.status)
     }
 
-    /// Waits for its end; `None` if that has not come in time. Its output is discarded meanwhile.
+    /// Waits for the end of the process and discards its output; `None` after the timeout.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, ProcessError> {
         let deadline = Instant::now() + timeout;
         loop {
-            // A process that waits for somebody to read its output would never end.
+            // A process blocked in a write of its output would never end.
             while self.lines.try_recv().is_ok() {}
             if let Some(status) = self.try_wait()? {
                 return Ok(Some(status));
@@ -246,13 +246,13 @@ impl Process {
         }
     }
 
-    /// The end of what it wrote to its standard error; complete once it has ended.
+    /// The end of the process's standard error; complete once the process has ended.
     pub fn stderr(&mut self) -> String {
         if self.status.is_some()
             && let Some(reader) = self.stderr_reader.take()
         {
             let deadline = Instant::now() + Duration::from_millis(500);
-            // A grandchild may still hold the pipe; then what is there must do.
+            // A grandchild may still hold the pipe; then the text so far must do.
             while !reader.is_finished() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -261,22 +261,22 @@ impl Process {
         String::from_utf8_lossy(tail.make_contiguous()).into_owned()
     }
 
-    /// Asks it to end.
+    /// Asks the process to end.
     pub fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Stops it where it is; it goes on living, and answers nothing.
+    /// Suspends the process: it stays alive but does not run.
     pub fn suspend(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// Lets it go on after [`Process::suspend`].
+    /// Continues the process after [`Process::suspend`].
     pub fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Ends it at once.
+    /// Kills the process and waits for it.
     pub fn kill(&mut self) {
         if self.status.is_none() {
             self.signal(Signal::SIGKILL);
@@ -285,19 +285,19 @@ impl Process {
         }
     }
 
-    /// Kills it and what it started, and does not wait for that: its ports may take a while to close.
+    /// Kills the process and its group without waiting for their end: their ports may take a while to close.
     pub fn strike(&self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Whether it has ended, and all of its process group with it.
+    /// Whether the process and all of its process group have ended.
     pub fn has_died_with_its_group(&mut self) -> Result<bool, ProcessError> {
         let group = Pid::from_raw(self.child.id() as libc::pid_t);
         Ok(self.try_wait()?.is_some() && killpg(group, None).is_err())
     }
 
-    /// Waits until what it started has died too: a signal is sent at once and acts a moment later, and only the group's
-    /// leader is ours to wait for.
+    /// Waits until the processes of the group have died too: a signal takes effect a moment after it is sent, and only the
+    /// group's leader is our child to wait for.
     fn wait_for_its_group(&self) {
         let group = Pid::from_raw(self.child.id() as libc::pid_t);
         let give_up = Instant::now() + GROUP_DIES;
@@ -307,7 +307,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        // Once it has been waited for, its number may be somebody else's.
+        // After a wait, the process id may belong to another process.
         if self.status.is_none() {
             let _ = killpg(Pid::from_raw(self.child.id() as libc::pid_t), signal);
         }

@@ -1,5 +1,5 @@
-//! Requests to interfaces by ioctl, in the namespace of the calling thread. The sandbox brings its loopback interface up by one,
-//! before there is anything to run netlink on.
+//! Requests to interfaces by ioctl, in the namespace of the calling thread. The sandbox brings its loopback interface up this
+//! way, before netlink can run.
 #![allow(unsafe_code)]
 
 use std::io;

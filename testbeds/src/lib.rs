@@ -1,5 +1,5 @@
-//! Everything an experiment on one machine stands on: a sandbox of namespaces, links between hosts, captures of what
-//! passed, and workloads.
+//! Testbed for experiments on one machine: a sandbox of namespaces, links between hosts, captures of their frames,
+//! and workloads.
 //!
 //! | module | what |
 //! |---|---|

@@ -24,34 +24,34 @@ use nix::unistd::pipe2;
 use crate::capture::{Collector, Direction, Limits, Recording};
 use crate::net::Counters;
 
-/// The longest frame that a cable carries.
+/// Length of the longest frame that a cable carries, in bytes.
 pub const FRAME_LIMIT: usize = 65_536;
-/// How many frames may wait in the middle of a cable, each way; what comes on top is dropped and counted.
+/// Maximum number of frames that wait in a cable, per direction; further frames are dropped and counted.
 const QUEUE_LIMIT: usize = 1024;
-/// Asked for as each socket's buffer; the kernel gives what net.core.wmem_max allows.
+/// Requested buffer size of each socket, in bytes; the kernel grants at most net.core.wmem_max.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Which cable of a [`Hub`].
+/// Number of a cable in its [`Hub`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CableId(usize);
 
-/// The ends of a cable, to be given to whoever is connected.
+/// The two ends of a cable, for the processes that it connects.
 #[derive(Debug)]
 pub struct Ends {
-    /// One end; what enters here counts as received.
+    /// End A; frames that enter here count as received.
     pub a: OwnedFd,
-    /// The other end.
+    /// End B.
     pub b: OwnedFd,
 }
 
-/// Cables, before any frame runs.
+/// Cables that do not carry frames yet.
 #[derive(Debug, Default)]
 pub struct HubBuilder {
     cables: Vec<Cable>,
 }
 
 impl HubBuilder {
-    /// No cable yet.
+    /// A builder without cables.
     pub fn new() -> HubBuilder {
         HubBuilder::default()
     }
@@ -71,7 +71,7 @@ impl HubBuilder {
         Ok((CableId(self.cables.len() - 1), Ends { a, b }))
     }
 
-    /// Starts to carry frames.
+    /// Starts the thread that carries the frames.
     pub fn start(self) -> io::Result<Hub> {
         let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)?;
         let shared = self
@@ -90,7 +90,7 @@ impl HubBuilder {
     }
 }
 
-/// Cables that carry frames. Dropping it unplugs all.
+/// Cables that carry frames. Dropping the hub unplugs all cables.
 #[derive(Debug)]
 pub struct Hub {
     shared: Vec<Shared>,
@@ -99,7 +99,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// What a cable has counted; "received" is what entered at end A, "sent" what left there.
+    /// Counters of a cable; "received" counts frames that entered at end A, "sent" those that left there.
     pub fn counters(&self, cable: CableId) -> Option<Counters> {
         let counts = &self.shared.get(cable.0)?.counts;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Hub {
         })
     }
 
-    /// Starts to record a cable, whether it is recorded already or not: what was recorded before is forgotten.
+    /// Starts to record a cable; an earlier recording of it is discarded.
     pub fn record(&self, cable: CableId, limits: Limits) {
         if let Some(shared) = self.shared.get(cable.0) {
             *shared.collector() = Some(Collector::new(limits));
@@ -123,7 +123,7 @@ impl Hub {
     /// Ends the recording of a cable and returns it; `None` if it is not recorded.
     pub fn recording(&self, cable: CableId) -> Option<Recording> {
         let collector = self.shared.get(cable.0)?.collector().take()?;
-        // A cable records what enters it, so what it drops afterwards is in the recording.
+        // A cable records frames when they enter, so frames that it drops later are in the recording.
         Some(collector.finish(0))
     }
 }
@@ -137,7 +137,7 @@ impl Drop for Hub {
     }
 }
 
-/// A cable without a middle, for two ends that need neither counters nor recordings.
+/// A cable without a carrying thread, for two ends that need neither counters nor recordings.
 pub fn direct() -> io::Result<Ends> {
     let (a, b) = seqpacket_pair()?;
     Ok(Ends { a, b })
@@ -193,13 +193,13 @@ struct Cable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Plugged,
-    /// The process at this end has closed it; what it sent before goes on to the other.
+    /// The process at this end has closed it; frames that it sent before are still delivered to the other end.
     Gone(usize),
     Unplugged,
 }
 
 impl Cable {
-    /// The sockets at which something may happen.
+    /// Numbers of the sockets that are still open.
     fn open(&self) -> impl Iterator<Item = usize> {
         let state = self.state;
         (0..2).filter(move |socket| state != State::Unplugged && state != State::Gone(*socket))
@@ -214,7 +214,7 @@ impl Cable {
         flags
     }
 
-    /// Takes what has arrived at one socket and passes on what can be passed.
+    /// Takes the frames that have arrived at one socket and forwards as many as possible.
     fn serve(&mut self, socket: usize, buffer: &mut [u8]) {
         // Bounded, so that one busy end does not keep the others waiting.
         for _ in 0..64 {
@@ -229,7 +229,7 @@ impl Cable {
                 }
                 Ok(length) => self.accept(socket, &buffer[..length]),
                 Err(Errno::EAGAIN) => break,
-                // A reset says that frames were left unread. It is told once, before what waits here.
+                // A reset means that frames were left unread. It is reported once, before the frames that wait here.
                 Err(Errno::EINTR | Errno::ECONNRESET) => {}
                 Err(_) => return self.unplug(),
             }
@@ -252,7 +252,7 @@ impl Cable {
         self.discard(1 - socket);
     }
 
-    /// Drops what waits in a lane.
+    /// Drops the frames that wait in a lane.
     fn discard(&mut self, lane: usize) {
         let dropped = self.lanes[lane].waiting.len() as u64;
         self.shared.counts[lane]

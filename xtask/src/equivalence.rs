@@ -1,15 +1,15 @@
-//! `cargo xtask equivalence`: a million frames and more, by chance, through programs by chance: the P4 text that is generated
-//! against a plain evaluation in Rust, on all architectures.
+//! `cargo xtask equivalence`: more than a million random frames through random programs: compares the generated P4 text with a
+//! plain evaluation in Rust, on all architectures.
 
 use anyhow::{Context, Result};
 
 use crate::programs::{cargo, workspace_root};
 
-/// A crate, its test program, and the test in it: too long for `cargo xtask test`, which runs a small form of each.
+/// Crate, test program and test name. `cargo xtask test` runs a small form of each, since these take too long.
 const SUITES: [(&str, &str, &str); 2] = [
-    // Which class of flows a frame belongs to.
+    // Classification: the flows that a frame belongs to.
     ("parser-gen", "it", "executed::a_million_frames"),
-    // What leaves of it: filters, selections, keys, effects and triggers together.
+    // Departing frames: filters, selections, keys, effects and triggers together.
     (
         "controller",
         "it",
@@ -17,7 +17,7 @@ const SUITES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Runs both; `Ok(false)` if one found a difference.
+/// Runs both suites; `Ok(false)` if one found a difference.
 pub fn run() -> Result<bool> {
     let mut equal = true;
     for (package, program, test) in SUITES {

@@ -1,4 +1,4 @@
-//! `cargo xtask`: the project's own commands. This program is light; what needs the product is another program that it starts.
+//! `cargo xtask`: the project's own commands. This program is light; commands that need the product start another program.
 
 mod environments;
 mod equivalence;
@@ -59,7 +59,7 @@ fn run(mut args: Vec<OsString>) -> Result<bool> {
         bail!("no command; `cargo xtask help` lists them");
     }
     let command = args.remove(0).to_string_lossy().into_owned();
-    // These have the list of all commands for their help.
+    // These commands print the list of all commands as their help.
     let is_listed = ["test", "torch", "equivalence", "model-check"].contains(&command.as_str());
     let mut own = args.iter().take_while(|arg| *arg != "--");
     if is_listed && own.any(|arg| arg == "--help" || arg == "-h") {
@@ -74,7 +74,7 @@ fn run(mut args: Vec<OsString>) -> Result<bool> {
         "model-check" => model_check::run(&args),
         "weight" => programs::cargo_run("dev", "weight", &args),
         "bench" | "conformance" | "fuzz" | "plots" | "tofino" => {
-            // What `bench` measures is built as it is shipped; help costs no such build.
+            // `bench` measures the shipped build profile; printing help does not need that build.
             let asks_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
             let is_shipped = command == "bench" && !asks_help;
             args.insert(0, command.clone().into());

@@ -1,13 +1,13 @@
-//! `cargo xtask model-check`: explores all that can happen to aggregation's state machines, within bounds
-//! (docs/model-checking.md). The tests of the crate `check` do the small ones.
+//! `cargo xtask model-check`: explores all executions of aggregation's state machines, within bounds
+//! (docs/model-checking.md). The tests of the crate `check` cover the small models.
 
 use anyhow::Result;
 use std::ffi::OsString;
 
 use crate::programs::{cargo, verdict, workspace_root};
 
-/// Builds the checker optimized and runs it on the named models, or on all; `Ok(false)` if it found something wrong, or nothing
-/// where something is.
+/// Builds the checker optimized and runs it on the named models, or on all; `Ok(false)` if it found an error, or missed one
+/// in a model that has one.
 pub fn run(names: &[OsString]) -> Result<bool> {
     let mut cargo = cargo(&workspace_root());
     cargo.args(["run", "--quiet", "--profile", "dist", "--package", "check"]);

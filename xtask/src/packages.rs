@@ -1,24 +1,24 @@
-//! Programs of others that tests talk to: what they are for, how they are found, how they are installed.
+//! External programs that tests use: their purpose, and how they are found and installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::programs::limited;
 
-/// Seconds that installing a package, with those that it needs, may take.
+/// Seconds that installing a package with its dependencies may take.
 const APT_S: u32 = 420;
 
-/// A program that some tests want.
+/// A program that some tests need.
 pub struct Wanted {
     /// Executable looked up on PATH.
     pub program: &'static str,
     /// Debian package.
     pub package: &'static str,
-    /// What is not tested without it.
+    /// Feature that is not tested without the program.
     pub purpose: &'static str,
 }
 
-/// What the tests want of Debian.
+/// Debian packages that tests need.
 pub const WANTED: &[Wanted] = &[
     Wanted {
         program: "redis-server",
@@ -110,7 +110,7 @@ pub const WANTED: &[Wanted] = &[
         package: "npm",
         purpose: "faults on Kafka, which a package of npm's carries",
     },
-    // Unpacks their kernel: they boot without it as well, three times as slowly.
+    // Unpacks the kernel of the virtual machines: they also boot without it, three times as slowly.
     Wanted {
         program: "xz",
         package: "xz-utils",
@@ -123,7 +123,7 @@ pub const WANTED: &[Wanted] = &[
     },
 ];
 
-/// Programs of the P4 world that no registry has: found, never installed.
+/// P4 programs that no registry has: used if found, never installed.
 pub const OPTIONAL: &[Wanted] = &[
     Wanted {
         program: "p4c-bm2-psa",
@@ -152,7 +152,7 @@ pub const OPTIONAL: &[Wanted] = &[
     },
 ];
 
-/// Is it on PATH?
+/// Whether a program is on PATH.
 pub fn found(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|dir| is_executable(&dir.join(program)))
@@ -165,8 +165,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Installs what is missing where that is possible: root, on a system with apt. Services are kept from starting.
-/// Failure is no error: the tests concerned are then skipped by name.
+/// Installs missing packages where possible: as root, on a system with apt. Services are kept from starting.
+/// Failure is no error: the tests that need the packages are then skipped by name.
 pub fn install_missing() {
     let missing: Vec<&str> = WANTED
         .iter()
@@ -185,7 +185,7 @@ pub fn install_missing() {
     apt(&["update"]);
     let install = ["install", "-y", "--no-install-recommends"];
     if !apt(&[&install[..], &missing].concat()) {
-        // One by one, so that one that cannot be had does not keep the others away.
+        // One by one, so that an unavailable package does not prevent the others.
         for package in missing {
             if !apt(&[&install[..], &[package]].concat()) {
                 println!("could not install {package}");
@@ -195,7 +195,7 @@ pub fn install_missing() {
     drop(policy);
 }
 
-/// Whether all these packages are installed, or have been now.
+/// Installs these packages if necessary; returns whether all are installed.
 pub fn install_for(what: &str, packages: &[&str]) -> bool {
     let is_installed = |package: &&&str| {
         let mut query = Command::new("dpkg-query");
@@ -227,7 +227,7 @@ pub fn install_for(what: &str, packages: &[&str]) -> bool {
     is_done
 }
 
-/// Has apt learn what there is, where that is possible.
+/// Updates apt's package lists, where possible.
 pub fn update() {
     if has_apt() {
         apt(&["update"]);
@@ -238,7 +238,7 @@ fn has_apt() -> bool {
     is_root() && found("apt-get")
 }
 
-/// Runs `apt-get`, which waits a minute for others that do.
+/// Runs `apt-get`, which waits a minute for other apt processes.
 fn apt(args: &[&str]) -> bool {
     limited(APT_S, "apt-get")
         .args([

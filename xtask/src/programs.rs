@@ -1,4 +1,4 @@
-//! Other programs, started for what they do or for what they print.
+//! Runs other programs for their effect or for their output.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
+/// Seconds that all limited programs may take together, including Debian's packages: the tests run after them.
 const ALL_S: u64 = 900;
 
 /// The repository's root.
@@ -29,8 +29,8 @@ pub fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// Builds a package's program with a profile and runs it in the repository's root; `Ok(false)` if it exits with 1, an error if
-/// with anything but 0 and 1.
+/// Builds a package's program with a profile and runs it in the repository's root; `Ok(false)` if it exits with 1, an error
+/// for any other status except 0.
 pub fn cargo_run(profile: &str, package: &str, args: &[impl AsRef<OsStr>]) -> Result<bool> {
     let mut cargo = cargo(&workspace_root());
     cargo.args(["run", "--profile", profile, "--package", package, "--"]);
@@ -50,7 +50,7 @@ pub fn verdict(command: &mut Command) -> Result<bool> {
     }
 }
 
-/// Runs a program that prints itself what went wrong.
+/// Runs a program that prints its own errors.
 pub fn done(command: &mut Command) -> Result<()> {
     let name = command.get_program().display().to_string();
     let status = command
@@ -60,7 +60,7 @@ pub fn done(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a program prints; what it prints of a failure is the error.
+/// Output of a program; on failure, its error output is the error.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -73,14 +73,14 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A program that ends after so many seconds (what it started itself may then go on), or when all of them have had [`ALL_S`].
+/// A program that is ended after this number of seconds (its children may go on), or when all together have used [`ALL_S`].
 pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
     let seconds = u64::from(seconds).min(left);
     let mut command = Command::new("timeout");
     command
-        // In our process group: who stops us by the terminal stops what it started, too.
+        // In our process group, so that stopping us from the terminal stops the program too.
         .args(["--foreground", "--kill-after=10"])
         .arg(seconds.to_string())
         .arg(program)

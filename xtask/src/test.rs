@@ -1,4 +1,4 @@
-//! `cargo xtask test`: installs what the tests need while cargo builds everything once, runs the tests, and names what was skipped.
+//! `cargo xtask test`: installs the tests' programs while cargo builds everything once, runs the tests, and names skipped tests.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -17,9 +17,9 @@ use crate::wheel;
 /// Options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    /// All seeds, and what takes minutes.
+    /// Run all seeds, and tests that take minutes.
     all: bool,
-    /// Also the tests that boot virtual machines.
+    /// Also run the tests that boot virtual machines.
     machines: bool,
     /// Install nothing, and make nothing in target/.
     no_install: bool,
@@ -28,11 +28,11 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the words behind `test`. Those behind `--` are for `cargo test`, and so are all from the first one that is no option
-    /// of ours.
+    /// Parses the words after `test`. Words after `--` are for `cargo test`, and so are all from the first one that is not one of
+    /// our options.
     ///
     /// # Errors
-    /// If that one looks like a long option: it may be a misspelled one of ours.
+    /// If that first word looks like a long option: it may be a misspelled one of ours.
     pub fn parse(words: Vec<OsString>) -> Result<Args> {
         let mut args = Args::default();
         let mut words = words.into_iter();
@@ -62,7 +62,7 @@ impl Args {
     }
 }
 
-/// Runs the tests; `Ok(false)` if one failed, or if something did not build.
+/// Runs the tests; `Ok(false)` if a test failed or the build failed.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
     let begun = Instant::now();
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .context("cannot start cargo")?
         .is_some_and(|status| !status.success())
     {
-        // cargo has printed why.
+        // cargo has printed the reason.
         return Ok(false);
     }
     let variables = variables
@@ -110,13 +110,13 @@ pub fn run(args: &Args) -> Result<bool> {
         phase("make what virtual machines boot");
         variables.push(("WEIR_MACHINES", environments::machines(&root, args.make())));
     } else if is_whole {
-        // Empty: virtual machines are not wanted, even where their image exists.
+        // Empty: skip virtual machines even where their image exists.
         variables.push(("WEIR_MACHINES", PathBuf::new()));
     }
     if args.all {
         variables.push(("WEIR_TEST_ALL", "1".into()));
     } else if std::env::var_os("PROPTEST_CASES").is_none() {
-        // A tenth of what proptest draws where a test names no number.
+        // A tenth of proptest's default number of cases.
         variables.push(("PROPTEST_CASES", "26".into()));
     }
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
@@ -140,7 +140,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .envs(variables.iter().map(|(name, value)| (name, value)));
     let (succeeded, totals, skipped) = counted(cargo, &root)?;
 
-    // Whoever wants some tests alone does not want the wheel.
+    // A selection of tests does not include the wheel.
     let mut has_wheel = true;
     if is_whole {
         phase("phase 3 of 3: the Python package's wheel");
@@ -172,15 +172,15 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(succeeded && has_wheel)
 }
 
-/// Runs `cargo test`, whose lines are shown; returns whether it succeeded, what became of the tests, and what they skipped and why.
+/// Runs `cargo test` and shows its lines; returns whether it succeeded, the totals, and the reasons of skipped tests.
 pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
     let skips = skip_notes(root)?;
     cargo.env("WEIR_TEST_SKIPS", &skips);
-    // One pipe: which program a test belongs to stands in cargo's own lines, on the standard error.
+    // One pipe for both: cargo names the program of the following tests in its own lines, on the standard error.
     let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
     cargo.stdout(writer.try_clone()?).stderr(writer);
     let mut child = cargo.spawn().context("cannot start cargo")?;
-    // It holds the pipe open.
+    // The command holds the pipe open.
     drop(cargo);
     let mut totals = Totals::read(BufReader::new(output).lines(), |line| println!("{line}"))?;
     let status = child.wait()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask torch`: the tests of the PyTorch backend, with a PyTorch of PyPI instead of Debian's, and of its wheel.
+//! `cargo xtask torch`: tests the PyTorch backend and its wheel with a PyTorch from PyPI instead of Debian's.
 
 use anyhow::{Context, Result, ensure};
 use lexopt::{Arg, ValueExt};
@@ -9,10 +9,10 @@ use std::process::Command;
 use crate::programs::{cargo, done, output, target_folder, workspace_root};
 use crate::{environments, test, wheel};
 
-/// What of `controller/tests/real_time/scenarios` has to do with PyTorch, by parts of tests' names.
+/// Parts of the names of the PyTorch tests in `controller/tests/real_time/scenarios`.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
 
-/// What is above torch and trains over it (`host-agent/python/tests/frameworks.py`).
+/// Frameworks on top of torch (`host-agent/python/tests/frameworks.py`).
 const FRAMEWORKS: [&str; 3] = ["accelerate", "transformers", "lightning"];
 
 /// Options of `cargo xtask torch`.
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the words behind `torch`.
+    /// Parses the words after `torch`.
     pub fn parse(words: Vec<OsString>) -> Result<Args> {
         let (mut version, mut python, mut no_install) = (None, None, false);
         let mut parser = lexopt::Parser::from_args(words);
@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// Installs PyTorch in target/, some 5 GB, and runs everything that is tested of the backend; `Ok(false)` if a test failed.
+/// Installs PyTorch in target/, some 5 GB, and runs all tests of the backend; `Ok(false)` if a test failed.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
     let environment = target_folder(&root).join("test-torch");
@@ -89,9 +89,9 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(succeeded && has_wheel)
 }
 
-/// Makes the environment, or the version in it another.
+/// Creates the environment, or changes the version in it.
 fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
-    // pip unpacks where there may be little room.
+    // The default folder where pip unpacks may have little space.
     let unpacked = environment.join("tmp");
     done(
         Command::new(&args.python)

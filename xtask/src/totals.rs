@@ -1,18 +1,18 @@
-//! What became of the tests, read from the lines that cargo and the test programs print.
+//! Results of the tests, read from the lines that cargo and the test programs print.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Each test is counted once, in the last result line of its program: a test that starts another test program, and prints what
-/// that printed, adds nothing.
+/// Totals of a run. Each test is counted once, in the last result line of its program: a test that starts another test program
+/// and prints its output adds nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     done: Counts,
-    /// The last result line of the program that runs; none before it.
+    /// The last result line of the running program; `None` before it.
     current: Option<Counts>,
     /// Whether that program has begun to run tests.
     has_begun: bool,
-    /// The program whose tests run.
+    /// Name of the running test program.
     program: String,
     /// Program and test.
     failures: BTreeSet<(String, String)>,
@@ -39,7 +39,7 @@ impl std::fmt::Display for Totals {
 }
 
 impl Totals {
-    /// Reads all lines, and gives each to `show` as it comes.
+    /// Reads all lines, and passes each to `show` when it arrives.
     pub fn read(
         lines: impl Iterator<Item = std::io::Result<String>>,
         mut show: impl FnMut(&str),
@@ -54,7 +54,7 @@ impl Totals {
         Ok(totals)
     }
 
-    /// How many tests ran to their end.
+    /// Number of tests that ran to their end.
     pub fn ran(&self) -> usize {
         self.done.passed + self.done.failed
     }
@@ -66,9 +66,9 @@ impl Totals {
             .map(|(program, test)| (program.as_str(), test.as_str()))
     }
 
-    /// Takes the notes that tests left of what they skipped, one line each: program, test, and what was skipped for which
-    /// reason. The harness counted such a test as passed, which it is not; one that failed stays failed. Returns the reasons,
-    /// those of ignored tests among them.
+    /// Takes the tests' notes of skips, one line each: program, test, and the skipped part with its reason. The harness counted
+    /// such a test as passed, which it is not; a failed test stays failed. Returns the reasons, including those of ignored
+    /// tests.
     pub fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
         let mut tests = BTreeSet::new();
         let mut reasons = self.ignored.clone();
@@ -118,7 +118,7 @@ impl Totals {
     fn next_program(&mut self, program: &str) {
         let has_begun = std::mem::take(&mut self.has_begun);
         let last = self.current.take().unwrap_or_else(|| {
-            // It was killed, or aborted: which of its tests did that, its last lines tell.
+            // The program was killed, or aborted: its last lines show which test caused that.
             if has_begun {
                 let failure = (
                     self.program.clone(),

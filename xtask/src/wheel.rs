@@ -1,7 +1,7 @@
 //! The wheel of the Python package: installed in an environment of its own, then imported.
 //!
-//! `cargo xtask test` packs the library that it has built for the tests; `cargo xtask torch` has maturin build it, as
-//! docs/pytorch.md tells users to.
+//! `cargo xtask test` packs the library that it has built for the tests; `cargo xtask torch` builds it with maturin, as
+//! docs/pytorch.md recommends to users.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -13,21 +13,21 @@ use crate::programs::{done, output, target_folder};
 
 /// The versions are those of `host-agent/python/pyproject.toml`.
 const MATURIN: &str = "maturin>=1.7,<2";
-/// Prints which package was found, if all of it can be imported.
+/// Python code that prints the imported package, if all of it can be imported.
 const IMPORTED: &str = "import weir, weir.torch, weir.ps; print(weir.VERSION, weir.__file__)";
 /// All packages of this workspace have one version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What became of the wheel.
+/// Result of checking the wheel.
 enum Wheel {
-    /// It holds this version.
+    /// The wheel was imported, and has this version.
     Imported(String),
-    /// It was not made.
+    /// The wheel was not built, for this reason.
     Skipped(&'static str),
 }
 
-/// Packs the library that was built for the tests, installs and imports the wheel, and prints how that went; whether it did not
-/// fail. Skipped by name without PyTorch.
+/// Packs the library built for the tests, installs and imports the wheel, and prints the result; false on failure. Without
+/// PyTorch the check is skipped by name.
 pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
     printed(match python {
         Some(python) => packed(root, python),
@@ -35,7 +35,7 @@ pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
     })
 }
 
-/// Has maturin build a wheel, and checks it in the same way. Without permission to install, and without maturin, it is skipped by name.
+/// Builds a wheel with maturin, and checks it in the same way; skipped by name without permission to install or without maturin.
 pub fn check_built(root: &Path, python: &Path, may_install: bool) -> bool {
     printed(built(root, python, may_install))
 }
@@ -82,7 +82,7 @@ fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
     let maker = folder.join("maturin");
     let maturin = maker.join("bin/maturin");
     if !maturin.is_file() {
-        // Half an environment has no maturin.
+        // A partly created environment has no maturin.
         if !may_install || installs(python, &maker, MATURIN).is_err() {
             return Ok(Wheel::Skipped("needs maturin"));
         }
@@ -104,7 +104,7 @@ fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
 fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     let fresh = folder.join("fresh");
     installs(python, &fresh, &wheel)?;
-    // An environment that is made of another has none of its packages.
+    // An environment that is created from another one has none of its packages.
     let printed = output(
         Command::new(fresh.join("bin/python3"))
             .args(["-c", IMPORTED])
@@ -118,7 +118,7 @@ fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     Ok(Wheel::Imported(version.to_owned()))
 }
 
-/// The one file in a folder that was empty before.
+/// The only file in a folder.
 fn only_file(folder: &Path) -> Result<PathBuf> {
     let files: Vec<PathBuf> = fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
@@ -144,7 +144,7 @@ fn copy_python(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes an environment of this Python anew, which has one package.
+/// Recreates an environment of this Python with one package.
 fn installs(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsStr>) -> Result<()> {
     done(
         Command::new(python)
@@ -154,7 +154,7 @@ fn installs(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsS
     done(
         Command::new(environment.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
-            // Where there is no index that is known soon.
+            // A missing index is detected soon.
             .args(["--retries", "1"])
             .arg(package),
     )

@@ -1,12 +1,12 @@
-//! What holds the documents together: lines of at most 100 columns, links that lead somewhere, no
-//! path of a file that has moved, and the crates' table as the manifests have it.
+//! Checks of the documents: lines of at most 100 columns, links with existing targets, no
+//! path of a file that has moved, and a table of crates that matches the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 const COLUMNS: usize = 100;
-/// A path that ends so means a file of ours, also when its first folders are left out.
+/// Endings of paths that mean files of this repository, even when their first folders are omitted.
 const SOURCES: &[&str] = &[".rs", ".p4", ".md", ".py", ".lua", ".yaml", ".toml"];
 
 #[test]
@@ -152,7 +152,7 @@ fn what_is_wrong_is_found() {
     assert_eq!(gone_paths(&house, &page(paths)), wrong);
 }
 
-/// A checkout.
+/// Paths of a checkout.
 struct House {
     root: PathBuf,
     /// Folders in its root.
@@ -200,7 +200,7 @@ impl House {
 /// What is no part of the checkout is left out: what a build makes (cargo marks its folder), and hidden
 /// folders but `.ci`.
 fn walk(folder: &Path, name: &str, paths: &mut BTreeSet<String>) {
-    // What goes meanwhile is no part of the checkout.
+    // An entry that disappears meanwhile is not part of the checkout.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let last = path

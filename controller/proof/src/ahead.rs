@@ -1,38 +1,38 @@
-//! A doubt about the trigger of one key, decided by what comes next.
+//! Decides a doubt about one key's trigger by the frames that follow.
 //!
-//! Mostly the frame itself tells. What a doubt leaves open of one key has nothing to do with what others leave open, so where
-//! there is much of it, following all at once would double the readings with each. Then the frames that come next are followed
-//! for each way by itself, and what explains them worse is given up: within a few frames of the key that tells.
+//! Usually the frame itself decides. Doubts about different keys are independent, so following all of them at once would double
+//! the number of readings with each doubt. With many doubts, each candidate state of one key is followed through the next frames
+//! by itself, and the worse candidates are given up within a few frames of the key that show the difference.
 
 use scenario::replay::{Classified, Passage, State};
 
 use super::port::PortFrames;
 
-/// So many frames are looked at where much is open; what is open then is followed like other doubts.
+/// Number of following frames examined where many doubts are open. A doubt open after them is followed like any other.
 pub const FAR: usize = 4096;
-/// A way that explains so many frames less than another is none.
+/// A candidate with this many more misfits than the best candidate is given up.
 const DECIDED: u32 = 2;
-/// How often it is looked whether all have come to the same.
+/// Number of frames between two checks whether all candidates have reached the same state.
 const COMPARED_EVERY: usize = 16;
 
-/// What comes behind a frame.
+/// The frames that follow a frame in doubt.
 pub struct Ahead<'a> {
     pub port: PortFrames<'a>,
-    /// The step that is in force.
+    /// The epoch in force.
     pub epoch: u16,
-    /// The first frame that another may meet.
+    /// Number of the first frame to which another epoch may apply.
     pub until: usize,
 }
 
-/// One of the ways.
+/// A candidate state, and the number of frames that it does not explain.
 struct Way {
     state: State,
     misfits: u32,
 }
 
 impl Ahead<'_> {
-    /// Which of some states, from a frame on, explain what was seen of so many frames about as well as the best; and how many
-    /// frames were followed for that, all states together.
+    /// For each candidate state at frame `index`, whether it explains the next `frames` frames about as well as the best one; and
+    /// the number of frames followed for this, all candidates together.
     pub fn likely(&self, index: usize, frames: usize, states: Vec<State>) -> (Vec<bool>, u64) {
         let mut followed = 0;
         let mut ways: Vec<Way> = states
@@ -46,7 +46,7 @@ impl Ahead<'_> {
             let frame = &self.port.queue[index].frame;
             let least = ways.iter().map(|way| way.misfits).min().unwrap_or(0);
             for way in ways.iter_mut().filter(|way| way.misfits < least + DECIDED) {
-                // What was in doubt of the first frame is what the ways differ in.
+                // The candidates differ in the doubt about the first frame, so it is not settled here.
                 if count > 0 {
                     self.settle(way, frame, index);
                 }
@@ -73,13 +73,13 @@ impl Ahead<'_> {
             }
         }
         let least = ways.iter().map(|way| way.misfits).min().unwrap_or(0);
-        // If all came to the same, or nothing more is known, one frame tells as well as two.
+        // If all candidates reached the same state, or no more is known, one misfit decides as well as two.
         let bar = if open < 2 { DECIDED } else { 1 };
         let likely = ways.iter().map(|way| way.misfits < least + bar);
         (likely.collect(), followed)
     }
 
-    /// Settles what is in doubt of a frame by what became of that frame alone.
+    /// Settles the doubts about a frame by the departures of that frame alone.
     fn settle(&self, way: &mut Way, frame: &Classified, index: usize) {
         let engine = self.port.scene.engine;
         if engine.is_refuted(&way.state, frame) {
@@ -87,7 +87,7 @@ impl Ahead<'_> {
             return;
         }
         for either in engine.doubts(&way.state, frame) {
-            // Nothing is assumed where nothing tells.
+            // Alternatives are tried in reverse order: if the frame gives no evidence, nothing is assumed.
             let mut tried = either.iter().rev().map(|doubt| {
                 let mut state = way.state.clone();
                 engine.settle(&mut state, *doubt, frame);
@@ -102,7 +102,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Whether a frame was seen to be treated so, or tells nothing.
+    /// Whether a frame's departures match the passage, or give no evidence.
     fn fits(&self, index: usize, passage: &Passage) -> bool {
         let (scene, arrival) = (self.port.scene, &self.port.queue[index]);
         let leaves_as = scene.leaves_as(arrival, &passage.ingress);

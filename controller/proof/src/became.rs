@@ -1,8 +1,8 @@
-//! Follows each frame of a flow on its way, switch by switch.
+//! Follows each frame of a flow along its path, switch by switch.
 //!
-//! The captures say which frames came and which left. Where faults changed frames, or several frames have the same bytes, the
-//! model says which of them left as what, how often, and when. If fewer frames left than that, further copies are missing
-//! before the only ones; if more left, they were frames that a fault had to drop.
+//! The captures show which frames arrived and left. Where faults changed frames, or several frames have the same bytes, the
+//! model says which of them left with which bytes, in how many copies, and when. If fewer frames left than expected, further
+//! copies count as missing before only copies. If more left, the surplus is frames that a fault had to drop.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,18 +13,18 @@ use super::frame::{Identity, Plainly};
 pub struct FlowCount {
     /// Frames that the sender put on its link.
     pub sent: u64,
-    /// Of those, frames that came out towards the receiver.
+    /// Frames in `sent` that left the last switch towards the receiver.
     pub received: u64,
-    /// Sent and not received.
+    /// Frames sent and not received.
     pub lost: u64,
-    /// Received more often than sent.
+    /// Surplus copies received.
     pub extra: u64,
-    /// The longest time between the two.
+    /// Longest time from sending to receipt of a frame, in nanoseconds.
     pub longest_ns: u64,
 }
 
 impl FlowCount {
-    /// Counts another flow's frames too.
+    /// Adds the counts of another flow.
     pub fn add(&mut self, other: &FlowCount) {
         self.sent += other.sent;
         self.received += other.received;
@@ -34,7 +34,7 @@ impl FlowCount {
     }
 }
 
-/// The frame that a switch had to send for one that came.
+/// The frame that a switch had to send for an arrived frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The frame that leaves.
@@ -47,17 +47,17 @@ pub struct Outcome {
 #[derive(Debug)]
 struct AtSwitch {
     switch: usize,
-    /// In the order in which the frames came.
+    /// Time of arrival and outcome, in order of arrival.
     outcomes: VecDeque<(u64, Outcome)>,
 }
 
-/// What faults made of frames: all that came to a switch with the bytes of one that was changed, and frames that came there
-/// several times.
+/// Expected outcomes at each switch of changed frames, of other frames with the same bytes, and of frames that arrived several
+/// times.
 #[derive(Debug, Default)]
 pub struct Changed(HashMap<Identity, Vec<AtSwitch>, Plainly>);
 
 impl Changed {
-    /// Adds a frame that came to a switch.
+    /// Adds the outcome of a frame that arrived at a switch.
     pub fn push(&mut self, switch: usize, came: Identity, came_ns: u64, outcome: Outcome) {
         let switches = self.0.entry(came).or_default();
         let number = switches.iter().position(|at| at.switch == switch);
@@ -75,18 +75,18 @@ impl Changed {
         outcomes.insert(behind.map_or(0, |last| last + 1), (came_ns, outcome));
     }
 
-    /// Whether a frame may have been changed, or have its like.
+    /// Whether a frame with this identity may have been changed, or is not the only one.
     pub fn knows(&self, identity: Identity) -> bool {
         self.0.contains_key(&identity)
     }
 
-    /// Whether a switch announced an outcome of a frame with this identity that came before a time.
+    /// Whether a switch announced an outcome of a frame with this identity that arrived before a time.
     pub fn knows_before(&self, identity: Identity, before_ns: u64) -> bool {
         let mut outcomes = self.0.get(&identity).into_iter().flatten();
         outcomes.any(|at| at.outcomes.iter().any(|(came_ns, _)| *came_ns < before_ns))
     }
 
-    /// Forgets what came before a time.
+    /// Forgets frames that arrived before a time.
     pub fn forget(&mut self, before_ns: u64) {
         self.0.retain(|_, switches| {
             for at in switches.iter_mut() {
@@ -101,13 +101,13 @@ impl Changed {
     fn take(&mut self, copy: &InFlight) -> Option<(usize, Outcome)> {
         let switches = self.0.get_mut(&copy.identity)?.iter_mut();
         let ahead = switches.filter(|at| !copy.passed.contains(&at.switch));
-        // It comes to the nearest switch first.
+        // The copy arrives at the nearest switch first.
         let next = ahead.min_by_key(|at| at.outcomes.front().map_or(u64::MAX, |first| first.0))?;
         let (_, outcome) = next.outcomes.pop_front()?;
         Some((next.switch, outcome))
     }
 
-    /// As what each of some frames with the same bytes, sent at these times, may come out.
+    /// The copies that may arrive of frames with the same bytes, sent at these times.
     pub fn expected(&mut self, identity: Identity, sent_ns: &[u64]) -> Vec<Expected> {
         let mut expected = Vec::new();
         for (number, sent_ns) in sent_ns.iter().enumerate() {
@@ -152,28 +152,28 @@ impl Changed {
     }
 }
 
-/// A copy of a frame on its way.
+/// A copy of a frame in flight.
 struct InFlight {
     identity: Identity,
     due_ns: u64,
     passed: Vec<usize>,
 }
 
-/// Why a frame may have come out.
+/// Why a copy may have left the last switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// It had to.
+    /// The first copy of a frame that had to arrive.
     Only,
-    /// A further copy of it had to.
+    /// A further copy that had to arrive.
     Further,
-    /// It had not: a fault had to drop it.
+    /// A fault had to drop this copy.
     Dropped,
 }
 
-/// A copy of a frame that may have come out.
+/// A copy of a frame that may have left the last switch.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
-    /// As what.
+    /// Identity with which the copy leaves.
     pub identity: Identity,
     /// The frame's number, from 0.
     pub number: usize,
@@ -182,12 +182,12 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Whether it has to come out.
+    /// Whether the copy has to leave the last switch.
     pub fn comes_out(&self) -> bool {
         self.rank != Rank::Dropped
     }
 
-    /// The only frame of its kind, which comes out as it was sent.
+    /// The copy of a frame with unique bytes that no switch changes.
     pub fn itself(identity: Identity, sent_ns: u64) -> Expected {
         Expected {
             identity,
@@ -198,7 +198,7 @@ impl Expected {
     }
 }
 
-/// Which of the frames that may have come out as one did at these times, which are in ascending order.
+/// Assigns departure times (ascending) to the copies that may have left: frame number and time, by rank and due time.
 pub fn assigned(mut expected: Vec<Expected>, times: &[u64]) -> Vec<(usize, u64)> {
     expected.sort_by_key(|copy| copy.rank);
     expected.truncate(times.len());
@@ -213,17 +213,17 @@ mod tests {
 
     use super::*;
 
-    /// A switch, a frame that comes to it, the frame that leaves, and how many copies of it.
+    /// A switch, the arriving frame, the departing frame, and its number of copies.
     type Made = (&'static str, u8, u8, usize);
-    /// Frames that come out, and how many of each.
+    /// Received frames, and the number of each.
     type Left = &'static [(u8, usize)];
 
-    /// On its way through several switches a frame becomes what each makes of it, one after the other.
+    /// Each switch on the path changes a frame that the previous switch has changed already.
     #[test]
     fn frames_that_several_switches_change_are_followed() {
         let key = |byte: u8| Identity::from(byte);
         let cases: &[(&[Made], Left, (u64, u64))] = &[
-            // Two of four are changed at the first switch, and one of each kind at the second.
+            // The first switch changes two of four frames; the second changes one frame of each kind.
             (
                 &[
                     ("s1", 0, 0, 1),
@@ -238,7 +238,7 @@ mod tests {
                 &[(0, 2), (1, 1), (2, 1)],
                 (4, 0),
             ),
-            // One is doubled at the first, and one copy of it changed at the second; another is dropped there.
+            // The first switch doubles one frame; the second changes one copy of it and drops another frame.
             (
                 &[
                     ("s1", 0, 0, 2),

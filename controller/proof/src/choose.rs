@@ -1,19 +1,19 @@
-//! Of readings that fit what was seen equally well: the ones with which the switch's own counts agree.
+//! Chooses, among readings that fit the captures equally well, those that agree with the switch's own counts.
 
-/// A reading's counters, and how many frames it leaves waiting for no reason.
+/// Counters of a reading, and the number of frames that it leaves waiting without a cause.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// How often each injection hit, and behind them, how often each trigger came on.
+    /// Number of hits of each injection, followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
-    /// Frames that no fault held, if it is right, and that took as long as if one had.
+    /// Number of frames that no fault held under this reading, and that took as long as if one had.
     pub waits: u32,
 }
 
-/// How often the choice goes round: each may have to follow what another took.
+/// Maximum number of rounds: each choice may have to follow another one.
 const ROUNDS: usize = 8;
 
-/// Of the readings that fit best each time that several did, the one with which the switch's own counts agree most, and after that, which has fewest frames
-/// wait for no reason; and the injections for which another one does as well.
+/// For each tie, the index of the reading that agrees best with the switch's counts, and among those leaves the fewest frames
+/// waiting without a cause; and the counters for which another reading agrees as well.
 pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
     let mut chosen: Vec<usize> = vec![0; candidates.len()];
     for _ in 0..ROUNDS {
@@ -45,8 +45,8 @@ pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<
     (chosen, ambiguous)
 }
 
-/// How ill a reading of a port fits the counts of the switch, beside what was chosen for the other ports; and how many frames
-/// it leaves waiting.
+/// Distance of a port's reading from the switch's counts, given the readings chosen for the other ports; and the number of frames
+/// that it leaves waiting.
 fn unfit<'a>(
     candidates: &'a [Vec<Candidate>],
     fired: &'a [u64],

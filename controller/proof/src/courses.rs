@@ -1,8 +1,8 @@
-//! Follows a switch where several readings of its frames are open.
+//! Follows a switch while several readings of its frames are open.
 //!
-//! Readings that have led the switch to one state are one [`Course`]: what comes next is the same for all of them. What the
-//! switch was seen to do tells the right one: an epoch that begins one frame off shifts the ordinals of all frames that follow.
-//! Frames that cannot be told apart give no evidence at each step, only when all have come to one state.
+//! Readings that have led the switch to the same state share one [`Course`], because they agree on all that follows. Observed
+//! behavior selects the right one: an epoch that begins one frame off shifts the ordinals of all frames that follow.
+//! Equal frames give no evidence at each step, only once all readings have reached the same state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
@@ -14,18 +14,18 @@ use scenario::replay::{Doubt, State};
 use super::ahead::{self, Ahead};
 use super::port::PortFrames;
 
-/// States of a switch that are followed at once, and readings that lead to them. Beyond, what fits worst is given up; if that
-/// may have been the truth, it is said.
+/// Maximum numbers of states, and of readings that lead to them, that are followed at once. Beyond, the worst fits are given up,
+/// and the result says so if one of them may have been right.
 const MAX_COURSES: usize = 2048;
 const MAX_READINGS: usize = 8192;
-/// So many frames are followed, all courses together; then one course alone. A proof takes seconds, and ends.
+/// Maximum number of frames followed, all courses together; then one course alone is followed, so that a proof ends in seconds.
 const MAX_FOLLOWED: u64 = 4_000_000;
-/// A reading is given up when it explains so many frames less than the best.
+/// A reading with more misfits than this above the best reading is given up.
 const MAX_MISFITS_BEHIND: u32 = 16;
-/// The same where triggers are in doubt: each frame that one turned for tells by itself.
+/// This limit where triggers are in doubt: each frame at which a trigger changed state is evidence by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
-/// The same of many courses. Random choices refute a wrong one in a few frames; where a step turns anew before that, there would be
-/// as many courses as the product of all places where each may have turned.
+/// Limit on misfits above the best reading, by number of courses. Random choices refute a wrong course within a few frames. If a
+/// step turns again before that, the number of courses would be the product of all positions where each may have turned.
 fn most_behind(courses: usize) -> u32 {
     match courses {
         0..64 => MAX_MISFITS_BEHIND,
@@ -33,14 +33,14 @@ fn most_behind(courses: usize) -> u32 {
         _ => MAX_KEYED_BEHIND,
     }
 }
-/// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
-/// key at most.
+/// This limit for triggers that each key follows by itself: there are many of them, and a wrong guess shows in at most two
+/// frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From so many courses on, doubts of keys are decided by what comes next rather than followed; sooner if all that is in doubt
-/// is when a time is over, where little else is in doubt.
+/// From this number of courses on, doubts about keys are decided by the next frames instead of being followed. The lower number
+/// applies if the only doubt is when a time ends, where little else is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
-/// So many frames are kept while several courses are open; then one course is followed alone.
+/// Maximum number of frames kept while several courses are open; then one course is followed alone.
 const MAX_OPEN: usize = 1 << 17;
 
 /// A way to split the frames of a port.
@@ -48,18 +48,18 @@ const MAX_OPEN: usize = 1 << 17;
 pub struct Reading {
     /// For each write that took effect since the readings parted, the number of the frame with which it did.
     pub begins: Vec<usize>,
-    /// What was settled of triggers.
+    /// Settled doubts about triggers.
     pub settled: Trail,
-    /// What it leaves in the counters: how often each injection hit, and behind them, how often each trigger came on.
+    /// Resulting counters: number of hits of each injection, followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
-    /// Frames that were not seen to be treated as it says.
+    /// Number of frames whose observed departures do not match the reading.
     pub misfits: u32,
-    /// Frames that no fault held, if it is right, and that took as long as if one had. A slow machine explains those, too.
+    /// Number of frames that no fault held under this reading, yet took as long as if one had. Machine load may be the cause.
     pub waits: u32,
 }
 
-/// What was settled, and in front of which frames, the latest first. Readings share where they come from: there may be thousands
-/// of them, and a doubt at each frame.
+/// Settled doubts, each with the number of the frame before which it was settled, the latest first. Readings share their common
+/// past: there may be thousands of readings, and a doubt at each frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trail(Option<Arc<Settled>>);
 
@@ -70,36 +70,36 @@ struct Settled {
     before: Trail,
 }
 
-/// Readings that have led the switch to one state: what comes next is the same for all of them.
+/// Readings that have led the switch to the same state, and therefore agree on all that follows.
 #[derive(Debug, Clone)]
 struct Course {
     writes_done: usize,
     state: State,
-    /// By their hits, which alone a counter can tell apart: of several with the same hits the one that fits best. What stands
-    /// here is without [`Course::since`].
+    /// Readings by their hits, since counters tell apart nothing else: the best fit for each set of hits. The values here exclude
+    /// [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
-    /// What all of them have in common since they were last gathered.
+    /// Part that all readings have in common since they were last gathered.
     since: Reading,
-    /// The least misfits of any reading, without `since`.
+    /// Smallest number of misfits of any reading, without `since`.
     least: u32,
 }
 
-/// Whether all that is in doubt are triggers of single keys.
+/// Whether all doubts are about triggers of single keys.
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 
-/// All courses that a switch may have taken since there was one last.
+/// All courses that a switch may have taken since there was last a single one.
 #[derive(Debug)]
 pub struct Courses {
-    /// With which frame the readings parted, what the state was in front of it, and how many writes had taken effect; nothing
-    /// while there is one reading.
+    /// Number of the frame at which the readings parted, state before it, and number of writes in effect then; `None` while there
+    /// is one reading.
     parted: Option<(usize, State, usize)>,
     courses: Vec<Course>,
-    /// The least misfits of a reading that was given up for want of room.
+    /// Smallest number of misfits of a reading that was given up for lack of capacity.
     given_up: Option<u32>,
-    /// How many frames were followed, all courses together.
+    /// Number of frames followed, all courses together.
     followed: u64,
-    /// How many frames were taken.
+    /// Number of frames taken.
     taken: usize,
 }
 
@@ -134,7 +134,7 @@ impl Trail {
     }
 }
 
-/// Goes back step by step: a long trail dropped by itself would need as deep a stack.
+/// Drops the trail iteratively: recursion over a long trail would overflow the stack.
 impl Drop for Trail {
     fn drop(&mut self) {
         let mut rest = self.0.take();
@@ -149,7 +149,7 @@ impl Course {
         self.least + self.since.misfits
     }
 
-    /// Takes a frame through the switch while an epoch is in force.
+    /// Replays a frame under the epoch in force.
     fn take(&mut self, port: PortFrames<'_>, number: usize) {
         let scene = port.scene;
         let arrival = &port.queue[number];
@@ -168,7 +168,7 @@ impl Course {
         }
     }
 
-    /// Hands what all have in common to each.
+    /// Adds the common part `since` to each reading.
     fn gather(&mut self) {
         let none = Reading::new(self.since.hits.len());
         let since = std::mem::replace(&mut self.since, none);
@@ -184,7 +184,7 @@ impl Course {
         self.least += since.misfits;
     }
 
-    /// Both gathered.
+    /// Merges another course with the same state; both are gathered.
     fn absorb(&mut self, other: Course) {
         self.least = self.least.min(other.least);
         for (hits, reading) in other.readings {
@@ -199,7 +199,7 @@ impl Course {
         }
     }
 
-    /// Keeps the readings that fit best, which are gathered; the least misfits of one that had to go.
+    /// Keeps the `max` best readings, which are gathered. Returns the smallest number of misfits of a removed reading.
     fn trim(&mut self, max: usize) -> Option<u32> {
         if self.readings.len() <= max {
             return None;
@@ -211,7 +211,7 @@ impl Course {
         gone.iter().map(|(_, reading)| reading.misfits).min()
     }
 
-    /// The same, with a doubt settled in front of a frame.
+    /// A copy of the course with a doubt settled before a frame.
     fn settled(&self, port: PortFrames<'_>, index: usize, doubt: Doubt) -> Course {
         let mut course = self.clone();
         let frame = &port.queue[index].frame;
@@ -222,7 +222,7 @@ impl Course {
         course
     }
 
-    /// The same, after writes up to `done` took effect with the frame at `index`.
+    /// A copy of the course after writes up to `done` took effect with the frame at `index`.
     fn after(&self, done: usize, index: usize) -> Course {
         let mut course = self.clone();
         let more = done - course.writes_done;
@@ -236,7 +236,7 @@ impl Course {
 }
 
 impl Courses {
-    /// One course: no frame has come.
+    /// A single course before the first frame.
     pub fn new(state: State, counters: usize) -> Courses {
         let first = Reading::new(counters);
         Courses {
@@ -254,7 +254,7 @@ impl Courses {
         }
     }
 
-    /// The state of the switch, where there is one reading, and a frame that came after so many writes leaves nothing open.
+    /// State of the switch, if there is one reading, and a frame after this number of writes leaves no doubt.
     pub fn clear(
         &mut self,
         port: PortFrames<'_>,
@@ -272,7 +272,7 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
-    /// The state that all have come to, behind how many writes, if it is one.
+    /// The single state that all readings have reached, with the number of writes in effect; `None` if there are several.
     pub fn only(&self) -> Option<(&State, usize)> {
         match &self.courses[..] {
             [course] => Some((&course.state, course.writes_done)),
@@ -285,12 +285,12 @@ impl Courses {
         self.parted.is_some()
     }
 
-    /// Whether all have come to one state, and met so many writes.
+    /// Whether all readings have reached one state, with this number of writes in effect.
     pub fn have_met(&self, writes: usize) -> bool {
         matches!(&self.courses[..], [course] if course.writes_done == writes)
     }
 
-    /// The frame with which the readings parted, and the state in front of it.
+    /// Number of the frame at which the readings parted, and the state before it.
     pub fn start(&self) -> (usize, State) {
         match &self.parted {
             Some((first, state, _)) => (*first, state.clone()),
@@ -298,13 +298,13 @@ impl Courses {
         }
     }
 
-    /// How many writes had taken effect when a frame came, if a reading is right.
+    /// Number of writes in effect for a frame under a reading that begins epochs at these frames.
     pub fn writes_done(&self, begins: &[usize], number: usize) -> usize {
         let before = self.parted.as_ref().map_or(0, |parted| parted.2);
         before + begins.iter().take_while(|begin| **begin <= number).count()
     }
 
-    /// Begins anew: the open frames are decided.
+    /// Restarts with one course: the open frames are decided.
     pub fn begin_anew(&mut self) {
         self.courses.truncate(1);
         for course in &mut self.courses {
@@ -348,10 +348,10 @@ impl Courses {
         }
     }
 
-    /// Takes both ways where a trigger may have ended before a frame or behind it, if any may.
+    /// Splits each course where a trigger may have ended before or after a frame, if any may have.
     fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
         let frame = &port.queue[index].frame;
-        // What was assumed and did not come is no course that the switch can have taken.
+        // The frame refutes an assumption of these courses, so the switch cannot have taken them.
         if self
             .courses
             .iter()
@@ -397,7 +397,7 @@ impl Courses {
                     } else {
                         MANY_COURSES
                     };
-                // With as many keys as there may be, what is left open adds up.
+                // With many keys, doubts that stay open add up.
                 let far = [1, ahead::FAR]
                     .into_iter()
                     .take(1 + usize::from(is_crowded));
@@ -417,7 +417,7 @@ impl Courses {
         Some(OfKey(of_key))
     }
 
-    /// Gives all courses up but one that fits best.
+    /// Gives up all courses except one of the best.
     fn follow_one(&mut self) {
         self.courses.sort_by_key(Course::misfits);
         let gone = self.courses.split_off(1.min(self.courses.len()));
@@ -435,10 +435,10 @@ impl Courses {
         self.courses = split;
     }
 
-    /// Courses that have come to the same state become one, and what there is no room for is given up.
+    /// Merges courses that have reached the same state, and gives up the worst beyond the limits.
     fn merge(&mut self) {
         let mut merged: Vec<Course> = Vec::new();
-        // Which of those may be alike, by a hash. No order hangs on it.
+        // Candidates for equality, by hash. The result does not depend on the hash's order.
         let hashes = FixedState::default();
         let mut alike: HashMap<u64, Vec<usize>> = HashMap::new();
         for mut course in std::mem::take(&mut self.courses) {
@@ -472,7 +472,7 @@ impl Courses {
         }
     }
 
-    /// The readings that fit best, and whether one that was given up may have fitted as well.
+    /// The readings that fit best, and whether a reading that was given up may have fitted as well.
     pub fn best(&mut self) -> (Vec<Reading>, bool) {
         self.courses.iter_mut().for_each(Course::gather);
         let readings = self.courses.iter();

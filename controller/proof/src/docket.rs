@@ -1,4 +1,4 @@
-//! Frames of a switch that are replayed: what is decided of them, and which wait for that.
+//! Replayed frames of a switch: counts the decided ones and holds those that wait for a decision.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -16,31 +16,31 @@ use super::order::{Lazy, Move, Order};
 use super::tally::Tally;
 use super::trace::{Arrival, Passed};
 
-/// Several readings that explain a stretch equally well.
+/// A stretch of frames that several readings explain equally well.
 #[derive(Debug)]
 struct Tie {
     candidates: Vec<Candidate>,
-    /// The tally of the stretch by each of them.
+    /// The tally of the stretch under each candidate.
     tallies: Vec<Tally>,
 }
 
-/// When copies of frames left, for each frame and exit.
+/// Departure times of copies, by frame and exit.
 type Dealt = Vec<Vec<Vec<u64>>>;
 
 /// Claims of frames to departures, by exit and identity of the departing frame.
 type Shares = HashMap<(u32, Identity), Vec<Share>>;
 
-/// A frame that a fault changed, or that has its like.
+/// Announcement of a frame that a fault changed, or that has equal frames.
 pub struct Change {
-    /// Which frame.
+    /// Identity of the frame on arrival.
     pub came: Identity,
-    /// When it came.
+    /// Time of arrival, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// As what it had to leave.
+    /// The frame that had to leave.
     pub outcome: Outcome,
 }
 
-/// Counts a switch's decided frames, and holds those that wait.
+/// Counts a switch's decided frames, and holds the undecided ones.
 pub struct Docket {
     ordinals: Ordinals,
     /// Replayed frames whose copies have not all left. Key: time of arrival in nanoseconds since 1970, and a serial number.
@@ -48,18 +48,18 @@ pub struct Docket {
     taken: u64,
     /// Frames whose departure does not match the model, or is ambiguous.
     odd: Vec<Odd>,
-    /// Frames that are decided, where faults let some wait.
+    /// Arrivals and departures of decided frames, if faults delay some.
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
     /// The model's counts of frames that one reading explains.
     counts: Vec<u64>,
-    /// Frames that faults changed since it was asked.
+    /// Announcements since the caller last took them.
     pub changes: Vec<Change>,
 }
 
 impl Docket {
-    /// Counts nothing yet: for a plan with so many injections and triggers.
+    /// An empty docket for a plan with this number of injections and triggers.
     pub fn new(injections: usize, triggers: usize) -> Docket {
         Docket {
             ordinals: Ordinals::default(),
@@ -74,7 +74,7 @@ impl Docket {
         }
     }
 
-    /// When the oldest came of the frames that are to be decided.
+    /// Time of arrival of the oldest undecided frame.
     pub fn oldest_ns(&self) -> Option<u64> {
         let odd = self.odd.iter().map(|odd| odd.frame.arrival.at_ns);
         odd.chain(self.oldest_open_ns()).min()
@@ -85,13 +85,13 @@ impl Docket {
         self.open.first_key_value().map(|((at_ns, _), _)| *at_ns)
     }
 
-    /// Forgets the frames that are to be decided.
+    /// Forgets the undecided frames.
     pub fn forget_undecided(&mut self) {
         self.open.clear();
         self.odd.clear();
     }
 
-    /// Forgets frames that came long ago.
+    /// Forgets the order of frames that arrived before `at_ns`.
     pub fn forget_before(&mut self, at_ns: u64) {
         while self
             .moves
@@ -102,7 +102,7 @@ impl Docket {
         }
     }
 
-    /// Takes a frame that is replayed: decides it if nothing is odd of it.
+    /// Takes a replayed frame, and decides it unless it is odd.
     pub fn take_one(
         &mut self,
         ground: &Ground<'_>,
@@ -130,8 +130,8 @@ impl Docket {
         self.take(ground, passed, stretch);
     }
 
-    /// Whether no fault hit a frame, it left once as it came, at once, and has no like: then that is all there is to say of it,
-    /// and it is forgotten here. So most frames are.
+    /// Whether no fault hit a frame with unique bytes, and it left once, unchanged and without delay. Such a frame, like most, is
+    /// fully decided by this, and is forgotten here.
     fn is_plain(
         &mut self,
         ground: &Ground<'_>,
@@ -304,7 +304,7 @@ impl Docket {
         });
     }
 
-    /// A frame is decided.
+    /// Removes a decided frame and its departures from `passed`, and notes its order if faults delay frames.
     fn is_decided(
         &mut self,
         ground: &Ground<'_>,
@@ -334,7 +334,7 @@ impl Docket {
         }
     }
 
-    /// Decides the odd frames that came until `until_ns`. Every frame that came before `replayed_ns`, a horizon later, is replayed.
+    /// Decides the odd frames that arrived until `until_ns`. Every frame before `replayed_ns`, a horizon later, is replayed.
     pub fn decide<'w>(
         &mut self,
         ground: &Ground<'_>,
@@ -418,7 +418,7 @@ impl Docket {
         let ties: BTreeSet<usize> = (self.odd.iter().zip(&ready))
             .filter_map(|(odd, ready)| odd.tie.filter(|_| *ready))
             .collect();
-        // What other readings say of a stretch.
+        // Tallies of each tie's other readings.
         for tie in ties {
             for reading in 1..self.ties[tie].candidates.len() {
                 let of_tie = |odd: &Odd| if odd.tie == Some(tie) { reading } else { 0 };
@@ -469,7 +469,7 @@ impl Docket {
         }
     }
 
-    /// For each odd frame and each of its exits, when its copies left, if a reading of each is right.
+    /// Departure times of the copies of each odd frame, by exit, under the given reading of each frame.
     fn dealt(
         &self,
         passed: &Passed,
@@ -512,7 +512,7 @@ impl Docket {
         dealt
     }
 
-    /// In which order frames came and left: those that are decided, that are odd, and that wait.
+    /// Order of arrivals and departures of all decided, odd and waiting frames.
     fn order<'w>(
         &self,
         passed: &Passed,
@@ -537,8 +537,8 @@ impl Docket {
         Order::of(self.moves.iter().cloned().chain(odd).chain(waiting))
     }
 
-    /// What was seen, when all is decided. `counted` is what the switches counted: of injections, and behind them of triggers. It
-    /// says which of several readings is right, and `then_hit` gets what those hit.
+    /// The final tally, after all frames are decided. `counted` has the switches' own counts of injections, followed by those of
+    /// triggers; they select one of several readings. `then_hit` gets the hits of the selected readings.
     pub fn conclude(mut self, counted: &[u64], mut then_hit: impl FnMut(Hit)) -> Tally {
         let decided = vec![Candidate {
             hits: std::mem::take(&mut self.counts),
@@ -563,7 +563,7 @@ impl Docket {
         self.tally
     }
 
-    /// Takes what faults hit since this was called.
+    /// Takes the hits found since the previous call.
     pub fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.tally.hits)
     }

@@ -1,10 +1,10 @@
 //! Frames that a switch let through while a disruption had it down.
 //!
-//! A frame counts if it left the switch during an [`Outage`], and no frame with the same bytes came
-//! to the switch before the outage began. A frame that waited for the rate of its link leaves during
-//! the outage, but it came before.
+//! A frame counts if it left the switch during an [`Outage`], and no frame with the same bytes arrived
+//! at the switch before the outage began. A frame that waited for the rate of its link leaves during
+//! the outage, but it arrived before.
 //!
-//! A live run announces an outage when frames of it have passed already. Therefore a departure is
+//! A live run announces an outage after some of its frames have passed. Therefore a departure is
 //! counted one horizon after it was seen, and arrivals are kept for one horizon more. An outage that
 //! is announced later than that has no count.
 
@@ -24,18 +24,18 @@ use super::witness::horizon_ns;
 pub struct Outage {
     /// Name of the switch.
     pub switch: String,
-    /// When the process of the switch was seen to be dead.
+    /// Time at which the process of the switch was found dead.
     pub from_ns: u64,
-    /// When the controller began to start the switch again. `None`: not yet, or never.
+    /// Time at which the controller began to restart the switch. `None`: not yet, or never.
     pub until_ns: Option<u64>,
 }
 
-/// How many frames a switch let through during an outage.
+/// Number of frames that a switch let through during an outage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutageCount {
-    /// Which outage.
+    /// The outage.
     pub outage: Outage,
-    /// Number of frames. `None`: the outage was announced when its frames had been forgotten.
+    /// Number of frames. `None`: the outage was announced after its frames had been forgotten.
     pub frames: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// Announces an outage, or the end of one that was announced without: `from_ns` is then the same.
+    /// Announces an outage, or its end if it was announced without one; then `from_ns` is the same as before.
     pub fn down(&mut self, outage: &Outage) {
         let is_open = |count: &OutageCount| {
             count.outage.from_ns == outage.from_ns && count.outage.until_ns.is_none()
@@ -111,7 +111,7 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// A frame passed a port of the switch.
+    /// Takes a frame that passed a port of the switch.
     pub fn see(&mut self, sight: &Sight<'_>) {
         match sight.way {
             Way::In => {
@@ -121,7 +121,7 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// All frames until a time are there: counts departures, and forgets what is older.
+    /// Counts departures and forgets older frames, once all frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         self.count(now_ns.saturating_sub(self.horizon_ns));
         if self.counted_ns - self.swept_ns >= self.horizon_ns / 2 {
@@ -131,13 +131,13 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// No frame passes any more.
+    /// Counts the remaining departures at the end of the run.
     pub fn conclude(mut self) -> Vec<OutageCount> {
         self.count(u64::MAX);
         self.outages
     }
 
-    /// Counts what left before a time.
+    /// Counts departures before `until_ns`.
     fn count(&mut self, until_ns: u64) {
         self.counted_ns = self.counted_ns.max(until_ns);
         while let Some((left_ns, identity)) = self.left.pop_front_if(|(at, _)| *at < until_ns) {
@@ -200,13 +200,13 @@ mod tests {
         show(
             &mut downtime,
             &[
-                // It came before the outage and waited for its link.
+                // Arrived before the outage and waited for its link.
                 (In, 10 * S - 1, 1),
                 (Out, 10 * S + S / 2, 1),
-                // It came during the outage and left.
+                // Arrived during the outage and left.
                 (In, 11 * S, 2),
                 (Out, 11 * S + 1, 2),
-                // It left and never came.
+                // Left without having arrived.
                 (Out, 12 * S - 1, 3),
                 // The new process forwards.
                 (In, 12 * S, 4),

@@ -1,9 +1,9 @@
-//! Which epoch each frame met.
+//! Finds the epoch that applied to each frame.
 //!
-//! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures say where only up to
-//! a few frames: those that came before the write was confirmed, and after the last that is known to have been processed
-//! before it was sent. Each place in between is tried ([`super::courses`]). Between two writes there is one reading, and a
-//! frame is decided when all that may say something of it is there.
+//! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures narrow the position of
+//! the split down to a few frames: those that arrived before the write was confirmed, and after the last frame known to have been
+//! processed before the write was sent. Each position in between is tried ([`super::courses`]). Between two writes there is one
+//! reading, and a frame is decided once all evidence about it is in.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,58 +18,58 @@ use super::order;
 use super::port::{Boundary, PortFrames};
 use super::trace::{Arrival, Queue};
 
-/// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
+/// Maximum time for which a frame waits for its switch. If a switch was stopped for longer, other signs fail the run.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 /// Delay between the departure of a frame and its replay: a second copy or an equal frame may appear in this time.
 pub const AFTER_LEAVING_NS: u64 = 100_000_000;
 /// Maximum number of frames that are searched for one that has left.
 const MOST_LOOKED_AT: usize = 256;
-/// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
+/// Maximum number of equally good readings that are compared by equal frames and by the order of departures.
 const MAX_COMPARED: usize = 64;
-/// For that so many frames behind them are followed.
+/// Maximum number of later frames that are followed for this comparison.
 const MAX_LATER: usize = 4096;
 
-/// What had to become of a frame, if a reading is right.
+/// Expected fate of a frame under a reading.
 #[derive(Debug)]
 pub struct Judged {
-    /// What it met.
+    /// The frame's passage through the model.
     pub passage: Passage,
-    /// The step that was in force.
+    /// The epoch in force.
     pub epoch: u16,
-    /// Which frame leaves of it.
+    /// Identity of the departing frame.
     pub leaves_as: Identity,
 }
 
-/// A frame of which it is known what it met.
+/// A replayed frame.
 #[derive(Debug)]
 pub struct Decided {
     /// The frame.
     pub arrival: Arrival,
-    /// One, or as many as there are readings.
+    /// One expected fate, or one for each reading.
     pub judged: Vec<Judged>,
 }
 
-/// What was decided.
+/// Result of a replay.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "almost all are the large one, and a box would be allocated for each"
 )]
 pub enum Replayed {
-    /// A frame of which nothing was open.
+    /// A frame without doubt.
     One(Arrival, Judged),
-    /// Several, of which something was.
+    /// Several frames with doubts.
     Stretch(Stretch),
 }
 
 /// Frames that one reading explains best, or several equally well.
 #[derive(Debug)]
 pub struct Stretch {
-    /// In the order in which they came.
+    /// The frames in order of arrival.
     pub frames: Vec<Decided>,
-    /// Where there are several: what each leaves in the counters.
+    /// The readings, with their counters, if there are several.
     pub readings: Vec<Reading>,
-    /// So much was open that not all readings could be followed.
+    /// Too much was open to follow all readings.
     pub is_crowded: bool,
 }
 
@@ -91,25 +91,25 @@ impl ReplayLimit {
     }
 }
 
-/// Frames that are replayed together: each port's, or all of a switch in the order of their stamps.
+/// Frames that are replayed together: those of one port, or all of a switch in the order of their timestamps.
 #[derive(Debug)]
 pub struct Group {
-    /// What came and is not decided.
+    /// Undecided arrivals.
     pub queue: Queue,
-    /// The first of which not all is known.
+    /// Number of the first frame about which not all is known.
     pub known: usize,
-    /// The next to be replayed.
+    /// Number of the next frame to replay.
     next: usize,
     courses: Courses,
     boundaries: VecDeque<Boundary>,
-    /// How many writes are over: all that comes has met them.
+    /// Number of writes that are in effect for all further frames.
     over: usize,
-    /// Whom a frame may wait for: by unit and cell the last frames that it met.
+    /// Last frames at each unit and cell, for which another frame may have to wait.
     waiting: HashMap<(usize, usize), VecDeque<usize>>,
 }
 
 impl Group {
-    /// Before the first frame.
+    /// An empty group.
     pub fn new(engine: &Engine, counters: usize) -> Group {
         Group {
             queue: Queue::default(),
@@ -122,12 +122,12 @@ impl Group {
         }
     }
 
-    /// The oldest frame that is not decided.
+    /// Time of arrival of the oldest undecided frame.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.queue.iter().next().map(|arrival| arrival.from_ns)
     }
 
-    /// Notes by which frames others are passed, where faults let them wait for those.
+    /// Notes which earlier frames are passed by this frame, if a fault makes frames wait for others to pass.
     pub fn tell_passed(&mut self, engine: &Engine, number: usize) {
         let arrival = &self.queue[number];
         let at_ns = arrival.at_ns;
@@ -144,8 +144,8 @@ impl Group {
         }
     }
 
-    /// Finds the frames that may have met either epoch of writes that have become known since. All that came until they were
-    /// confirmed is there.
+    /// Finds the frames to which either epoch of newly known writes may apply. All frames that arrived until the confirmation of
+    /// these writes are in.
     pub fn bound(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) {
         let known = self.over + self.boundaries.len();
         for write in writes.get(known..).unwrap_or_default() {
@@ -216,7 +216,7 @@ impl Group {
             let passage = match is_watched {
                 true => (self.courses.clear(port, number, (must, may)))
                     .map(|state| scene.engine.pass(state, frame, port.epoch(must))),
-                // It makes no difference what it met.
+                // The epoch makes no difference to an unwatched frame.
                 false => (!self.courses.have_parted()).then(|| untouched(frame)),
             };
             if let Some(passage) = passage {
@@ -246,7 +246,7 @@ impl Group {
         None
     }
 
-    /// Decides the frames that were open: all readings have come to one state, or no frame comes any more.
+    /// Decides the open frames: all readings have reached one state, or the run has ended.
     pub fn close(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) -> Stretch {
         let (mut best, is_crowded) = self.courses.best();
         let port = PortFrames {
@@ -300,8 +300,8 @@ impl Group {
         }
     }
 
-    /// What had to be done to the frames behind those that are open, where all readings have come to one state: what left of them
-    /// may be like what left of those that are.
+    /// Passages of the frames behind the open ones, if all readings have reached one state: their departures may equal those of
+    /// open frames.
     fn later(&self, port: PortFrames<'_>) -> BTreeMap<usize, Passage> {
         let mut later = BTreeMap::new();
         let Some((state, mut done)) = self.courses.only() else {
@@ -323,7 +323,7 @@ impl Group {
         later
     }
 
-    /// What had to be done to each frame that a unit may look at, by its number, if a reading is right.
+    /// Passages, under a reading, of the frames that a unit may look at, by number.
     fn follow(&self, port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
         let (first, mut state) = self.courses.start();
         let engine = port.scene.engine;
@@ -352,7 +352,7 @@ fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     passed.is_unique(arrival.identity) && left.any(|at_ns| *at_ns < before_ns)
 }
 
-/// What becomes of a frame that no unit looks at.
+/// Passage of a frame that no unit looks at.
 fn untouched(frame: &Classified) -> Passage {
     Passage {
         ingress: Verdict::untouched(),

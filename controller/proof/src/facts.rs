@@ -1,4 +1,4 @@
-//! What a run tells of itself beside the frames.
+//! Facts that a run reports besides the frames.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpochWrite {
-    /// Which switch.
+    /// Name of the switch.
     pub switch: String,
-    /// What it puts in force; 0 disarms.
+    /// The epoch that takes effect; 0 disarms the faults.
     pub epoch: u16,
-    /// Read before it was sent.
+    /// Time read before the controller sent the write.
     pub sent_ns: u64,
-    /// Read after the switch had confirmed it.
+    /// Time read after the switch confirmed the write.
     pub confirmed_ns: u64,
 }
 
-/// What a switch has counted of a trigger.
+/// A switch's own counts of a trigger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerCount {
-    /// How often it came on; 0 where that is not counted.
+    /// Number of times that the trigger came on; 0 where this is not counted.
     pub on: u64,
-    /// Packets that it would have counted, and whose key had no cell.
+    /// Packets that the trigger would have counted, but whose key had no cell.
     pub keyless: u64,
 }

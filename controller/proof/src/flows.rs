@@ -1,4 +1,4 @@
-//! What became of each flow between its first switch and its last.
+//! Follows each flow between its first switch and its last.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use super::facts::EpochWrite;
 use super::frame::{Identity, Plainly, Sight, Way};
 use super::throughput::{Bins, Throughput};
 
-/// Of so many declared flows it is kept what they carried over time.
+/// Maximum number of declared flows whose throughput over time is kept.
 pub const MOST_FLOWS: usize = 16;
-/// How many different packets are remembered.
+/// Maximum number of different packets whose flows are remembered.
 const MAX_SEEN: usize = 1 << 16;
 
-/// Declared flows of which it is kept what they carry over time: those first that faults act on.
+/// Declared flows whose throughput over time is kept: up to [`MOST_FLOWS`], those that faults act on first.
 fn followed(scenario: &Scenario) -> Vec<&str> {
     let hit = scenario.faults.iter().flat_map(|fault| &fault.flows);
     let hit = hit.filter_map(|index| scenario.flows.get(*index));
@@ -38,25 +38,25 @@ fn followed(scenario: &Scenario) -> Vec<&str> {
     followed
 }
 
-/// A host, or a side of a wire, and where its link is recorded.
+/// A host, or one side of a wire.
 struct End {
     name: String,
     mac: [u8; 6],
 }
 
-/// Which flows a frame belongs to: those that it is addressed in, and those whose receivers it is not for.
+/// Flows that a frame belongs to: those whose receiver it is addressed to, and those whose receivers it is not addressed to.
 #[derive(Debug, Default)]
 struct Belongs {
     addressed: Vec<usize>,
     unaddressed: Vec<usize>,
 }
 
-/// A frame of a flow that is on its way.
+/// A frame of a flow in flight.
 #[derive(Debug)]
 struct Sent {
     at_ns: u64,
     from: u32,
-    /// For which end it is, if for one.
+    /// Destination end, if the frame has exactly one.
     to: Option<u32>,
     belongs: Arc<Belongs>,
     wire_len: u32,
@@ -66,22 +66,22 @@ struct Sent {
 #[derive(Debug, Default)]
 struct Flight {
     sent: SmallVec<[Sent; 1]>,
-    /// By end that they came out to, when.
+    /// End and time of each departure from the last switch.
     left: SmallVec<[(u32, u64); 1]>,
 }
 
-/// Frames as what others may have come out, and by end, when such frames did.
+/// Expected copies of frames, and end and time of each observed departure.
 type CameOut = (Vec<Expected>, Vec<(u32, u64)>);
 
-/// What is known of flows so far.
+/// Counts of all flows so far, and frames in flight.
 pub struct Flows<'a> {
     scenario: &'a Scenario,
     ends: Vec<End>,
     by_mac: HashMap<[u8; 6], usize, FixedState>,
-    /// The flows that are counted, by where they come from: each with whom they are for.
+    /// For each sending end, its counted flows, each with its receiving ends.
     from: Vec<Vec<(usize, BTreeSet<usize>)>>,
     fields: Vec<FieldId>,
-    /// By all that filters see of a frame, and from where to where it goes.
+    /// Flows of a frame, by the fields that filters look at, sending end and destination.
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
@@ -91,20 +91,20 @@ pub struct Flows<'a> {
     changed: Changed,
     swept_ns: u64,
     last_ns: u64,
-    /// Whether the links of all hosts are recorded. Otherwise other frames may pass after the last one that is seen.
+    /// Whether the links of all hosts are recorded. Otherwise more frames may pass after the last recorded one.
     sees_all_hosts: bool,
     start_ns: Option<u64>,
     counts: Vec<FlowCount>,
     is_counted: Vec<bool>,
-    /// Of followed flows by their declared name.
+    /// Throughput of followed flows, by declared name.
     over_time: Vec<(&'a str, Bins)>,
-    /// For each flow, its place there.
+    /// For each flow, its index in `over_time`.
     followed: Vec<Option<usize>>,
 }
 
 impl<'a> Flows<'a> {
-    /// Those whose first and last switch are recorded and that no aggregating switch takes in. `is_recorded` says of a switch's
-    /// port whether it is.
+    /// Counts of flows whose first and last switch are recorded and that pass no aggregating switch. `is_recorded` returns
+    /// whether a port of a switch is recorded.
     pub fn new(scenario: &'a Scenario, is_recorded: &dyn Fn(&str, u32) -> bool) -> Flows<'a> {
         let topology = &scenario.topology;
         let hosts = topology.hosts.iter();
@@ -148,7 +148,7 @@ impl<'a> Flows<'a> {
             ports.all(|port| topology.host(port.peer).is_none() || is_recorded(switch, port.number))
         });
         let declared = followed(scenario);
-        // Half of it says nothing.
+        // Throughput of a declaration is meaningful only if all its flows are counted.
         let whole = |declared: &&&str| {
             let mut flows = scenario.flows.iter().zip(&is_counted);
             flows.all(|(flow, is_counted)| flow.declared != **declared || *is_counted)
@@ -205,7 +205,7 @@ impl<'a> Flows<'a> {
         self.ends.iter().position(|end| end.name == peer)
     }
 
-    /// Notes when a step was put in force: the workload begins with the first. It ends with the last frame, or, where not all hosts'
+    /// Notes an epoch that took effect. The workload begins with epoch 1. It ends with the last frame, or, if not all hosts'
     /// links are recorded, no earlier than when the faults are disarmed.
     pub fn write(&mut self, write: &EpochWrite) {
         if write.epoch == 1 {
@@ -216,13 +216,13 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// What a fault made of a frame at a switch.
+    /// Adds a switch's announcement of a frame that is changed or has equal frames.
     pub fn change(&mut self, switch: usize, change: Change) {
         self.changed
             .push(switch, change.came, change.at_ns, change.outcome);
     }
 
-    /// A frame passed the link of an end.
+    /// Takes a frame that passed the link of an end.
     pub fn see(&mut self, end: usize, port: u32, sight: &Sight<'_>, headers: &Headers) {
         self.last_ns = self.last_ns.max(sight.at_ns);
         if sight.way == Way::Out {
@@ -232,7 +232,7 @@ impl<'a> Flows<'a> {
         }
         let wire = self.scenario.topology.wire;
         let to = match wire {
-            // All that comes in by one end of a wire is for the other.
+            // Each frame from one end of a wire is for the other end.
             true => Some(1 - end),
             false => sight
                 .bytes
@@ -278,7 +278,7 @@ impl<'a> Flows<'a> {
         let scenario = self.scenario;
         let own = self.from[from].iter();
         let own = own.filter(|(flow, _)| scenario.flows[*flow].filter.matches(&values));
-        // What takes another way is no part of a flow that one switch knows.
+        // A frame on another path does not belong to a flow that is tied to one switch.
         let crosses = |flow: &Flow, to: usize| match (&scenario.ways, &flow.on) {
             (Some(ways), Some(on)) => {
                 let (from, to) = (&self.ends[from].name, &self.ends[to].name);
@@ -295,7 +295,7 @@ impl<'a> Flows<'a> {
             match to.filter(|to| receivers.contains(to)) {
                 Some(to) if crosses(flow, to) => addressed.push(*index),
                 Some(_) => {}
-                // Both ends of a wire take everything. Which way such a frame takes through several is not known.
+                // Both ends of a wire take every frame. With several switches, the path of such a frame is unknown.
                 None if scenario.topology.wire || flow.on.is_some() => {}
                 None => unaddressed.push(*index),
             }
@@ -343,7 +343,7 @@ impl<'a> Flows<'a> {
             && !self.changed.knows(identity)
     }
 
-    /// All is known of what was sent until a time: counts it.
+    /// Counts the frames that were sent until `until_ns`, about which all is known.
     pub fn advance(&mut self, until_ns: u64) {
         for end in 0..self.waiting.len() {
             while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= until_ns) {
@@ -421,7 +421,7 @@ impl<'a> Flows<'a> {
             let mut left = Vec::new();
             let owed = copies.iter().filter(|copy| copy.comes_out()).count();
             if let Some(flight) = self.flights.get_mut(&key) {
-                // What left behind the next of its like is taken for that one's, but for what is held.
+                // Departures after the next equal frame was sent are attributed to that frame, except expected held copies.
                 flight.left.sort_by_key(|(_, at_ns)| *at_ns);
                 flight.left.retain(|&mut (end, at_ns)| {
                     let is_own = at_ns < next_ns || left.len() < owed;
@@ -441,7 +441,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Counts a frame that has no like and that no fault changed. Mostly it came out once, or not at all.
+    /// Counts a frame with unique bytes that no fault changed. Usually it arrived once, or not at all.
     fn count_one(&mut self, identity: Identity, flight: Flight) {
         let Flight { sent, left } = flight;
         let [one] = &sent[..] else {
@@ -478,7 +478,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Counts frames with the same bytes: as what they may have come out, and where and when that did.
+    /// Counts frames with the same bytes, from their expected copies and the observed departures.
     fn count(&mut self, sent: &[Sent], by_key: &[CameOut]) {
         let Some(first) = sent.first() else {
             return;
@@ -493,7 +493,7 @@ impl<'a> Flows<'a> {
             for (expected, left) in by_key {
                 let times = match to {
                     Some(to) => times_at(left, to),
-                    // One that came out towards any end is received, however many of them got it.
+                    // A frame that left towards any end is received, regardless of the number of receivers.
                     None => {
                         let ends: BTreeSet<u32> = left.iter().map(|(end, _)| *end).collect();
                         let others = ends.into_iter().filter(|end| *end != first.from);
@@ -531,8 +531,8 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Nothing comes any more: what became of all flows, by name; and by declared name where a declaration stands for several.
-    /// With what some of them carried over time.
+    /// Final counts of all flows, by name, and by declared name if a declaration stands for several flows; and the throughput of
+    /// the followed flows over time.
     pub fn conclude(mut self) -> (BTreeMap<String, FlowCount>, Vec<(String, Throughput)>) {
         self.advance(u64::MAX);
         let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();

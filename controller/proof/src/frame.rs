@@ -4,60 +4,60 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::FixedState;
 
-/// Which way a frame went at a port of a switch.
+/// Direction of a frame at a port of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
-    /// It came to the switch.
+    /// Towards the switch.
     In,
-    /// It left the switch.
+    /// Out of the switch.
     Out,
 }
 
 /// One frame that passed a port.
 #[derive(Debug, Clone, Copy)]
 pub struct Sight<'f> {
-    /// When, in nanoseconds since 1970.
+    /// Time of passing, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Which way.
+    /// Direction of the frame.
     pub way: Way,
-    /// How long it was on the link, without FCS.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Which frame it was, all its bytes together.
+    /// Identity of the frame, from all its bytes.
     pub identity: Identity,
     /// Its first bytes: as many as filters and effects look at.
     pub bytes: &'f [u8],
 }
 
-/// Frames that are equal have one identity. Frames that differ have two, but for one pair in 2^64.
+/// Hash of a frame: equal frames have equal identities, and two different frames collide with probability 2^-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(u64);
 
 impl Identity {
-    /// The number that it is, to write it down.
+    /// The identity as a number, for serialization.
     #[must_use]
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The identity that was written down so.
+    /// The identity with this number, from [`Identity::to_bits`].
     #[must_use]
     pub fn from_bits(bits: u64) -> Identity {
         Identity(bits)
     }
 }
 
-/// Tells frames apart. Who sends them does not know the seed, so nobody can make two that are taken for one.
+/// Seeded hash that identifies frames. Senders do not know the seed, so they cannot construct two frames that collide.
 #[derive(Debug, Clone, Copy)]
 pub struct Digest(u64);
 
 impl Digest {
-    /// The recorder and the judge of a run have one seed.
+    /// A digest with this seed. The recorder and the judge of a run use the same seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Digest {
         Digest(seed)
     }
 
-    /// Of a frame's bytes, and of its length where those are not all of it.
+    /// Identity of a frame from its recorded bytes and its length, since `bytes` may be only the first part.
     #[must_use]
     pub fn of(self, bytes: &[u8], wire_len: u32) -> Identity {
         let mut hasher = FixedState::with_seed(self.0).build_hasher();
@@ -67,7 +67,7 @@ impl Digest {
     }
 }
 
-/// Identities are random already.
+/// Hasher that passes identities through unchanged, since they are random already.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AsItIs(u64);
 

@@ -1,4 +1,4 @@
-//! Which frames were hit, by their place in the captures.
+//! Frames that faults hit, with their positions in the captures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,56 +11,56 @@ use super::epochs::Judged;
 use super::judge::Errors;
 use super::trace::Arrival;
 
-/// A fault hit a frame, or had to.
+/// A frame that a fault hit or had to hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// Index into [`scenario::Plan::injections`].
     pub injection: usize,
-    /// Where the frame came in.
+    /// Name of the switch at which the frame arrived.
     pub switch: String,
-    /// By which port.
+    /// Ingress port.
     pub port: u32,
-    /// Its number, from 1, among the frames that came in there, as packet analysers count.
+    /// Number of the frame, from 1, among those that arrived by this port, as packet analyzers count.
     pub frame: usize,
-    /// Its number, from 1, among those of its flow, or of its key in the flow, that the fault looked at; 0 if it did not.
+    /// Number of the frame, from 1, among those of its flow (or key) that the fault looked at; 0 if it did not look at this one.
     pub ordinal: u64,
-    /// Where it stands in its RDMA connection, where the fault selects by that.
+    /// Position in the RDMA connection, if the fault selects by it.
     pub place: Option<Place>,
-    /// Whether the switch had been told where that connection begins.
+    /// Whether the switch had received an announcement of where that connection begins.
     pub is_told: bool,
-    /// The step that was in force.
+    /// The epoch in force.
     pub epoch: u16,
-    /// When it came, in nanoseconds since 1970.
+    /// Time of arrival, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// When it left, by port, in ascending order.
+    /// Departure times in nanoseconds since 1970, ascending, by port.
     pub left: Vec<(u32, Vec<u64>)>,
-    /// What had to leave of it, if that is not what came, as far as it was recorded.
+    /// The frame that had to leave, as far as it was recorded, if it differs from the frame that arrived.
     pub left_as: Option<Rewritten>,
-    /// Whether the fault was right about it.
+    /// Whether the fault treated the frame correctly.
     pub outcome: Outcome,
-    /// What it is of an RDMA connection, where a fault takes packets of one.
+    /// The RDMA packet, if a fault takes packets of its connection.
     pub packet: Option<Packet>,
-    /// Its first bytes; all that were recorded, where the fault changes some.
+    /// First bytes of the frame; all recorded bytes if the fault changes some.
     pub bytes: Box<[u8]>,
-    /// How long it was.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
 }
 
-/// Whether a fault was right about a frame.
+/// Whether a fault treated a frame correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It had to hit it, and did.
+    /// The fault had to hit the frame, and did.
     Hit,
-    /// It had to hit it, and nothing shows whether it did: the switch's entries forward the frame nowhere.
+    /// The fault had to hit the frame without visible effect: the switch's entries forward the frame nowhere.
     Unforwarded,
-    /// It had to hit it, and did not.
+    /// The fault had to hit the frame, and did not.
     Missed,
-    /// It had to spare it, and did not.
+    /// The fault had to spare the frame, and hit it.
     Collateral,
 }
 
-/// How many frames each injection has looked at, by key where keys are numbered.
+/// Number of frames that each injection has looked at, by key where keys are numbered.
 #[derive(Debug, Clone, Default)]
 pub struct Ordinals {
     by_flow: Vec<u64>,
@@ -68,7 +68,7 @@ pub struct Ordinals {
 }
 
 impl Ordinals {
-    /// The number of a frame at each injection that looks at it.
+    /// Counts a frame at each injection that looks at it, and returns its number there.
     pub fn of(
         &mut self,
         engine: &Engine,
@@ -80,7 +80,7 @@ impl Ordinals {
         numbered.collect()
     }
 
-    /// An injection looks at a frame: its number.
+    /// Counts a frame at one injection, and returns its number there, from 1.
     pub fn count(&mut self, engine: &Engine, frame: &Classified, injection: usize) -> u64 {
         let number = match engine.key_of(frame, injection) {
             Some(key) => self.by_key.entry((injection, key)).or_default(),
@@ -96,24 +96,24 @@ impl Ordinals {
     }
 }
 
-/// A frame that came to a switch, and what became of it.
+/// A frame that arrived at a switch, with its verdict.
 pub struct Found<'a> {
-    /// Where it came to.
+    /// Name of the switch.
     pub switch: &'a str,
     pub arrival: &'a Arrival,
-    /// What had to become of it.
+    /// The expected fate of the frame.
     pub judged: &'a Judged,
-    /// Its number at each injection.
+    /// Number of the frame at each injection.
     pub ordinals: &'a [(usize, u64)],
-    /// By exit, when its copies left.
+    /// Departure times of its copies, by exit.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
 }
 
-/// What hit a frame, or had to.
+/// The hits of a frame: faults that hit it or had to.
 pub fn of_frame(engine: &Engine, found: &Found<'_>) -> Vec<Hit> {
     let (arrival, errors, passage) = (found.arrival, found.errors, &found.judged.passage);
-    // Nothing is known of a frame whose end no fault explains.
+    // A frame whose departures no fault explains gives no evidence.
     if errors.stray {
         return Vec::new();
     }

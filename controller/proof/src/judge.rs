@@ -1,8 +1,8 @@
-//! What became of each frame, held against what had to become of it.
+//! Compares what happened to each frame with what had to happen to it.
 //!
-//! A frame is what its bytes are. Where several of the same bytes came, what left is dealt out to them so that as much as
-//! possible is as it had to be. What then still differs is explained with the fewest faults that hit, or spared, a frame
-//! wrongly. Being late explains nothing: a frame that a machine kept waiting is not one that a fault held.
+//! A frame is identified by its bytes. Where several frames with the same bytes arrived, the departures are dealt out to them so
+//! that as many as possible match the model. The remaining differences are explained with the smallest number of faults that hit
+//! or spared a frame wrongly. Lateness explains nothing: a machine may have delayed the frame instead of a fault.
 
 use scenario::effect::{Effect, Fate};
 use scenario::replay::{Engine, Passage, Verdict};
@@ -11,15 +11,15 @@ use super::STAMP_NS;
 use super::frame::{Digest, Identity};
 use super::trace::{Arrival, Passed};
 
-/// So many faults may have erred on one frame, before it counts as lost for another reason.
+/// Maximum number of faults that may have erred on one frame. Beyond it, the frame is a stray.
 const MAX_ERRORS: usize = 2;
 
-/// How much earlier than its deadline a held frame may be seen to leave, for what the recorder's stamps may be wrong by.
+/// How much before its deadline, in nanoseconds, a held frame may be seen to leave, given the error of the recorder's stamps.
 fn tolerance_ns(delay_ns: u64) -> u64 {
     (delay_ns / 10).min(STAMP_NS) + 1
 }
 
-/// Before this, the copy with this number of a frame with this fate must not leave.
+/// Earliest time at which copy number `copy` of a frame with this fate may leave, in nanoseconds since 1970; 0 if not held.
 pub fn due_ns(came_ns: u64, fate: Fate, copy: usize) -> u64 {
     match fate.held_ns(copy) {
         0 => 0,
@@ -27,26 +27,26 @@ pub fn due_ns(came_ns: u64, fate: Fate, copy: usize) -> u64 {
     }
 }
 
-/// Whether copies that left at these times, in ascending order, are all due. Where egress drops some, it is not known which.
+/// Whether copies that left at these times (ascending) all left when due. If egress dropped some, it is unknown which ones.
 pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
     let is_whole = left.len() == fate.copies as usize;
     let mut left = left.iter().enumerate();
     left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
-/// What frames are held against: the model, and what was seen.
+/// The reference for judging frames: the model and the captured frames.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
-    /// What the switch's faults do.
+    /// Model of the switch's fault engine.
     pub engine: &'a Engine,
-    /// What came and left.
+    /// Captured arrivals and departures.
     pub passed: &'a Passed,
-    /// Tells frames apart.
+    /// Hash that identifies frames.
     pub digest: Digest,
 }
 
 impl Scene<'_> {
-    /// Which frame leaves where units with these effects fired on one that came.
+    /// Identity of the departing frame if units with these effects fired on an arrived frame.
     fn departing<'e>(
         self,
         arrival: &Arrival,
@@ -58,7 +58,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Which frame leaves with this verdict of ingress.
+    /// Identity of the departing frame under this ingress verdict.
     pub fn leaves_as(self, arrival: &Arrival, verdict: &Verdict) -> Identity {
         if verdict.hits.is_empty() || !self.engine.rewrites() {
             return arrival.identity;
@@ -67,13 +67,13 @@ impl Scene<'_> {
         self.departing(arrival, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// Whether what left tells what became of this frame alone.
+    /// Whether the departures alone show what happened to this frame: no other frame can be confused with it.
     pub fn is_telling(self, arrival: &Arrival, leaves_as: Identity) -> bool {
         self.passed.is_unique(arrival.identity)
             && (leaves_as == arrival.identity || !self.passed.has_come(leaves_as))
     }
 
-    /// Whether a frame that is like no other left as it had to.
+    /// Whether a frame with unique bytes left as it had to.
     pub fn is_as_expected(self, arrival: &Arrival, passage: &Passage, leaves_as: Identity) -> bool {
         let fate = passage.ingress.fate;
         (0..passage.exits.len()).all(|exit| {
@@ -82,7 +82,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether a frame that is like no other and that some fault did not hold took as long as if it had.
+    /// Whether a frame with unique bytes that some fault did not hold stayed as long as if that fault had held it.
     pub fn took_as_long_as_held(
         self,
         arrival: &Arrival,
@@ -100,21 +100,21 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a frame waited, beyond what its faults held it for, as long as another one would have held it.
+/// Whether a frame waited, beyond the time for which its faults held it, as long as another fault's hold of `hold_ns`.
 pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
     let free_ns = came_ns.saturating_add(verdict.fate.held_ns(0));
     let waited_ns = left_ns.saturating_sub(free_ns);
     hold_ns > 0 && waited_ns.saturating_add(tolerance_ns(hold_ns)) >= hold_ns
 }
 
-/// What one of several frames that cannot be told apart should do at one port.
+/// Expected departures, at one port, of one of several frames with the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
-    /// When it came.
+    /// Time of arrival, in nanoseconds since 1970.
     pub came_ns: u64,
-    /// How many copies of it have to leave.
+    /// Number of its copies that have to leave.
     pub copies: usize,
-    /// Which says when they are due.
+    /// Ingress fate, which determines when the copies are due.
     pub fate: Fate,
 }
 
@@ -124,8 +124,8 @@ impl Share {
     }
 }
 
-/// Deals out what left to the frames that came. As many as possible get what they had to: the latest frames go to those with
-/// the latest deadlines. What is then left goes to frames that lack a copy, then to those that should not have left at all.
+/// Assigns departures to the frames that arrived, so that as many as possible match: the latest departures go to the frames with
+/// the latest deadlines. The rest goes to frames that lack a copy, then to frames that should not have left at all.
 pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     if shares.len() == 1 {
         return vec![left.to_vec()];
@@ -136,8 +136,8 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     let mut wanted: Vec<(usize, usize)> = (0..shares.len())
         .flat_map(|share| (0..shares[share].copies).map(move |copy| (share, copy)))
         .collect();
-    // No frame leaves before it came, nor before its deadline: both order them, or a held frame would take what can only be
-    // that of a later one.
+    // No frame leaves before its arrival or its deadline. The order takes both, or a held frame would take a departure that can
+    // only belong to a later frame.
     let earliest = |(share, copy): (usize, usize)| {
         let share = &shares[share];
         share
@@ -166,7 +166,7 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
             if let Some(share) = numbers.clone().find(is_spurious) {
                 break share;
             }
-            // It may be that of the next, and so on, until one is left over that came late enough.
+            // Swap with the next departure, and so on, until the one left over is late enough for some frame.
             let may_take = |share: &usize| had_come(share) && shares[*share].due_ns(0) <= at;
             let next = numbers
                 .clone()
@@ -187,20 +187,20 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     dealt
 }
 
-/// What faults did to one frame that they should not have, or did not do.
+/// Errors of faults on one frame: wrong hits and missed hits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Errors {
     /// Injections that had to hit and did not.
     pub missed: Vec<usize>,
     /// Injections that had to spare it and hit it.
     pub collateral: Vec<usize>,
-    /// No fault of the switch explains it.
+    /// No fault of the switch explains the frame's departures.
     pub stray: bool,
-    /// It left as another frame than it had to.
+    /// Identity with which the frame left, if not the expected one.
     pub seen_as: Option<Identity>,
 }
 
-/// Explains what became of a frame that had to leave as `leaves_as`. `left` is when its copies did so, by each of its exits.
+/// Explains the fate of a frame that had to leave as `leaves_as`. `left` has the departure times of its copies, by exit.
 pub fn explain(
     scene: Scene<'_>,
     arrival: &Arrival,
@@ -217,7 +217,7 @@ pub fn explain(
     // A fault that looked at the frame is suspected before one that did not.
     let mut suspects: Vec<usize> = (0..met.len()).collect();
     suspects.sort_by_key(|unit| !met[*unit].met);
-    // Which frame it then left as, if what left is explained.
+    // The frame's identity at departure if these errors explain its departures.
     let explained = |toggled: &[usize]| {
         let fires = |unit: usize| met[unit].hit != toggled.contains(&unit);
         let effects = (0..met.len()).filter(|unit| fires(*unit));
@@ -267,7 +267,7 @@ pub fn explain(
     }
 }
 
-/// How many copies leave by an exit after another fate in ingress: what egress does to a copy is left as it was.
+/// Number of copies that leave by an exit after another ingress fate, with unchanged egress decisions.
 fn leaving(passage: &Passage, exit: usize, fate: Fate) -> usize {
     let (copies, before) = (fate.copies as usize, passage.ingress.fate.copies as usize);
     match copies.cmp(&before) {
@@ -294,7 +294,7 @@ fn each_subset(
     }
 }
 
-/// All is as it had to be, or egress alone erred; `None` if ingress must have.
+/// Errors of egress if they alone explain the departures, or no errors if all matches; `None` if ingress must have erred.
 fn in_egress(
     engine: &Engine,
     came_ns: u64,

@@ -1,17 +1,17 @@
-//! What frames on both sides of switches say of their faults: the proof, told while they pass.
+//! Proof of a run's faults from captures on both sides of each switch, computed while the frames pass.
 //!
-//! Decisions are a function of seed, fault, flow and ordinal. So the frames that came to a switch, replayed through the model
-//! of its fault engine ([`scenario::replay`]), say *which* frames each fault had to hit; and the frames that left say what
-//! became of each. Nothing here looks at the switch's state, and that a frame was late is never taken for a hit.
+//! Each decision is a function of seed, fault, flow and ordinal. The judge replays the frames that arrived at a switch through
+//! the model of its fault engine ([`scenario::replay`]). The model says which frames each fault had to hit; the frames that
+//! left show what happened to each. The judge never reads the switch's state, and a late frame alone is no evidence of a hit.
 //!
-//! [`Judge`] takes frames in the order of their ports, and forgets each when it is decided: its memory grows with what is under
-//! way, not with the run. It does no I/O and reads no clock.
+//! [`Judge`] takes the frames of each port in order and forgets a frame when it is decided. Its memory grows with the frames
+//! in flight, not with the length of the run. It does no I/O and reads no clock.
 //!
-//! frame (what a recorder hands over) → trace (who came, who left) → epochs, courses, ahead, choose (which step of the timeline
-//! met whom, replayed) → judge and order (what differs) → docket (what is decided, what waits) → tally; witness leads from one to
-//! the next for each switch. flows and
-//! became follow frames from end to end, recovery those of RDMA connections.
-//! downtime counts what a switch let through while it was down.
+//! Modules in processing order: frame (the recorder's output) → trace (arrivals and departures) → epochs, courses, ahead, choose
+//! (replay; which step of the timeline applied to which frame) → judge and order (differences) → docket (decided and waiting
+//! frames) → tally. witness runs these stages for each switch. flows and
+//! became follow frames end to end, recovery follows the frames of RDMA connections.
+//! downtime counts the frames that a switch let through while it was down.
 
 mod ahead;
 mod became;
@@ -58,32 +58,32 @@ pub use recovery::{Recovery, Teller};
 pub use throughput::{Carried, Throughput};
 use witness::Witness;
 
-/// [`Judge::advance`] is told of multiples of this, so that a run that is judged again is judged alike.
+/// The times passed to [`Judge::advance`] are multiples of this, so that judging a run again gives the same result.
 pub const STEP_NS: u64 = 50_000_000;
 
-/// By how much stamps of two captures, and times that the controller reads, may be wrong against each other. A frame is stamped
-/// before its switch gets it, so this is for clocks of processors, not for a busy machine.
+/// Maximum error, in nanoseconds, between the timestamps of two captures, or between a capture and the controller's clock. A
+/// frame is stamped before its switch gets it, so this covers the skew of processor clocks, not the delay of a busy machine.
 const STAMP_NS: u64 = 100_000;
 
-/// What the captures say.
+/// Result of judging the captures of a run.
 #[derive(Debug, Default)]
 pub struct Proof {
-    /// For each injection of the plan.
+    /// One observation for each injection of the plan, in its order.
     pub observations: Vec<Observation>,
-    /// For each trigger of the scenario.
+    /// One entry for each trigger of the scenario, in its order.
     pub triggers: Vec<Turns>,
-    /// Flows between their ends.
+    /// Frame counts of each flow, between its two ends.
     pub flows: BTreeMap<String, FlowCount>,
-    /// What declared flows carried over time, those first that faults act on: [`MOST_FLOWS`] of them.
+    /// Throughput of up to [`MOST_FLOWS`] declared flows over time; flows that faults act on come first.
     pub throughput: Vec<(String, Throughput)>,
-    /// Why nothing may be concluded of some switches.
+    /// Lost frames, because of which nothing may be concluded about some switches.
     pub losses: Vec<Loss>,
-    /// By switch of which frames are missing from some time on: that time, in nanoseconds since 1970. Observations are of earlier
-    /// frames.
+    /// For each switch with missing frames: the time from which they are missing, in nanoseconds since 1970. Observations cover
+    /// earlier frames only.
     pub unproved_from: BTreeMap<String, u64>,
-    /// By switch: what no fault of it explains.
+    /// For each switch, the frames that no fault explains.
     pub strays: BTreeMap<String, Strays>,
-    /// How RDMA connections came back from what was taken from them, in the same order.
+    /// How RDMA connections recovered from packets that faults took, in the order of those packets.
     pub recoveries: Vec<Recovery>,
     /// For each announced outage, the number of frames that the switch let through while it was down.
     pub outages: Vec<OutageCount>,
@@ -98,58 +98,58 @@ impl Proof {
     }
 }
 
-/// Frames of a switch that no fault explains.
+/// Numbers of frames of a switch that no fault explains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// They came, and did not leave as they had to.
+    /// Frames that arrived and did not leave as they had to.
     pub unexplained: u64,
-    /// They left, and had not come; or by a port that they were not for.
+    /// Frames that left without having arrived, or by a wrong port.
     pub foreign: u64,
 }
 
-/// What a fault did to a flow at a switch, seen from outside.
+/// Effects of a fault on a flow at a switch, as counted from captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Frames that it looked at.
+    /// Frames that the fault looked at.
     pub met: u64,
-    /// It had to hit them, and did.
+    /// Frames that the fault had to hit, and hit.
     pub observed: u64,
-    /// Of those, frames that another fault dropped: nothing of what this one did to them is to be seen.
+    /// Frames in `observed` that another fault dropped: the effect of this fault on them cannot be seen.
     pub overridden: u64,
-    /// Of those that it looked at, frames whose key had no cell: it had to spare them.
+    /// Frames in `met` whose key had no cell: the fault had to spare them.
     pub keyless: u64,
-    /// The same, frames that it took for those of another key.
+    /// Frames in `met` that the fault counted under another key.
     pub conflated: u64,
-    /// It had to hit them, and nothing shows whether it did: the switch's entries forward them nowhere.
+    /// Frames that the fault had to hit without visible effect: the switch's entries forward them nowhere.
     pub unforwarded: u64,
-    /// It had to hit them, and did not.
+    /// Frames that the fault had to hit, and did not.
     pub missed: u64,
-    /// It had to spare them, and hit them.
+    /// Frames that the fault had to spare, and hit.
     pub collateral: u64,
-    /// Data packets that came while the switch was being told of their RDMA connection, of all that came to it: either numbering may
-    /// have met them. They are judged by the one before.
+    /// Data packets, among all that arrived at the switch, that arrived while their RDMA connection was being announced to it.
+    /// Either numbering may have applied. The judge uses the one before the announcement.
     pub in_doubt: u64,
-    /// Frames that came while an epoch was being written: either epoch may have met them. They are judged by the one that fits.
+    /// Frames that arrived while an epoch was being written: either epoch may have applied. The judge uses the one that fits.
     pub boundary: u64,
-    /// It had to spare them, and they took as long as if it had not.
+    /// Frames that the fault had to spare, and that stayed in the switch as long as if it had held them.
     pub slow: u64,
-    /// Of those, frames of which no other shows that the machine stood still meanwhile.
+    /// Frames in `slow` for which no other frame shows that the machine stood still at that time.
     pub slow_alone: u64,
-    /// It held them longer than the plan's bound allows.
+    /// Frames that the fault held longer than the plan's bound allows.
     pub beyond: u64,
-    /// How much later than asked the latest frame left that it held.
+    /// Largest excess, in nanoseconds, of a held frame's delay over the requested delay.
     pub latest_ns: u64,
-    /// How much later than asked the most punctual frame left that it held, but for those that were late while the machine
-    /// stood still. If that is too late, it holds for too long.
+    /// Smallest excess, in nanoseconds, of a held frame's delay over the requested delay, without frames that were late while
+    /// the machine stood still. If this is too large, the fault holds frames for too long.
     pub soonest_ns: Option<u64>,
-    /// Frames at a boundary fit two readings, which differ in what this fault had to hit.
+    /// Two readings fit the frames at an epoch boundary, and differ in which frames this fault had to hit.
     pub is_ambiguous: bool,
-    /// Too many frames came while an epoch was being written to try all readings.
+    /// Too many frames arrived while an epoch was being written to try all readings.
     pub is_crowded: bool,
 }
 
 impl Observation {
-    /// What a fault did in both places.
+    /// Combines two observations: adds the counts, takes the larger `latest_ns` and the smaller `soonest_ns`.
     pub fn and(self, other: Observation) -> Observation {
         Observation {
             met: self.met + other.met,
@@ -173,23 +173,23 @@ impl Observation {
     }
 }
 
-/// What a trigger of a switch did, seen from outside.
+/// Activations of a trigger of a switch, as counted from captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// How often it had to come on, for all keys together.
+    /// Number of times that the trigger had to come on, all keys together.
     pub came_on: u64,
-    /// Frames that it had to count, and whose key had no cell.
+    /// Frames that the trigger had to count, but whose key had no cell.
     pub keyless: u64,
-    /// Frames that it took for those of another key.
+    /// Frames that the trigger counted under another key.
     pub conflated: u64,
-    /// Frames fit two readings, which differ in how often it came on.
+    /// Two readings fit the frames, and differ in how often the trigger came on.
     pub is_ambiguous: bool,
-    /// Too much may have happened to try all readings.
+    /// Too many sequences of events were possible to try all readings.
     pub is_crowded: bool,
 }
 
 impl Turns {
-    /// What a trigger did in both places.
+    /// Combines the counts of two parts of the captures.
     pub fn and(self, other: Turns) -> Turns {
         Turns {
             came_on: self.came_on + other.came_on,
@@ -201,27 +201,27 @@ impl Turns {
     }
 }
 
-/// Under which conditions frames are judged.
+/// Properties of the recorder that the judge relies on.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions {
-    /// What the recorder tells frames apart by.
+    /// Hash by which the recorder identifies frames.
     pub digest: Digest,
-    /// Whether the switches' programs have the very stamps of the frames that came that the recorder has.
+    /// Whether the switches' programs see the same arrival timestamps that the recorder stores.
     pub shares_stamps: bool,
 }
 
-/// A port that is recorded.
+/// A recorded port.
 struct Port {
     number: u32,
-    /// Its switch, if that has faults: a place among the witnesses.
+    /// Index of its switch among the witnesses, if the switch has faults.
     witness: Option<usize>,
-    /// Its switch, if a disruption can take that down: an index of the downtimes.
+    /// Index of its switch among the downtimes, if a disruption can take the switch down.
     downtime: Option<usize>,
-    /// The end that its link leads to, if it leads to one.
+    /// Index of the flow end that its link leads to, if any.
     end: Option<usize>,
 }
 
-/// Holds what is seen against what has to be, while it passes.
+/// Compares the captured frames with the model while they pass.
 pub struct Judge<'a> {
     scenario: &'a Scenario,
     plan: &'a Plan,
@@ -229,14 +229,14 @@ pub struct Judge<'a> {
     witnesses: Vec<(&'a str, Witness<'a>, Connections<'a>)>,
     downtimes: Vec<Downtime<'a>>,
     flows: Flows<'a>,
-    /// A frame is at the last switch of its way so long after it was sent, and stays there for so long.
+    /// Maximum time from sending to the last switch of a frame's path, then maximum time that the frame stays in that switch.
     way_ns: u64,
     stay_ns: u64,
     losses: Vec<Loss>,
 }
 
 impl<'a> Judge<'a> {
-    /// Of a planned scenario. `ports` are those that are recorded: switch and number.
+    /// A judge for a planned scenario. `ports` lists the recorded ports: switch name and port number.
     #[must_use]
     pub fn new(
         scenario: &'a Scenario,
@@ -258,7 +258,7 @@ impl<'a> Judge<'a> {
             Some((name, witness, Connections::new(scenario, name)))
         });
         let witnesses: Vec<_> = witnesses.collect();
-        // A frame is at the next switch of its way when all that may leave of it at the one before has left.
+        // A frame is at the next switch of its path once all its copies that may leave the previous switch have left.
         let stay_ns = witnesses.iter().map(|(_, witness, _)| witness.horizon_ns());
         let stay_ns = stay_ns.max().unwrap_or(epochs::BACKLOG_NS);
         let switches = scenario.topology.switches.len().max(1) as u64;
@@ -296,7 +296,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// An epoch was put in force on a switch. All writes that were sent before the time of [`Judge::advance`] are told.
+    /// Adds an epoch that took effect on a switch. Call it for all writes sent before the time passed to [`Judge::advance`].
     pub fn write(&mut self, write: &EpochWrite) {
         self.flows.write(write);
         let own = self
@@ -306,7 +306,7 @@ impl<'a> Judge<'a> {
         own.for_each(|(_, witness, _)| witness.write(write.clone()));
     }
 
-    /// A switch was told of an RDMA connection.
+    /// Adds the announcement of an RDMA connection to a switch.
     pub fn tell(&mut self, telling: &Telling) {
         let own = self
             .witnesses
@@ -327,7 +327,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Frames were lost: nothing may be concluded of their switch from then on.
+    /// Adds lost frames: nothing may be concluded about their switch from then on.
     pub fn lose(&mut self, loss: Loss) {
         let mut loss = loss;
         if let Some(since_ns) = loss.since_ns {
@@ -341,7 +341,7 @@ impl<'a> Judge<'a> {
         loss.add_to(&mut self.losses);
     }
 
-    /// A frame passed a port, by its place among those that [`Judge::new`] was given. Frames of a port come in their order.
+    /// Takes a frame that passed a port. `port` indexes the ports given to [`Judge::new`]; each port's frames come in order.
     pub fn see(&mut self, port: usize, sight: &Sight<'_>) {
         let Port {
             number,
@@ -352,7 +352,7 @@ impl<'a> Judge<'a> {
         if let Some(downtime) = downtime {
             self.downtimes[downtime].see(sight);
         }
-        // What leaves is known by its identity alone.
+        // A departing frame is known by its identity alone.
         let headers = match sight.way {
             Way::In => self.scenario.protocols.parsed(sight.bytes),
             Way::Out => Headers::default(),
@@ -369,7 +369,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// All that passed until a time is there: decides what can be. `then_hit` gets what faults hit, as it becomes certain.
+    /// Decides the frames that can be decided, once all frames until `now_ns` are in. `then_hit` gets each certain hit.
     pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(Hit)) {
         for downtime in &mut self.downtimes {
             downtime.advance(now_ns);
@@ -391,7 +391,7 @@ impl<'a> Judge<'a> {
             }
             connections.advance(now_ns);
         }
-        // Frames that came at these times are not replayed yet, those before them are.
+        // Frames with exactly these arrival times are not replayed yet, earlier ones are.
         let replayed_ns = replayed_ns.saturating_sub(1);
         let until_ns = until_ns.saturating_sub(1);
         let sent_ns = replayed_ns.saturating_sub(hold_ns);
@@ -408,7 +408,7 @@ impl<'a> Judge<'a> {
         open.min().unwrap_or(u64::MAX)
     }
 
-    /// The observations so far, by injection of the plan. They cover the frames that are decided.
+    /// The observations so far, one for each injection of the plan. They cover the decided frames.
     #[must_use]
     pub fn so_far(&self) -> Vec<Observation> {
         let mut all = vec![Observation::default(); self.plan.injections.len()];
@@ -421,7 +421,7 @@ impl<'a> Judge<'a> {
         all
     }
 
-    /// Nothing passes any more: decides all but what several readings explain equally well. `then_hit` gets what faults hit.
+    /// Decides the rest at the end of the run, but not frames that several readings explain equally well. `then_hit` gets hits.
     pub fn end(&mut self, mut then_hit: impl FnMut(Hit)) {
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.end();
@@ -435,8 +435,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The verdict, after [`Judge::end`]. `fired` is what the switches counted for each injection of the plan, `triggers` of each
-    /// trigger of the scenario: they say which of several readings is right. `then_hit` gets what faults hit by that reading.
+    /// The verdict, after [`Judge::end`]. `fired` has the switches' own count for each injection of the plan, `triggers` for each
+    /// trigger of the scenario: they select one of several readings. `then_hit` gets each hit by the selected reading.
     #[must_use]
     pub fn conclude(
         self,
@@ -444,7 +444,7 @@ impl<'a> Judge<'a> {
         triggers: &[TriggerCount],
         mut then_hit: impl FnMut(Hit),
     ) -> Proof {
-        // Triggers that no counter counts move none in the model either.
+        // A trigger without a counter changes no counter in the model either.
         let came_on = triggers.iter().map(|count| count.on);
         let mut counted: Vec<u64> = fired.iter().copied().chain(came_on).collect();
         let (injections, declared) = (self.plan.injections.len(), self.scenario.triggers.len());

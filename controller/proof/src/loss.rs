@@ -1,23 +1,23 @@
-//! Frames that passed a switch, or came to it, and are not in the evidence: nothing may be concluded without them.
+//! Frames that passed a switch, or arrived there, and are missing from the captures: nothing may be concluded without them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Frames that somebody lost.
+/// Frames that a component lost at a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// At which switch.
+    /// Name of the switch.
     pub switch: String,
-    /// At which of its ports; nothing if the switch does not say.
+    /// Port of the switch; `None` if the switch does not report it.
     pub port: Option<u32>,
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
-    /// Who lost them.
+    /// The component that lost them.
     pub by: Loser,
-    /// The first of them passed after this, in nanoseconds since 1970: what is decided of earlier frames stands. `None`: they may
-    /// have been lost at any time.
+    /// Lower bound on the time of the first lost frame, in nanoseconds since 1970: decisions on earlier frames stand. `None`: the
+    /// frames may have been lost at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ns: Option<u64>,
 }
@@ -32,32 +32,32 @@ impl Loss {
             None => losses.push(self),
             Some(other) => {
                 other.frames += self.frames;
-                // A time that is not known is before all others.
+                // An unknown time sorts before all others.
                 other.since_ns = other.since_ns.min(self.since_ns);
             }
         }
     }
 }
 
-/// Who lost frames.
+/// Component that lost frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loser {
     /// The recorder was too slow.
     Recorder,
-    /// The recording was full, or the frames that waited for the judge were more than `limits.disk` allows.
+    /// The recording was full, or more frames waited for the judge than `limits.disk` allows.
     Limit,
-    /// The frames waited for the judge, and the disk did not take them or did not give them back.
+    /// The frames waited for the judge, and the disk failed to store them or to return them.
     Disk,
-    /// The link, on their way to the switch.
+    /// The link to the switch.
     Link,
-    /// The switch did not take them from the receive ring of its port.
+    /// The receive ring of the port: the switch did not take the frames from it.
     ReceiveRing,
-    /// The switch's port did not take them to send.
+    /// The switch's port did not accept the frames for sending.
     Transmit,
     /// A queue within the switch was full.
     Queue,
-    /// The faults' lease had run out: nobody had refreshed it in time.
+    /// The faults' lease had expired because it was not refreshed in time.
     Lease,
 }
 

@@ -1,4 +1,4 @@
-//! A frame that is replayed, and what of it is counted.
+//! A replayed frame, and the counting of what happened to it.
 
 use scenario::plan::Plan;
 use scenario::replay::Engine;
@@ -12,7 +12,7 @@ use super::order::Lazy;
 use super::tally::{self, Left, Tally};
 use super::trace::{Arrival, Passed};
 
-/// What a switch's frames are held against, beside what was seen.
+/// The reference for judging a switch's frames, without the captures.
 pub struct Ground<'a> {
     pub name: &'a str,
     pub plan: &'a Plan,
@@ -22,12 +22,12 @@ pub struct Ground<'a> {
     pub writes: Vec<EpochWrite>,
     /// No fault looks at frames in egress.
     pub has_ingress_alone: bool,
-    /// Some fault lets frames wait: then the order in which they left says something.
+    /// Some fault delays frames, so the order of departures is evidence.
     pub is_timed: bool,
 }
 
 impl Ground<'_> {
-    /// With what was seen.
+    /// Combines the reference with the captured frames.
     pub fn scene<'s>(&'s self, passed: &'s Passed) -> Scene<'s> {
         Scene {
             engine: &self.engine,
@@ -36,8 +36,8 @@ impl Ground<'_> {
         }
     }
 
-    /// Frames that came before the first write, or after the last one, met no fault; and captures start and end one after
-    /// the other.
+    /// Whether a frame that arrived at this time counts. Before the first write and after the last one no fault applies, and the
+    /// captures start and end one after the other.
     pub fn is_under_watch(&self, at_ns: u64) -> bool {
         let (Some(first), Some(last)) = (self.writes.first(), self.writes.last()) else {
             return false;
@@ -47,18 +47,18 @@ impl Ground<'_> {
     }
 }
 
-/// A frame that is replayed and not decided.
+/// A replayed frame that is not decided.
 #[derive(Debug)]
 pub struct Odd {
     pub frame: Decided,
-    /// By reading, its number at each injection.
+    /// For each reading, the frame's number at each injection.
     pub ordinals: Vec<Vec<(usize, u64)>>,
-    /// In which of the switch's ties it is.
+    /// Index of the frame's tie among the switch's ties.
     pub tie: Option<usize>,
 }
 
 impl Odd {
-    /// What had to become of it by a reading of its tie.
+    /// The expected fate of the frame under a reading of its tie.
     pub fn judged(&self, reading: usize) -> &Judged {
         self.frame
             .judged
@@ -67,7 +67,7 @@ impl Odd {
     }
 }
 
-/// When what had to leave of a frame left, if nothing is odd of that.
+/// Departure times of a frame's copies, by exit, if they match the model without ambiguity.
 pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Vec<u64>>> {
     let ([judged], arrival) = (&odd.frame.judged[..], &odd.frame.arrival) else {
         return None;
@@ -89,7 +89,7 @@ pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Ve
     (!is_late).then_some(left)
 }
 
-/// Counts what became of a frame by a reading. As which other frame it left.
+/// Counts the fate of a frame under a reading. Returns the identity with which it left, if not the expected one.
 pub fn count(
     ground: &Ground<'_>,
     passed: &Passed,
@@ -137,7 +137,7 @@ pub fn count(
     seen_as
 }
 
-/// What the order knows a frame by.
+/// Number that identifies a frame in the order of departures.
 pub fn number_of(arrival: &Arrival) -> usize {
     (arrival.port as usize) << 40 | arrival.number as usize
 }

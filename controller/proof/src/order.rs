@@ -1,4 +1,4 @@
-//! What frames say together: those that are alike, and those that overtook others.
+//! Evidence from several frames together: equal frames, and frames that overtook others.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,14 @@ use super::judge::{Share, are_due, deal};
 use super::port::PortFrames;
 use super::trace::{Arrival, Passed};
 
-/// A frame that was overtaken by this much was held, by a fault that holds for `hold_ns`. A machine that stood still lets all
-/// go at once, so that little lies between them.
+/// Minimum time by which a frame is overtaken if a fault holds it for `hold_ns`. A machine that stood still releases all frames
+/// at once, so only little time lies between them.
 pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
     (hold_ns / 2).max(STAMP_NS)
 }
 
-/// How many of the frames that have their like did not leave as passages say, if all of them are to be explained.
-/// `later` are those of frames behind them, which are the same for all.
+/// Number of equal frames whose departures do not match their passages, if all of them are to be explained. `later` has the
+/// passages of the frames behind them, which are the same for all readings.
 pub fn misfits_of_alike(
     port: PortFrames<'_>,
     passages: &BTreeMap<usize, Passage>,
@@ -56,7 +56,7 @@ pub fn misfits_of_alike(
     misfits.sum()
 }
 
-/// How many frames that no fault hit, if passages are right, were overtaken as if one had held them.
+/// Number of frames that no fault hit under these passages, and that were overtaken as if a fault had held them.
 pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
     let PortFrames { scene, queue, .. } = port;
     let Some(shortest_ns) = scene.engine.shortest_hold_ns() else {
@@ -71,21 +71,21 @@ pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usi
     overtaken.into_values().filter(|by| *by >= held).count()
 }
 
-/// A frame, and when it first left by each port that it had to.
+/// A frame's arrival and its first departure by each expected port.
 #[derive(Debug, Clone)]
 pub struct Move {
-    /// What it is known by.
+    /// Number that identifies the frame.
     pub index: usize,
-    /// When it came.
+    /// Time of arrival, in nanoseconds since 1970.
     pub came_ns: u64,
-    /// For how long faults had to hold it.
+    /// Time for which faults had to hold the frame, in nanoseconds.
     pub delay_ns: u64,
-    /// By port.
+    /// Port and time of first departure, in nanoseconds since 1970.
     pub left: Vec<(u32, u64)>,
 }
 
 impl Move {
-    /// Of a frame with this fate that leaves as it came; `None` if it has its like: which of them left when is not known.
+    /// The move of a frame with this fate that leaves unchanged; `None` if equal frames exist, whose departures are ambiguous.
     pub fn of(
         passed: &Passed,
         arrival: &Arrival,
@@ -107,30 +107,30 @@ impl Move {
         self.came_ns.saturating_add(self.delay_ns)
     }
 
-    /// When it first left, and how long it waited until then beyond what faults held it for.
+    /// Time of first departure, and time waited until then beyond the hold of its faults.
     fn waited(&self) -> Option<(u64, u64)> {
         let left_ns = self.left.iter().map(|(_, at_ns)| *at_ns).min()?;
         Some((left_ns, left_ns.saturating_sub(self.free_ns())))
     }
 }
 
-/// Frames in the order in which they came.
+/// Frames in order of arrival.
 #[derive(Debug, Default)]
 pub struct Order(Vec<Move>);
 
 impl Order {
-    /// Of frames that have no like.
+    /// The order of frames with unique bytes.
     pub fn of(moves: impl Iterator<Item = Move>) -> Order {
         let mut moves: Vec<Move> = moves.collect();
         moves.sort_by_key(|a| (a.came_ns, a.index));
         Order(moves)
     }
 
-    /// By how much each frame was overtaken, by what it is known by.
+    /// Time in nanoseconds by which each frame was overtaken, by its `index`.
     ///
-    /// One thread takes the frames of all ports, and what leaves by a port leaves in the order in which it was sent. So when a
-    /// frame that came later left by the same port, this one had been taken as well, and what faults had to hold it for is
-    /// the most that it may leave later.
+    /// One thread takes the frames of all ports, and frames leave a port in the order in which they were sent. If a later arrival
+    /// left by the same port, this frame had been taken as well, so it may leave later only by the time for which faults had to
+    /// hold it.
     pub fn overtaken(&self) -> BTreeMap<usize, u64> {
         let mut later: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
         let mut overtaken = BTreeMap::new();
@@ -148,8 +148,8 @@ impl Order {
         overtaken
     }
 
-    /// Whether others show that the machine stood still while this frame waited: they came meanwhile, left no earlier, and had
-    /// not waited as long. What a fault holds waits equally long.
+    /// Whether other frames show that the machine stood still while this frame waited: they arrived meanwhile, left no earlier,
+    /// and waited for a shorter time. Frames that a fault holds wait equally long.
     pub fn stood_still(&self, index: usize, came_ns: u64, hold_ns: u64) -> bool {
         let at = self
             .0
@@ -169,7 +169,7 @@ impl Order {
         })
     }
 
-    /// Whether a frame that no fault held waited while this one was under way: then the machine stood still.
+    /// Whether a frame that no fault held waited while this frame was in the switch, which shows that the machine stood still.
     pub fn another_waited(&self, came_ns: u64, left_ns: u64, late_ns: u64) -> bool {
         let notable_ns = (late_ns / 4).max(STAMP_NS);
         let from = self
@@ -187,7 +187,7 @@ impl Order {
     }
 }
 
-/// The order of frames, found when it is asked for: mostly it is not.
+/// The order of frames, computed on first use, since most callers do not need it.
 #[derive(Default)]
 pub struct Lazy<'a> {
     find: Option<&'a dyn Fn() -> Order>,
@@ -195,7 +195,7 @@ pub struct Lazy<'a> {
 }
 
 impl<'a> Lazy<'a> {
-    /// What is found so.
+    /// Computes the order with `find` on first use.
     pub fn of(find: &'a dyn Fn() -> Order) -> Lazy<'a> {
         Lazy {
             find: Some(find),
@@ -216,7 +216,7 @@ impl<'a> Lazy<'a> {
         &self.found().0
     }
 
-    /// By how much a frame was overtaken.
+    /// Time in nanoseconds by which a frame was overtaken; 0 if it was not.
     pub fn overtaken_ns(&self, index: usize) -> u64 {
         self.found().1.get(&index).copied().unwrap_or(0)
     }

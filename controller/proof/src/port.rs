@@ -1,4 +1,4 @@
-//! Frames that are replayed together, as those see them who follow readings of them.
+//! Frames that are replayed together, as input of the modules that follow readings of them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,42 +7,42 @@ use super::facts::EpochWrite;
 use super::judge::Scene;
 use super::trace::Queue;
 
-/// Frames that either of two epochs may have met: by their numbers.
+/// Frames to which either of two epochs may apply: a range of frame numbers.
 #[derive(Debug, Clone)]
 pub struct Boundary {
     pub range: Range<usize>,
     pub sent_ns: u64,
 }
 
-/// What is known of the frames of one port, or of all that are replayed together.
+/// Frames of one port, or all frames that are replayed together.
 #[derive(Clone, Copy)]
 pub struct PortFrames<'a> {
-    /// What its faults do, and what was seen.
+    /// Model and captured frames.
     pub scene: Scene<'a>,
-    /// Those that are not decided.
+    /// Undecided frames.
     pub queue: &'a Queue,
-    /// Behind the last of which all is known that may be asked.
+    /// Number after that of the last frame about which all is known.
     pub known: usize,
-    /// The epochs, in order.
+    /// Writes of epochs, in order.
     pub writes: &'a [EpochWrite],
-    /// Of those writes that are not over.
+    /// Boundaries of the writes that are not in effect for all further frames.
     pub boundaries: &'a VecDeque<Boundary>,
 }
 
 impl PortFrames<'_> {
-    /// Whether a unit may look at a frame, or a trigger.
+    /// Whether a unit or a trigger may look at a frame.
     pub fn is_watched(self, number: usize) -> bool {
         !self.scene.engine.ignores(&self.queue[number].frame)
     }
 
-    /// What is in force after so many writes.
+    /// Epoch in force after the first `writes_done` writes; 0 before the first.
     pub fn epoch(&self, writes_done: usize) -> u16 {
         writes_done
             .checked_sub(1)
             .map_or(0, |write| self.writes[write].epoch)
     }
 
-    /// Behind a frame, the first with which a write may take effect.
+    /// Number of the first frame after `number` with which a write may take effect; `usize::MAX` if there is none.
     pub fn next_write(&self, number: usize) -> usize {
         let later = self.boundaries.iter();
         let later = later.filter(|boundary| boundary.range.end > number + 1);

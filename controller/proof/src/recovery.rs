@@ -1,5 +1,5 @@
-//! How RDMA connections came back from the data packets that faults took, as Lumina measures it (SIGCOMM 2023): all times are
-//! those of the switch's captures.
+//! Measures how RDMA connections recover from data packets that faults took, with Lumina's metrics (SIGCOMM 2023). All times come
+//! from the switch's captures.
 //!
 //! ```text
 //!  sender        switch        receiver
@@ -9,8 +9,8 @@
 //!    │── k ────────▶│──────────────▶│    again      ┘
 //! ```
 //!
-//! Of a READ, whose data are the responses, the requester tells by another request that begins at the one that is missing.
-//! Nothing tells of what was lost behind all others: then only the sender's time-out brings it back.
+//! In a READ, the responses carry the data: the requester reports a gap by another request that begins at the missing response.
+//! If the last packets are lost, nothing reports the gap, and only the sender's timeout recovers them.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -25,53 +25,53 @@ use serde::Serialize;
 use super::frame::{Sight, Way};
 use super::{Hit, Outcome};
 
-/// So long it is awaited that a packet comes again: longer than any time-out of a queue pair that is in use.
+/// Maximum time to wait for a retransmission: longer than any queue pair timeout in use.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
-/// What became of a data packet that a fault took.
+/// Recovery of a data packet that a fault took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// Which fault took it.
+    /// Id of the fault that took the packet.
     pub fault: String,
-    /// Where.
+    /// Name of the switch.
     pub switch: String,
-    /// From whom.
+    /// Source address of the packet.
     pub source: Ipv4Addr,
-    /// For whom.
+    /// Destination address of the packet.
     pub destination: Ipv4Addr,
-    /// For which queue pair of theirs.
+    /// Destination queue pair.
     pub qp: u32,
-    /// Its sequence number.
+    /// Packet sequence number.
     pub psn: u32,
-    /// That, less the connection's first.
+    /// Packet sequence number relative to the connection's first.
     pub relative_psn: u32,
-    /// Whether a packet of its number had gone on before, as it was or spoilt by a fault: then the receiver may have had it, and
-    /// nobody misses this one.
+    /// Whether a packet with this sequence number had left before, intact or corrupted by a fault. The receiver may then have it,
+    /// and does not miss this packet.
     pub passed_before: bool,
-    /// What told the sender.
+    /// Kind of packet that reported the loss to the sender.
     pub told_by: Teller,
-    /// When it came, in nanoseconds since 1970.
+    /// Time of arrival of the lost packet, in nanoseconds since 1970.
     pub lost_ns: u64,
-    /// From the first packet behind it that went on, to what tells of it.
+    /// Time from the departure of the first later packet to the report of the loss, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nak_generation_ns: Option<u64>,
-    /// From what tells of it, to the packet when it comes again.
+    /// Time from the report of the loss to the retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nak_response_ns: Option<u64>,
-    /// From the packet, to the packet when it comes again. `None`: it did not.
+    /// Time from the lost packet to its retransmission, in nanoseconds. `None`: it was not retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmission_ns: Option<u64>,
 }
 
-/// What tells a sender that a packet is missing.
+/// Kind of packet that reports a loss to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Teller {
-    /// A NAK "PSN sequence error" with its number.
+    /// A NAK "PSN sequence error" with the lost packet's number.
     Nak,
-    /// A READ that asks for it and all behind it.
+    /// A READ that requests the lost packet and all behind it.
     Read,
-    /// Nobody did: it came again after a time-out, or with another that was missing before it.
+    /// No packet: the retransmission followed a timeout, or the report of an earlier loss.
     Nobody,
 }
 
@@ -82,10 +82,10 @@ fn connection(packet: &Packet, data: DataPacket) -> Connection {
     (packet.source, packet.destination, packet.qp, data.responds)
 }
 
-/// When packets of connections passed, with their numbers, in order of time.
+/// Times and sequence numbers of each connection's packets, in order of time.
 type Numbers = HashMap<Connection, Vec<(u64, u32)>>;
 
-/// What is told of a gap: whose data it is (source, destination), the number that is missing, and whether a READ tells.
+/// A reported gap: source and destination of the data, the missing sequence number, and whether a READ reports it.
 type Gap = ([u8; 4], [u8; 4], u32, bool);
 
 /// A packet that a fault took.
@@ -96,22 +96,22 @@ struct Lost {
     at_ns: u64,
 }
 
-/// What passed a switch of its RDMA connections, and what was lost of them.
+/// RDMA packets that passed a switch, and those that faults took.
 pub struct Connections<'a> {
     switch: &'a str,
     library: &'a Library,
     latencies: Vec<PortLatency>,
-    /// Data that came.
+    /// Data packets that arrived.
     came: Numbers,
-    /// Data that went on.
+    /// Data packets that left.
     left: Numbers,
-    /// When each number of theirs went on for the first time.
+    /// Time of the first departure of each sequence number of a connection.
     first_left: HashMap<(Connection, u32), u64>,
-    /// The number of a connection's first packet.
+    /// Sequence number of each connection's first packet.
     firsts: HashMap<Connection, u32>,
-    /// What told of gaps, when it came, and when it went on to who is told.
+    /// Reports of gaps: times of arrival, and times of departure towards the sender of the data.
     told: HashMap<Gap, [Vec<u64>; 2]>,
-    /// The first numbers that the switch was told.
+    /// First sequence numbers that were announced to the switch.
     pub begins: Told,
     lost: Vec<Lost>,
     recoveries: Vec<Recovery>,
@@ -119,7 +119,7 @@ pub struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    /// Of nothing.
+    /// An empty record of a switch's connections.
     pub fn new(scenario: &'a Scenario, switch: &'a str) -> Connections<'a> {
         Connections {
             switch,
@@ -137,7 +137,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// A frame passed a port. Those of all ports come nearly in the order of time.
+    /// Takes a frame that passed a port. The frames of all ports come nearly in order of time.
     pub fn see(&mut self, sight: &Sight<'_>) {
         let packet = may_be_roce(sight.bytes).then(|| Packet::of(self.library, sight.bytes));
         let Some(packet) = packet.flatten() else {
@@ -155,7 +155,7 @@ impl<'a> Connections<'a> {
             let of = if out { &mut self.left } else { &mut self.came };
             insert(of.entry(connection).or_default(), (at_ns, packet.psn));
         } else if packet.is_sequence_nak() || packet.is_read_request() {
-            // The data went the other way.
+            // The data went in the other direction.
             let to = (packet.destination, packet.source);
             let gap = (to.0, to.1, packet.psn, packet.is_read_request());
             insert(
@@ -165,7 +165,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// A fault hit a frame, or had to.
+    /// Takes a hit, and notes the packet if a fault took it.
     pub fn hit(&mut self, scenario: &Scenario, plan: &Plan, hit: &Hit) {
         let Some(packet) = hit.packet.filter(|_| hit.outcome != Outcome::Missed) else {
             return;
@@ -187,7 +187,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// All until a time is there: tells of what was lost long enough ago, and forgets what passed before.
+    /// Reports packets lost long enough ago, and forgets older packets, once all frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         let until_ns = now_ns.saturating_sub(PATIENCE_NS);
         if now_ns != u64::MAX && until_ns < self.forgot_ns.saturating_add(PATIENCE_NS / 4) {
@@ -216,7 +216,7 @@ impl<'a> Connections<'a> {
         });
     }
 
-    /// Nothing comes any more.
+    /// All recoveries at the end of the run, in order of the time of loss.
     pub fn conclude(mut self) -> Vec<Recovery> {
         let lost = std::mem::take(&mut self.lost);
         let rest = lost.iter().filter_map(|lost| self.recovery(lost));
@@ -261,7 +261,7 @@ impl<'a> Connections<'a> {
         })
     }
 
-    /// What became of a packet that came at a time.
+    /// Times of the recovery of a packet that arrived at `lost_ns`.
     fn times(&self, lost: &Packet, data: DataPacket, lost_ns: u64) -> Times {
         let behind = |numbers: &Numbers, is_it: &dyn Fn(u32) -> bool| {
             let all = numbers.get(&connection(lost, data))?;
@@ -279,7 +279,7 @@ impl<'a> Connections<'a> {
             .get(&(lost.source, lost.destination, lost.psn, data.responds));
         let told_ns = told
             .and_then(|[came, left]| {
-                // One that a fault takes tells nobody.
+                // A report that a fault takes does not reach the sender.
                 let left_ns = left.iter().find(|at_ns| **at_ns > lost_ns)?;
                 let mut before = came
                     .iter()
@@ -287,7 +287,7 @@ impl<'a> Connections<'a> {
                 before.next_back().copied()
             })
             .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
-            // Who has seen nothing behind it does not miss it: that is a READ's time-out.
+            // A receiver that has got no later packet does not notice the gap: this READ follows a timeout.
             .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));
         Times {
             noticed_ns,
@@ -296,14 +296,14 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Whether a packet of its number had gone on before a time.
+    /// Whether a packet with the same sequence number had left before a time.
     fn has_left(&self, packet: &Packet, data: DataPacket, before_ns: u64) -> bool {
         let first_ns = self.first_left.get(&(connection(packet, data), packet.psn));
         first_ns.is_some_and(|first_ns| *first_ns < before_ns)
     }
 }
 
-/// Whether a frame may be RoCEv2's: it is no plain IPv4 packet, or one of UDP to its port.
+/// Whether a frame may be RoCEv2: it is not plain IPv4, or it is UDP to the RoCEv2 port.
 pub fn may_be_roce(frame: &[u8]) -> bool {
     const PORT: [u8; 2] = 4791_u16.to_be_bytes();
     if frame.get(12..14) != Some(&[8, 0]) {
@@ -313,7 +313,7 @@ pub fn may_be_roce(frame: &[u8]) -> bool {
     frame.get(23) == Some(&17) && frame.get(14 + ip + 2..14 + ip + 4) == Some(&PORT)
 }
 
-/// Inserts what is nearly in order.
+/// Inserts an element into a sorted list, searching from the end.
 fn insert<T: Ord>(into: &mut Vec<T>, new: T) {
     let behind = into.iter().rposition(|other| *other <= new);
     into.insert(behind.map_or(0, |last| last + 1), new);

@@ -1,4 +1,4 @@
-//! What a switch did, counted: for each injection, for each trigger, and of what nothing explains.
+//! Counts of a switch's behavior: by injection, by trigger, and of frames that no fault explains.
 
 use scenario::plan::Plan;
 use scenario::replay::{Engine, Passage};
@@ -8,34 +8,34 @@ use super::judge::{self, Errors};
 use super::order::{self, Lazy};
 use super::{Hit, Observation, Strays, Turns};
 
-/// What was seen of a switch.
+/// Counts and hits of a switch.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// By injection of the plan.
+    /// One observation for each injection of the plan.
     pub observations: Vec<Observation>,
-    /// By trigger of the scenario.
+    /// One entry for each trigger of the scenario.
     pub triggers: Vec<Turns>,
-    /// What no fault explains.
+    /// Frames that no fault explains.
     pub strays: Strays,
-    /// Which frames were hit.
+    /// Hits of frames, not yet taken.
     pub hits: Vec<Hit>,
 }
 
-/// What was seen of a frame.
+/// Departures of a frame, and the errors that explain them.
 #[derive(Clone, Copy)]
 pub struct Left<'a> {
-    /// What the order knows it by.
+    /// Number that identifies the frame in the order.
     pub index: usize,
     pub came_ns: u64,
-    /// By exit, when its copies left.
+    /// Departure times of its copies, by exit.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
-    /// It came while an epoch was being written.
+    /// The frame arrived while an epoch was being written.
     pub is_at_boundary: bool,
 }
 
 impl Tally {
-    /// Of nothing.
+    /// An empty tally.
     pub fn new(injections: usize, triggers: usize) -> Tally {
         Tally {
             observations: vec![Observation::default(); injections],
@@ -44,7 +44,7 @@ impl Tally {
         }
     }
 
-    /// Adds what was seen elsewhere.
+    /// Adds another tally of the same plan.
     pub fn add(&mut self, other: Tally) {
         for (own, other) in self.observations.iter_mut().zip(other.observations) {
             *own = own.and(other);
@@ -57,7 +57,7 @@ impl Tally {
         self.hits.extend(other.hits);
     }
 
-    /// What a frame brought about.
+    /// Counts the effect of a frame on triggers.
     pub fn turn(&mut self, passage: &Passage) {
         let triggered = &passage.triggered;
         for index in &triggered.came_on {
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// Who met the frame, and what was done to it.
+    /// Counts a frame at the injections that looked at it, hit it or erred on it.
     pub fn count(&mut self, frame: &Judged, seen: Left<'_>) {
         let observations = &mut self.observations;
         for verdict in frame.passage.verdicts() {
@@ -102,7 +102,7 @@ impl Tally {
             observed.observed = observed.observed.saturating_sub(1);
         };
         seen.errors.missed.iter().for_each(|i| miss(*i));
-        // Nothing is known of what a frame's faults did that did not leave as it had to for another reason.
+        // If a frame is a stray, nothing is known about the effects of its faults.
         if seen.errors.stray {
             frame.passage.ingress.hits.iter().for_each(|i| miss(*i));
         }
@@ -111,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// How late frames left that faults held, or let pass at a rate.
+    /// Counts the lateness of a frame that faults held or limited in rate.
     pub fn count_held(
         &mut self,
         (engine, plan): (&Engine, &Plan),
@@ -148,8 +148,8 @@ impl Tally {
         }
     }
 
-    /// Frames that a fault had to spare and that took as long as if it had not. They were slow; but a frame that others
-    /// overtook meanwhile was held.
+    /// Counts a frame that a fault had to spare, but that took as long as if the fault had held it. The frame counts as slow, or
+    /// as collateral if others overtook it meanwhile, which shows that it was held.
     pub fn count_spared(
         &mut self,
         engine: &Engine,
@@ -191,7 +191,7 @@ impl Tally {
     }
 }
 
-/// Whether a frame left later than the bounds of the faults allow that held it: what others did then is asked.
+/// Whether a held frame left later than the bounds of its faults allow; other frames then show whether the machine was slow.
 pub fn is_beyond(
     (engine, plan): (&Engine, &Plan),
     passage: &Passage,

@@ -1,4 +1,4 @@
-//! A correct switch that is judged while it runs, with frames that equal each other.
+//! Judges a correct switch while it runs, with equal frames.
 
 use scenario::plan::{TargetModel, plan};
 use scenario::replay::{Engine, Recorded};
@@ -18,7 +18,7 @@ const OTHER: u16 = 1002;
 struct Sent {
     at_ns: u64,
     port: u16,
-    /// Its payload: frames of a flow with the same marker are equal.
+    /// Payload of the frame: frames of a flow with the same marker are equal.
     marker: u32,
 }
 
@@ -137,7 +137,7 @@ fn equal_frames_are_told_apart_by_their_times() {
     }
 }
 
-/// The first of two equal frames comes a moment before a step of the judge and leaves after it; the second is changed.
+/// The first of two equal frames arrives just before a step of the judge and leaves after it; the second is changed.
 #[test]
 fn a_flow_counts_a_frame_whose_equal_is_changed_later() {
     let planned = planned(

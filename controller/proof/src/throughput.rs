@@ -1,49 +1,49 @@
-//! What flows carried over time: frames and bytes in bins of equal length, from the captures at both of their ends.
+//! Throughput of flows over time: frames and bytes in bins of equal length, from the captures at both ends.
 
 use serde::Serialize;
 
-/// So many bins at most.
+/// Maximum number of bins in a result.
 const MAX_BINS: u64 = 240;
-/// The shortest bin: a millisecond has too few frames to be a rate.
+/// Length of the shortest bin, in nanoseconds. One millisecond would have too few frames for a rate.
 const SHORTEST_NS: u64 = 10_000_000;
 
-/// What went over a link in a bin.
+/// Frames and bytes that a link carried in a bin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Carried {
-    /// Frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Of those, without the frame check sequence.
+    /// Bytes of these frames, without the frame check sequence.
     pub bytes: u64,
 }
 
-/// What a flow carried over time.
+/// Throughput of a flow over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Throughput {
-    /// How long a bin is; the first begins with the workload.
+    /// Length of a bin in nanoseconds; the first bin begins with the workload.
     pub bin_ns: u64,
-    /// What the sender put on its link.
+    /// Frames and bytes, per bin, that the sender put on its link.
     pub sent: Vec<Carried>,
-    /// What came out towards the receiver, more often than sent or not.
+    /// Frames and bytes, per bin, that left towards the receiver, including surplus copies.
     pub received: Vec<Carried>,
 }
 
-/// What a flow carries, in bins from the start of its workload, as long as it takes: where there are many, ten become one.
+/// Collects a flow's throughput in bins from the start of its workload. If there are too many bins, ten become one.
 #[derive(Debug, Default)]
 pub struct Bins {
-    /// A bin is so many of the shortest.
+    /// Length of a bin, in multiples of the shortest.
     scale: Option<u64>,
     sent: Vec<Carried>,
     received: Vec<Carried>,
 }
 
 impl Bins {
-    /// Counts a frame that was sent so long after the start; one from before is in none.
+    /// Counts a frame sent `since_ns` after the start; `None` if it was sent before, which no bin counts.
     pub fn send(&mut self, since_ns: Option<u64>, bytes: u32) {
         let bin = since_ns.map(|since_ns| self.bin(since_ns));
         add(&mut self.sent, bin, bytes);
     }
 
-    /// The same of one that came out.
+    /// Counts a received frame in the same way.
     pub fn receive(&mut self, since_ns: Option<u64>, bytes: u32) {
         let bin = since_ns.map(|since_ns| self.bin(since_ns));
         add(&mut self.received, bin, bytes);
@@ -63,7 +63,7 @@ impl Bins {
         }
     }
 
-    /// What was carried in a run of such a length.
+    /// The throughput over a run of length `length_ns`.
     pub fn over(mut self, length_ns: u64) -> Throughput {
         // 10, 20, 50, 100 …
         let decades = std::iter::successors(Some(SHORTEST_NS), |width| width.checked_mul(10));

@@ -1,4 +1,4 @@
-//! What captures saw of one switch lately: the frames that came to it, in order, and when frames left it.
+//! Recently captured frames of one switch: arrivals in order, and departures.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Index;
@@ -10,34 +10,34 @@ use scenario::replay::{Classified, Engine, Recorded};
 use super::STAMP_NS;
 use super::frame::{Identity, Plainly};
 
-/// A frame that came to a switch.
+/// A frame that arrived at a switch.
 #[derive(Debug)]
 pub struct Arrival {
-    /// By which port.
+    /// Ingress port.
     pub port: u32,
-    /// Which one of that port's, from 1.
+    /// Number of the frame among that port's arrivals, from 1.
     pub number: u64,
-    /// When the recorder got it, in nanoseconds since 1970; later by what its port holds each frame for the latency of its
-    /// link.
+    /// Time of the recorder's timestamp plus the time for which the port holds each frame for its link's latency, in nanoseconds
+    /// since 1970.
     pub at_ns: u64,
-    /// Neither it nor any that came behind it is of an earlier time: stamps may be a little out of order.
+    /// Lower bound on the times of this arrival and all later ones: timestamps may be slightly out of order.
     pub from_ns: u64,
-    /// Either of two epochs may have met it.
+    /// Either of two epochs may have applied to the frame.
     pub is_at_boundary: bool,
-    /// How long it was.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Which frame it is.
+    /// Identity of the frame.
     pub identity: Identity,
     /// Its bytes, where an effect may have to change them.
     pub bytes: Box<[u8]>,
-    /// What it is of an RDMA connection of which the switch is told.
+    /// The RDMA packet, if the frame belongs to a connection that is announced to the switch.
     pub packet: Option<Packet>,
-    /// As the model takes it.
+    /// The frame as input of the model.
     pub frame: Classified,
 }
 
 impl Arrival {
-    /// By unit of ingress, when as many others had passed as it makes this one wait for.
+    /// For each ingress unit, the time at which as many other frames had passed as the unit makes this frame wait for.
     pub fn passed_ns(&mut self, engine: &Engine) -> &mut [u64] {
         if self.frame.passed_ns.is_empty() {
             self.frame.passed_ns = vec![u64::MAX; engine.units()].into();
@@ -45,7 +45,7 @@ impl Arrival {
         Arc::make_mut(&mut self.frame.passed_ns)
     }
 
-    /// As an effect takes it.
+    /// The recorded bytes as input of an effect.
     pub fn recorded(&self) -> Recorded<'_> {
         Recorded {
             bytes: &self.bytes,
@@ -54,8 +54,8 @@ impl Arrival {
     }
 }
 
-/// Frames that came and are not decided, in the order in which the switch took them: that of a port's capture, because both the
-/// switch's ring and the capture's are filled where the sender's end hands a frame over. Each has a number, which it keeps.
+/// Undecided arrivals in the order in which the switch took them, which is the order of a port's capture: the sender's end fills
+/// both the switch's ring and the capture's when it hands over a frame. Each frame has a number, which it keeps.
 #[derive(Debug, Default)]
 pub struct Queue {
     first: usize,
@@ -63,12 +63,12 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The number of the first.
+    /// Number of the first frame in the queue.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// The number behind the last.
+    /// Number after that of the last frame in the queue.
     pub fn end(&self) -> usize {
         self.first + self.arrivals.len()
     }
@@ -79,9 +79,9 @@ impl Queue {
         self.first + self.arrivals.partition_point(by_time)
     }
 
-    /// One that came behind those of its time: frames of several ports are in the order of their stamps. What one packet brings
-    /// another to be sent for comes after it in any case; of two that come within a few microseconds by different ports the switch
-    /// may have taken the other one first. Its number.
+    /// Inserts an arrival by timestamp, behind those with the same time, and returns its number. Frames of several ports are in
+    /// the order of their timestamps. A packet always precedes the packets sent in response to it. If two packets arrive by
+    /// different ports within a few microseconds, the switch may have taken them in the other order.
     pub fn insert_by_time(&mut self, arrival: Arrival) -> usize {
         let mut at = self.arrivals.len();
         while at > 0 && self.arrivals[at - 1].at_ns > arrival.at_ns {
@@ -91,7 +91,7 @@ impl Queue {
         self.first + at
     }
 
-    /// The next of a port. Its number.
+    /// Appends the next arrival of a port and returns its number.
     pub fn push(&mut self, arrival: Arrival) -> usize {
         let from_ns = arrival.at_ns;
         for before in self.arrivals.iter_mut().rev() {
@@ -109,24 +109,24 @@ impl Queue {
         self.end() - 1
     }
 
-    /// One by its number, if it is not decided.
+    /// The arrival with this number, if it is not decided.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut Arrival> {
         self.arrivals.get_mut(number.checked_sub(self.first)?)
     }
 
-    /// The oldest, which is decided.
+    /// Removes the oldest arrival, which is now decided.
     pub fn pop(&mut self) -> Option<Arrival> {
         let arrival = self.arrivals.pop_front()?;
         self.first += 1;
         Some(arrival)
     }
 
-    /// Those behind one.
+    /// Arrivals after the one with this number.
     pub fn behind(&self, number: usize) -> impl Iterator<Item = &Arrival> + Clone {
         self.arrivals.range(number + 1 - self.first..)
     }
 
-    /// All.
+    /// All undecided arrivals.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arrival> + ExactSizeIterator + Clone {
         self.arrivals.iter()
     }
@@ -140,17 +140,17 @@ impl Index<usize> for Queue {
     }
 }
 
-/// What is known of frames that are equal.
+/// Counts and departures of frames with the same bytes.
 #[derive(Debug, Default)]
 struct Equal {
-    /// How many came that are not decided.
+    /// Number of undecided arrivals.
     came: u32,
-    /// How many others that came, and are not decided, had to leave as such a frame.
+    /// Number of undecided arrivals with other bytes that had to leave with these bytes.
     expected: u32,
     left: Left,
 }
 
-/// When frames left, by port: mostly one, by one.
+/// Departure times in nanoseconds since 1970, by port. Usually there is one departure by one port.
 #[derive(Debug, Default)]
 enum Left {
     #[default]
@@ -224,29 +224,29 @@ impl Left {
     }
 }
 
-/// What came and left, by what it was.
+/// Arrivals and departures by frame identity.
 #[derive(Debug, Default)]
 pub struct Passed(HashMap<Identity, Equal, Plainly>);
 
 impl Passed {
-    /// A frame came.
+    /// Adds an arrival.
     pub fn comes(&mut self, identity: Identity) {
         self.0.entry(identity).or_default().came += 1;
     }
 
-    /// A frame left.
+    /// Adds a departure.
     pub fn leaves(&mut self, identity: Identity, port: u32, at_ns: u64) {
         self.0.entry(identity).or_default().left.push(port, at_ns);
     }
 
-    /// A frame that came has to leave as another.
+    /// Records that an arrived frame has to leave with another identity.
     pub fn expect(&mut self, came: Identity, leaves_as: Identity) {
         if leaves_as != came {
             self.0.entry(leaves_as).or_default().expected += 1;
         }
     }
 
-    /// When a frame left that came once and left once, by this port and no other.
+    /// Departure time of a frame that arrived once and left once, by this port.
     pub fn left_once(&self, identity: Identity, port: u32) -> Option<u64> {
         match self.0.get(&identity)? {
             Equal {
@@ -258,35 +258,35 @@ impl Passed {
         }
     }
 
-    /// All that is known of an identity is decided.
+    /// Forgets an identity whose arrivals and departures are all decided.
     pub fn forget(&mut self, identity: Identity) {
         self.0.remove(&identity);
     }
 
-    /// Whether a frame like this one came, and is not decided.
+    /// Whether an undecided arrival has this identity.
     pub fn has_come(&self, identity: Identity) -> bool {
         self.0.get(&identity).is_some_and(|equal| equal.came > 0)
     }
 
-    /// Whether no other frame like this one came of those that are not decided.
+    /// Whether exactly one undecided arrival has this identity.
     pub fn is_unique(&self, identity: Identity) -> bool {
         self.0.get(&identity).is_some_and(|equal| equal.came == 1)
     }
 
-    /// Whether only one that came has to leave so, as far as is known.
+    /// Whether exactly one known arrival with another identity has to leave with this identity.
     pub fn is_expected_once(&self, identity: Identity) -> bool {
         let equal = self.0.get(&identity);
         equal.is_some_and(|equal| equal.expected == 1)
     }
 
-    /// When frames of this identity left by a port, in ascending order.
+    /// Times at which frames of this identity left by a port, in ascending order.
     pub fn left(&self, port: u32, identity: Identity) -> &[u64] {
         self.0
             .get(&identity)
             .map_or(&[], |equal| equal.left.by(port))
     }
 
-    /// A frame that came is decided, and so is what left of it: as `left_as`, by these ports at these times.
+    /// Removes a decided arrival and its departures: with identity `left_as`, by these ports at these times.
     pub fn decide(&mut self, came: Identity, left_as: Identity, left: &[(u32, &[u64])]) {
         if let Some(equal) = self.0.get_mut(&left_as) {
             if left_as != came {
@@ -309,7 +309,7 @@ impl Passed {
         }
     }
 
-    /// A frame is decided that would have left so by another reading.
+    /// Removes the expectation of another reading, by which a decided frame would have left with this identity.
     pub fn decide_other(&mut self, came: Identity, left_as: Identity) {
         if left_as != came
             && let Some(equal) = self.0.get_mut(&left_as)
@@ -318,16 +318,16 @@ impl Passed {
         }
     }
 
-    /// What is known to have left so is accounted for.
+    /// Removes all departures with this identity: they are accounted for.
     pub fn account(&mut self, identity: Identity) {
         if let Some(equal) = self.0.get_mut(&identity) {
             equal.left = Left::Nowhere;
         }
     }
 
-    /// Forgets frames that left before this time and are none of those that came, since captures begin one after the other: of a
-    /// frame that passed meanwhile its departure alone may have been seen. It would be taken for that of one with the same bytes
-    /// that came later; hosts repeat what they say of themselves bit for bit.
+    /// Forgets departures before `begin_ns` without an arrival. Captures start one after the other, so of a frame that passed
+    /// meanwhile only the departure may be recorded. That departure would be attributed to a later arrival with the same bytes;
+    /// hosts repeat their own announcements bit for bit.
     pub fn forget_before(&mut self, identity: Identity, begin_ns: u64, came_ns: u64) {
         if let Some(equal) = self.0.get_mut(&identity) {
             equal.left.retain(|_, left_ns| {
@@ -336,8 +336,8 @@ impl Passed {
         }
     }
 
-    /// Forgets what left before a time: all that came before is decided, so nothing accounts for it. How many of them were told
-    /// as `counts` asks.
+    /// Forgets departures before `before_ns`: all earlier arrivals are decided, so nothing accounts for them. Returns how many
+    /// of the forgotten departures have a time that satisfies `counts`.
     pub fn sweep(&mut self, before_ns: u64, counts: impl Fn(u64) -> bool) -> u64 {
         let mut foreign = 0;
         self.0.retain(|_, equal| {

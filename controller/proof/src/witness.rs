@@ -1,8 +1,8 @@
-//! What is seen of one faulting switch, held against its model while it passes.
+//! Compares the captured frames of one faulting switch with its model while they pass.
 //!
-//! A frame is replayed a horizon after it came: by then all that may leave of it has left. Mostly it is decided by that. What
-//! is odd of it (it has its like, it left otherwise than it had to, two readings are open) waits for a second horizon, until
-//! it is known what its neighbours met.
+//! The witness replays a frame one horizon after its arrival, when all its copies that may leave have left. Usually this
+//! decides the frame. An odd frame (equal frames exist, it left differently than expected, or two readings are open) waits for a
+//! second horizon, until the faults that applied to its neighbors are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use super::odd::Ground;
 use super::recovery::may_be_roce;
 use super::trace::{Arrival, Passed};
 
-/// So much is kept of a frame of a fault's flow, to tell of it if it is hit.
+/// Number of leading bytes kept of a frame of a fault's flow, for the report of a hit.
 const TOLD_BYTES: usize = 128;
 
 /// The longest time for which a switch may keep a frame: all holds of the faults, the longest latency
@@ -37,34 +37,34 @@ pub fn horizon_ns(scenario: &Scenario, switch: &str) -> u64 {
         .fold(BACKLOG_NS, u64::saturating_add)
 }
 
-/// A faulting switch: its model, and what was seen of it.
+/// Model and captured frames of a faulting switch.
 pub struct Witness<'a> {
     ground: Ground<'a>,
     library: &'a Library,
     latencies: Vec<PortLatency>,
-    /// After so long all that may leave of a frame has left.
+    /// Time after its arrival, in nanoseconds, after which a frame cannot leave the switch any more.
     horizon_ns: u64,
     passed: Passed,
     groups: Vec<Group>,
-    /// The group of each port, and how many frames came by it.
+    /// For each port, its group and the number of frames that arrived by it.
     ports: BTreeMap<u32, (usize, u64)>,
     told: Told,
-    /// Injections of faults that ask for that.
+    /// Injections of faults that select by packet sequence number.
     places: Vec<usize>,
-    /// Some fault takes packets: it is told how RDMA connections come back from that.
+    /// Some fault takes packets: the recovery of RDMA connections is reported.
     takes: bool,
-    /// Until when all frames are there.
+    /// All frames until this time are in, in nanoseconds since 1970.
     now_ns: u64,
-    /// Frames that passed later are not judged, since some are missing.
+    /// Frames that passed after this time are not judged, since some are missing.
     ends_ns: Option<u64>,
-    /// That time is over, and what was open then is forgotten.
+    /// `ends_ns` has passed, and the frames that were open then are forgotten.
     is_over: bool,
-    /// What is decided.
+    /// Decided and waiting frames.
     pub docket: Docket,
 }
 
 impl<'a> Witness<'a> {
-    /// Of a switch that the plan names; `ports` are those that are recorded.
+    /// A witness of a switch that the plan names. `ports` lists the recorded ports.
     pub fn new(
         scenario: &'a Scenario,
         plan: &'a Plan,
@@ -74,7 +74,7 @@ impl<'a> Witness<'a> {
     ) -> Option<Witness<'a>> {
         let latencies = port_latencies(&scenario.topology, name);
         let engine = Engine::new(scenario, plan, name)?;
-        // Ports that hold frames for the latency of their links give them another time.
+        // A port that holds frames for the latency of its link changes their arrival time.
         let engine = match shares_stamps && latencies.is_empty() {
             true => engine.with_shared_clock(),
             false => engine,
@@ -124,17 +124,17 @@ impl<'a> Witness<'a> {
         })
     }
 
-    /// An epoch was put in force.
+    /// Adds an epoch that took effect on the switch.
     pub fn write(&mut self, write: EpochWrite) {
         self.ground.writes.push(write);
     }
 
-    /// It was told of an RDMA connection.
+    /// Adds the announcement of an RDMA connection to the switch.
     pub fn tell(&mut self, telling: &Telling) {
         self.told.add(telling);
     }
 
-    /// After so long all that may leave of a frame has left.
+    /// Time after its arrival, in nanoseconds, after which a frame cannot leave the switch any more.
     pub fn horizon_ns(&self) -> u64 {
         self.horizon_ns
     }
@@ -184,8 +184,8 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns `false`, and goes on,
-    /// if later ones may be decided already.
+    /// Stops judging at `since_ns`, because later frames are missing; only frames about which all is known by then are judged.
+    /// Returns `false`, and goes on, if later frames may be decided already.
     pub fn give_up(&mut self, since_ns: u64) -> bool {
         let is_in_time = self.is_over || self.now_ns <= since_ns;
         if is_in_time && !self.is_over {
@@ -194,7 +194,7 @@ impl<'a> Witness<'a> {
         is_in_time
     }
 
-    /// Forgets what is open: nothing more becomes known of it.
+    /// Forgets the open frames: nothing more becomes known about them.
     fn close(&mut self) {
         self.is_over = true;
         self.groups.clear();
@@ -202,12 +202,12 @@ impl<'a> Witness<'a> {
         self.docket.forget_undecided();
     }
 
-    /// When it gave up, if it did.
+    /// Time from which the witness judges no frames, if it gave up, in nanoseconds since 1970.
     pub fn given_up_ns(&self) -> Option<u64> {
         self.ends_ns
     }
 
-    /// A frame passed a port. Frames of a port come in their order.
+    /// Takes a frame that passed a port. The frames of a port come in order.
     pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
         if self.is_over || self.ends_ns.is_some_and(|ends_ns| sight.at_ns >= ends_ns) {
             return;
@@ -257,7 +257,7 @@ impl<'a> Witness<'a> {
         group.tell_passed(&self.ground.engine, number);
     }
 
-    /// All frames until a time are there: replays and decides what can be.
+    /// Replays and decides the frames that can be decided, once all frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         match self.ends_ns {
             _ if self.is_over => {}
@@ -319,7 +319,7 @@ impl<'a> Witness<'a> {
         }
         self.groups = groups;
         self.docket.settle(&self.ground, &mut self.passed, known_ns);
-        // By the frames' own time: who judges them again does so at the same times.
+        // Decisions follow the frames' timestamps, so that judging the same frames again decides at the same times.
         let quarter_ns = self.horizon_ns / 4;
         let before_ns = std::mem::replace(&mut self.now_ns, now_ns);
         if now_ns / quarter_ns == before_ns / quarter_ns {
@@ -334,9 +334,9 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Nothing comes any more: decides all.
+    /// Decides all frames at the end of the run.
     pub fn end(&mut self) {
-        // What is odd is looked at when all is replayed.
+        // Odd frames are examined once all frames are replayed.
         self.now_ns = u64::MAX;
         self.advance(u64::MAX);
         if self.is_over {
@@ -360,7 +360,7 @@ impl<'a> Witness<'a> {
         self.takes
     }
 
-    /// Decides the odd frames that came until `until_ns`. Frames that came before `replayed_ns` are replayed, but for those in queues.
+    /// Decides the odd frames that arrived until `until_ns`. Frames before `replayed_ns` are replayed, except those in queues.
     fn decide(&mut self, until_ns: u64, replayed_ns: u64) {
         let oldest_ns = self.groups.iter().filter_map(Group::oldest_ns);
         let replayed_ns = oldest_ns.fold(replayed_ns, u64::min);
@@ -370,7 +370,7 @@ impl<'a> Witness<'a> {
         self.docket.decide(ground, passed, waiting, bounds);
     }
 
-    /// Forgets what left and that nothing accounts for: changed, made up, or sent to where it does not belong.
+    /// Counts and forgets departures without an arrival: frames that were changed, invented or sent to a wrong port.
     fn sweep(&mut self, until_ns: u64) {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let oldest_ns = waiting
@@ -455,7 +455,7 @@ mod tests {
         }
     }
 
-    /// One switch that has lost frames keeps neither the judge nor those who wait for it.
+    /// A switch that has lost frames delays neither the judge nor callers that wait for it.
     #[test]
     fn a_switch_that_is_given_up_holds_nothing_open() {
         let (scenario, plan) = planned();
@@ -492,7 +492,7 @@ mod tests {
         judge.lose(loss(10 * S + S / 2));
         show(&mut judge, 12 * S);
         assert_eq!(judge.decided_ns(), u64::MAX);
-        // Long after that, another loss changes nothing.
+        // A second loss long after the first changes nothing.
         judge.lose(loss(11 * S));
         judge.end(|_| ());
         let proof = judge.conclude(&[0], &[], |_| ());

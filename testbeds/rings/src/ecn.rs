@@ -1,4 +1,4 @@
-//! Explicit congestion notification (RFC 3168): what a queue that is long writes into the frames that join it.
+//! Explicit congestion notification (RFC 3168): marks frames that join a long queue.
 
 use crate::offload::network;
 
@@ -8,11 +8,11 @@ const CONGESTED: u8 = 0b11;
 const IPV4_HEADER: usize = 20;
 const IPV4_CHECKSUM: usize = 10;
 const IPV6_HEADER: usize = 40;
-/// The traffic class lies across the first two bytes: its ECN bits are these of the second.
+/// Shift of the ECN bits in the second byte: the traffic class lies across the first two bytes.
 const IPV6_ECN_SHIFT: u32 = 4;
 
-/// Marks a frame of a transport that understands it (ECT(0), ECT(1)), behind VLAN tags too; whether it has. Anything else stays as
-/// it is, and so does what is marked already.
+/// Marks a frame of an ECN-capable transport (ECT(0), ECT(1)), also behind VLAN tags, and returns whether it did. Other frames
+/// and frames that are marked already stay unchanged.
 pub(crate) fn mark(frame: &mut [u8]) -> bool {
     let Some((ethertype, start)) = network(frame) else {
         return false;
@@ -26,7 +26,7 @@ pub(crate) fn mark(frame: &mut [u8]) -> bool {
 }
 
 fn mark_ipv4(packet: &mut [u8]) -> bool {
-    // Anything but a header of five words or more is none.
+    // A valid header has at least five words.
     if packet.len() < IPV4_HEADER || !matches!(packet[0], 0x45..=0x4f) {
         return false;
     }
@@ -41,7 +41,7 @@ fn mark_ipv4(packet: &mut [u8]) -> bool {
     true
 }
 
-/// It has no checksum of its own, and those of transports leave the traffic class out.
+/// Marks an IPv6 packet. IPv6 has no header checksum, and the checksums of transports do not cover the traffic class.
 fn mark_ipv6(packet: &mut [u8]) -> bool {
     packet.len() >= IPV6_HEADER && packet[0] >> 4 == 6 && mark_bits(&mut packet[1], IPV6_ECN_SHIFT)
 }
@@ -55,7 +55,7 @@ fn mark_bits(byte: &mut u8, shift: u32) -> bool {
     is_capable
 }
 
-/// A checksum after one of the words that it is over has changed (RFC 1624, equation 3): one that was wrong stays wrong.
+/// Updates a checksum after a change of one covered word (RFC 1624, equation 3): a wrong checksum stays wrong.
 fn mended(checksum: [u8; 2], before: [u8; 2], after: [u8; 2]) -> [u8; 2] {
     let [checksum, before, after] = [checksum, before, after].map(u16::from_be_bytes);
     let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
@@ -81,7 +81,7 @@ mod tests {
         frame
     }
 
-    /// A header of IPv4 with the checksum that all of its words give.
+    /// An IPv4 header with the correct checksum.
     fn ipv4(mut header: Vec<u8>) -> Vec<u8> {
         header[IPV4_CHECKSUM..IPV4_CHECKSUM + 2].fill(0);
         let sum = !folded(&header);
@@ -138,7 +138,7 @@ mod tests {
 
         #[test]
         fn what_is_no_packet_stays_as_it_is(mut frame in proptest::collection::vec(any::<u8>(), 0..80), cut in 0usize..34) {
-            // Random types are rarely IP's; cut headers are none.
+            // Random types are rarely those of IP; cut headers are invalid.
             let before = frame.clone();
             if frame.len() >= 14 && !matches!(frame[12..14], [0x08, 0x00] | [0x86, 0xdd] | [0x81, 0x00] | [0x88, 0xa8]) {
                 prop_assert!(!mark(&mut frame));

@@ -1,11 +1,11 @@
-//! What a packet socket hears, sorted out by the kernel (bpf(4)): frames for others cost their receiver nothing.
+//! Kernel filter of a packet socket (bpf(4)): frames for other receivers cost this receiver nothing.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Has a packet socket that is not bound yet hear whole UDP datagrams to this port over IPv4, and ICMP: in frames without a VLAN
-/// tag, under headers without options. Errors: the system's.
+/// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a VLAN tag and
+/// with headers without options. Errors: the system's.
 pub fn hear_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     let program = only_udp(port);
     let program = libc::sock_fprog {
@@ -29,7 +29,7 @@ pub fn hear_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     }
 }
 
-/// See [`hear_udp`]. The kernel takes a frame's tag away before a socket sees it, and only tells that there was one.
+/// Program for [`hear_udp`]. The kernel removes a frame's tag before a socket sees it, and only reports that there was one.
 fn only_udp(port: u16) -> [libc::sock_filter; 15] {
     const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;

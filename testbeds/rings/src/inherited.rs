@@ -1,4 +1,4 @@
-//! Sockets that whoever started this process has left to it.
+//! Sockets inherited from the process that started this one.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -6,8 +6,8 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-/// The socket that was inherited under this number, which is no other's in this process; programs that this process starts do
-/// not inherit it. An error if it is not open, or one of the standard streams.
+/// Takes the socket inherited under this number, which no other part of this process may own; programs started by this process
+/// do not inherit it. An error if it is not open, or one of the standard streams.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     // 0 to 2 are the standard streams.
     if number < 3 {

@@ -1,7 +1,7 @@
 //! Frames of Linux interfaces through AF_PACKET sockets (packet(7)): [`Ring`] shares them with the kernel (PACKET_MMAP),
 //! [`Mmsg`] copies them in batches, for systems without the ring.
 //!
-//! Ports of the embedded switch and ranks of an all-reduce stand on these; [`PortIo`] is what both are asked.
+//! Ports of the embedded switch and ranks of an all-reduce use these; [`PortIo`] is their common interface.
 
 mod ecn;
 mod hearing;
@@ -24,10 +24,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// The largest frame that the switch takes, without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
+/// Length of the largest frame that the switch takes, in bytes without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
 pub const MAX_FRAME: usize = 9216 + 14 + 8;
 
-/// What a receive call met besides frames.
+/// Result of a receive call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
     /// Frames handed over.
@@ -36,15 +36,15 @@ pub struct Received {
     pub errors: usize,
 }
 
-/// Takes what a port has received.
+/// Receiver of a port's frames.
 pub trait Sink {
-    /// The frames that follow, until this is called again, have all arrived by now. It is called before the first.
+    /// Marks a time: the following frames, until the next call, have all arrived by now. It is called before the first frame.
     fn arrived(&mut self);
-    /// A frame, without FCS, that has waited for so long when [`Self::arrived`] was called; 0 where the port does not know.
+    /// Takes a frame, without FCS, that had waited for `waited_ns` at the last [`Self::arrived`]; 0 if the port does not know.
     fn frame(&mut self, frame: &[u8], waited_ns: u64);
 }
 
-/// For those who do not ask for the time.
+/// Sink for callers that need no times.
 impl<F: FnMut(&[u8])> Sink for F {
     fn arrived(&mut self) {}
 
@@ -59,13 +59,13 @@ pub trait PortIo: Send {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received>;
     /// Takes a frame for sending. May keep it until [`Self::flush`].
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
-    /// Sends what was kept; returns how many frames were lost because the link was full or down.
+    /// Sends the kept frames; returns the number of frames lost because the link was full or down.
     fn flush(&mut self) -> io::Result<usize>;
-    /// When it is to be asked for frames and flushed next, though nothing arrives and nothing is sent.
+    /// Time of the next receive and flush, even if nothing arrives and nothing is sent.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Whether a frame waits, where that can be told without a system call.
+    /// Whether a frame waits; `None` if this needs a system call.
     fn has_arrived(&self) -> Option<bool> {
         None
     }
@@ -77,12 +77,12 @@ pub trait PortIo: Send {
     fn marked(&mut self) -> u64 {
         0
     }
-    /// Becomes readable when frames have arrived. None: [`Self::receive`] never has more than it had at the start.
+    /// A descriptor that becomes readable when frames have arrived. `None`: [`Self::receive`] never has more than at the start.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
-    /// The index of the interface behind it, whose carrier is the port's. None: the port is always up.
+    /// Index of the interface behind the port, whose carrier is the port's. `None`: the port is always up.
     fn interface(&self) -> Option<u32> {
         None
     }
-    /// For people: the interface, the file.
+    /// Readable name: the interface or the file.
     fn name(&self) -> &str;
 }

@@ -1,4 +1,4 @@
-//! A Linux interface through plain system calls, a batch each (recvmmsg(2), sendmmsg(2)): where the ring is missing.
+//! A Linux interface through plain system calls, one per batch (recvmmsg(2), sendmmsg(2)): the fallback without the ring.
 #![allow(unsafe_code)]
 
 use crate::offload::finish_checksum;
@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Frames per system call.
 const BATCH: usize = 32;
-/// Room for the VLAN tag that the kernel took out of a frame.
+/// Bytes for the VLAN tag that the kernel removed from a frame.
 const TAG: usize = 4;
 const BUFFER: usize = TAG + MAX_FRAME + 1;
-/// PACKET_AUXDATA's structure fits, aligned, with its header.
+/// Words of a control buffer, which holds PACKET_AUXDATA's structure, aligned, with its header.
 const CONTROL_WORDS: usize = 8;
 
 /// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
@@ -151,7 +151,7 @@ impl PortIo for Mmsg {
 }
 
 impl Mmsg {
-    /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
+    /// Hands the queued frames to the kernel; frames that it does not take are lost, as on any full link.
     fn transmit(&mut self) -> io::Result<()> {
         let mut first = 0;
         while first < self.queued {
@@ -184,12 +184,12 @@ impl Mmsg {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // This frame: too long for the link, too short for Ethernet.
+                // The frame is at fault: too long for the link, or too short for Ethernet.
                 Some(libc::EMSGSIZE | libc::EINVAL) => {
                     self.lost += 1;
                     first += 1;
                 }
-                // The link: full, down, gone.
+                // The link is at fault: full, down, or removed.
                 Some(
                     libc::EAGAIN | libc::ENOBUFS | libc::ENETDOWN | libc::ENXIO | libc::ENODEV,
                 ) => {
@@ -207,7 +207,7 @@ impl Mmsg {
     }
 }
 
-/// What the kernel says about a frame beside it.
+/// The kernel's auxiliary data of a frame.
 fn auxiliary(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
     let mut next = {
         // SAFETY: recvmmsg has filled in the header; its control buffer is alive and aligned to 8.

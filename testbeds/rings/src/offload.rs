@@ -1,5 +1,5 @@
-//! What a virtual link leaves for the network card to do, done here: a veth pair hands over the frames of local processes
-//! with checksums that are not finished (ethtool's `tx`), and there is no card.
+//! Work that a virtual link leaves to the network card: a veth pair hands over the frames of local processes
+//! with unfinished checksums (ethtool's `tx`), and there is no card.
 
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
@@ -7,12 +7,12 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Finishes the checksum of a TCP or UDP segment whose checksum field holds the sum of its pseudo header, as Linux leaves
-/// it (CHECKSUM_PARTIAL). Other frames stay as they are; false for these.
+/// it (CHECKSUM_PARTIAL). Returns false for other frames, which stay unchanged.
 pub(crate) fn finish_checksum(frame: &mut [u8]) -> bool {
     finish(frame).is_some()
 }
 
-/// The type of what a frame carries, and where that begins: behind VLAN tags.
+/// EtherType of a frame's payload, and the payload's offset, behind VLAN tags.
 pub(crate) fn network(frame: &[u8]) -> Option<(u16, usize)> {
     let mut start = ETHERNET;
     loop {
@@ -40,7 +40,7 @@ fn finish(frame: &mut [u8]) -> Option<()> {
     };
     segment.get(field..field + 2)?;
     let sum = match !folded(segment) {
-        // To UDP 0 means that there is no checksum.
+        // In UDP, 0 means no checksum.
         0 if protocol == UDP => 0xffff,
         sum => sum,
     };
@@ -48,7 +48,7 @@ fn finish(frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Protocol, and where the segment lies.
+/// Protocol, and start and end of the segment in the packet.
 fn ipv4(packet: &[u8]) -> Option<(u8, usize, usize)> {
     let header = usize::from(packet.first()? & 0xf) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -56,7 +56,7 @@ fn ipv4(packet: &[u8]) -> Option<(u8, usize, usize)> {
     Some((protocol, header, total))
 }
 
-/// As [`ipv4`], after the extension headers.
+/// Like [`ipv4`], after the extension headers.
 fn ipv6(packet: &[u8]) -> Option<(u8, usize, usize)> {
     let payload = usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?]));
     let (mut protocol, mut at) = (*packet.get(6)?, 40);
@@ -88,7 +88,7 @@ pub(crate) fn folded(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// A segment behind the headers given, its checksum field holding the sum of the pseudo header.
+    /// A segment after the given headers, with the sum of the pseudo header in its checksum field.
     fn frame(
         tags: &[u8],
         ethertype: u16,
@@ -115,7 +115,7 @@ mod tests {
         frame
     }
 
-    /// What a receiver checks: pseudo header and segment sum to all ones.
+    /// The receiver's check: pseudo header and segment sum to all ones.
     fn is_right(addresses: &[u8], protocol: u8, segment: &[u8]) -> bool {
         let mut all = addresses.to_vec();
         all.extend([0, protocol]);

@@ -1,8 +1,8 @@
-//! A Linux interface through rings that the kernel shares (PACKET_MMAP): frames are read where the kernel put them, and
-//! written where it sends from; a system call a batch to send, none to receive.
+//! A Linux interface through rings shared with the kernel (PACKET_MMAP): frames are read where the kernel put them, and
+//! written where it sends from. Sending takes one system call per batch, receiving none.
 //!
-//! TPACKET_V2, not V3: V3 hands over blocks of frames, a block that is not full only after a millisecond or more, which
-//! a capture may wait for and a switch may not (docs/decisions).
+//! TPACKET_V2, not V3: V3 hands over blocks of frames, and a block that is not full only after a millisecond or more,
+//! which is acceptable for a capture but not for a switch (docs/decisions).
 
 use crate::ecn;
 use crate::offload::finish_checksum;
@@ -13,29 +13,29 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Frames kept before they are handed to the kernel.
+/// Number of frames kept before they are handed to the kernel.
 const BATCH: usize = 64;
-/// Frames under way to a network card: two batches.
+/// Number of frames in flight to a network card: two batches.
 const SEND_SLOTS: usize = 2 * BATCH;
-/// [`Options::mark_at`] at most: more frames before it the ring does not see.
+/// Maximum of [`Options::mark_at`]: the ring does not see more frames ahead of a frame.
 pub const MOST_MARK_AT: usize = SEND_SLOTS - 1;
 const TAG: usize = 4;
-/// What a frame waits at most, as far as is believed.
+/// Longest credible waiting time of a frame, in nanoseconds.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 
-/// How a ring is made.
+/// Options of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Frames that wait for the switch at most; each takes 1,600 bytes where the MTU is 1,500, 9,152 where it is 9,000. More are
-    /// lost and counted.
+    /// Maximum number of frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or 9,152 with 9,000.
+    /// Further frames are lost and counted.
     pub slots: usize,
     /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
-    /// interface do not see what the switch sends.
+    /// interface do not see frames that the switch sends.
     pub qdisc_bypass: bool,
-    /// A frame that finds so many before it that wait for the link, 1 to [`MOST_MARK_AT`], is marked if its transport understands
-    /// that (ECN). `None`: none is, and nothing is asked.
+    /// Number of frames waiting for the link, 1 to [`MOST_MARK_AT`], from which on a new frame is marked if its transport
+    /// supports ECN. `None`: no frame is marked, and the queue is not checked.
     pub mark_at: Option<usize>,
-    /// What is received.
+    /// Which frames are received.
     pub hears: Hears,
 }
 
@@ -51,7 +51,7 @@ impl Default for Options {
     }
 }
 
-/// An interface, in promiscuous mode as long as this lives if everything is heard. Frames that the host itself sends are not received.
+/// An interface, in promiscuous mode while this exists if all frames are received. The host's own frames are not received.
 pub struct Ring {
     name: String,
     /// Receives, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
@@ -60,35 +60,35 @@ pub struct Ring {
     /// The slot that the kernel fills next.
     next_in: usize,
     sender: PacketSocket,
-    /// Frames up to this go through a slot: longer ones do not fit, or the link may not take them, and how long a frame with
-    /// an offload header is the kernel does not ask.
+    /// Length of the longest frame sent through a slot. Longer ones do not fit, or the link may not take them: the kernel does
+    /// not check the length of a frame with an offload header.
     slot_room: usize,
     outgoing: Slots,
     /// The slot that takes the next frame.
     next_out: usize,
-    /// Frames before `next_out` that the kernel has not been told of.
+    /// Number of frames before `next_out` that the kernel has not been notified of.
     queued: usize,
-    /// The room that was given, and has no frame yet.
+    /// Length of the requested space in a slot that has no frame yet.
     given: Option<usize>,
     lost: usize,
     mark_at: Option<usize>,
-    /// Frames that were marked since the last question.
+    /// Number of frames marked since the last query.
     marked: u64,
-    /// The one that is marked now.
+    /// Copy of the frame that is being marked.
     marking: Vec<u8>,
-    /// Frames since the last question that the kernel has cut, having no room for them beside the ring.
+    /// Number of frames since the last query that the kernel has cut for lack of capacity beside the ring.
     cut: u64,
     large: Vec<u8>,
     warned: bool,
 }
 
-/// What became of a frame that has arrived.
+/// Result of taking an arrived frame.
 enum Taken {
-    /// The sink has it.
+    /// The sink got the frame.
     Whole,
     /// The kernel has kept the part of it that fits a slot.
     Cut,
-    /// It is longer than any that the switch takes.
+    /// The frame is longer than the switch takes.
     TooLong,
 }
 
@@ -106,7 +106,7 @@ impl Ring {
                 socket.set(libc::PACKET_QDISC_BYPASS, &1)?;
             }
         }
-        // Frames to send have a header that says how much of them is copied.
+        // Frames to send have a header with the number of bytes to copy.
         sender.set(libc::PACKET_VNET_HDR, &1)?;
         // A frame that does not fit its slot is queued beside the ring, whole.
         socket.set(libc::PACKET_COPY_THRESH, &1)?;
@@ -156,7 +156,7 @@ impl Ring {
         })
     }
 
-    /// How many frames have arrived, up to `most`.
+    /// Number of arrived frames, up to `most`.
     fn arrived(&self, most: usize) -> usize {
         let count = self.incoming.count();
         (0..most.min(count))
@@ -166,7 +166,7 @@ impl Ring {
             .count()
     }
 
-    /// Hands the frame of the next slot over; it is `now_ns` by the machine's clock.
+    /// Hands over the frame of the next slot; `now_ns` is the time of the machine's clock.
     fn hand_over(&mut self, sink: &mut dyn Sink, now_ns: u64) -> io::Result<Taken> {
         let Some(arrived) = self.incoming.arrived(self.next_in) else {
             return Ok(Taken::Cut);
@@ -194,7 +194,7 @@ impl Ring {
             return Ok(self.not_whole(len));
         };
         let start = match tag {
-            // The kernel leaves room before the frame: only the addresses are moved.
+            // The kernel leaves space before the frame, so only the addresses are moved.
             Some(tag) if len >= 2 * 6 => {
                 frame.copy_within(HEADROOM..HEADROOM + 12, HEADROOM - TAG);
                 frame[HEADROOM - TAG + 12..HEADROOM + 12].copy_from_slice(&tag);
@@ -209,7 +209,7 @@ impl Ring {
         Ok(Taken::Whole)
     }
 
-    /// A frame of which the kernel has kept a part.
+    /// Result for a frame of which the kernel has kept only a part.
     fn not_whole(&mut self, len: usize) -> Taken {
         if len <= MAX_FRAME {
             return Taken::Cut;
@@ -225,13 +225,13 @@ impl Ring {
         Taken::TooLong
     }
 
-    /// Whether a frame that comes now has so many before it that wait for the link.
+    /// Whether a frame sent now would have at least `frames` frames ahead of it that wait for the link.
     ///
-    /// The kernel gives a slot back when its frame has left the queueing discipline and the device, in their order. What it has not
-    /// been told of yet waits as well, but only if the link is busy: a batch for an idle one is no queue.
+    /// The kernel returns a slot when its frame has left the queueing discipline and the device, in order. Frames that the kernel
+    /// does not know yet wait as well, but only if the link is busy: a batch for an idle link is no queue.
     pub fn has_waiting(&self, frames: usize) -> bool {
         let count = self.outgoing.count();
-        // There are no more slots than the ring has: one that is full has as many waiting as can.
+        // The ring limits the slots: a full ring has the maximum number of frames waiting.
         let before = frames.max(self.queued + 1).min(count);
         let slot = (self.next_out + count - before) % count;
         self.outgoing.status(slot) == libc::TP_STATUS_SENDING
@@ -260,7 +260,7 @@ impl Ring {
             self.transmit()?;
         }
         if !self.outgoing.put(self.next_out, frame) {
-            // The oldest still waits for the link, in its queue: this one is copied there.
+            // The oldest frame still waits for the link in its slot, so this one is copied to the link's queue.
             return self.send_beside(frame);
         }
         self.next_out = (self.next_out + 1) % self.outgoing.count();
@@ -268,8 +268,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Where the next frame can be written if it has at most so many bytes, instead of being copied there; it is then
-    /// [`written`](Self::written). `None`: it has to be sent as others are.
+    /// Space to write the next frame in place if it has at most `len` bytes; [`written`](Self::written) then queues it. `None`:
+    /// the frame has to be sent in the usual way.
     ///
     /// # Errors
     /// The link fails.
@@ -286,7 +286,7 @@ impl Ring {
         Ok(room.map(|room| &mut room[..len]))
     }
 
-    /// The frame of this length in the [room](Self::room) that was asked for last is queued.
+    /// Queues the frame of length `len` in the [room](Self::room) that was last requested.
     ///
     /// # Panics
     /// If it is longer than the room, or there was none.
@@ -298,7 +298,7 @@ impl Ring {
         self.queued += 1;
     }
 
-    /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
+    /// Hands the queued frames to the kernel; frames that it does not take are lost, as on any full link.
     fn transmit(&mut self) -> io::Result<()> {
         while self.queued > 0 {
             let Err(error) = self.sender.send(&[]) else {
@@ -307,12 +307,12 @@ impl Ring {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // The first that is left: too long for the link, or lost at the other end, which is full.
+                // The first remaining frame: too long for the link, or lost at the other end, which is full.
                 Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOBUFS) => {
                     self.forget_sent();
                     self.withdraw_first();
                 }
-                // The link: full, down, gone.
+                // The link is at fault: full, down, or removed.
                 Some(libc::EAGAIN | libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
                     self.forget_sent();
                     self.withdraw_all();
@@ -327,13 +327,13 @@ impl Ring {
         Ok(())
     }
 
-    /// The slot of the first frame that is queued.
+    /// Slot of the first queued frame.
     fn first_queued(&self) -> usize {
         let count = self.outgoing.count();
         (self.next_out + count - self.queued) % count
     }
 
-    /// Takes the frames off the queue that the kernel has taken.
+    /// Removes the frames that the kernel has taken from the queue.
     fn forget_sent(&mut self) {
         let ours = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
         while self.queued > 0 && self.outgoing.status(self.first_queued()) & ours == 0 {
@@ -341,7 +341,7 @@ impl Ring {
         }
     }
 
-    /// Takes the first frame out of the queue. The kernel goes on at its slot, so those behind it move up.
+    /// Removes the first frame from the queue. The kernel goes on at its slot, so the frames behind it move up.
     fn withdraw_first(&mut self) {
         if self.queued == 0 {
             return;
@@ -374,9 +374,9 @@ impl Ring {
         self.queued = 0;
     }
 
-    /// Sends a frame that no slot holds. What the link's queue has no room for is lost.
+    /// Sends a frame that no slot holds. It is lost if the link's queue has no capacity for it.
     fn send_beside(&mut self, frame: &[u8]) -> io::Result<()> {
-        // What was queued before goes before.
+        // Frames queued before are sent before.
         self.transmit()?;
         loop {
             let Err(error) = self.socket.send(frame) else {
@@ -402,7 +402,7 @@ impl Ring {
     }
 }
 
-/// How long a frame has waited in the ring. Somebody may set the machine's clock meanwhile: what cannot be is no wait.
+/// Time that a frame has waited in the ring, in nanoseconds; 0 if it is not credible, as the machine's clock may be set.
 fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
     match now_ns.checked_sub(at_ns) {
         Some(waited) if waited <= LONGEST_WAIT_NS => waited,
@@ -410,8 +410,8 @@ fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
     }
 }
 
-/// Has a sink read its clock; the kernel's, read just before. If the thread was put aside between the two, frames would have
-/// come that much later: then both are read again.
+/// Makes a sink read its clock, and returns the kernel's clock read just before. If the thread was preempted between the two,
+/// frames would seem to arrive later by that time, so both are read again.
 fn tell_arrived(sink: &mut dyn Sink) -> u64 {
     let mut read_ns = clock_ns();
     for _ in 0..3 {
@@ -425,7 +425,7 @@ fn tell_arrived(sink: &mut dyn Sink) -> u64 {
     read_ns
 }
 
-/// The clock by which the kernel stamps frames.
+/// Time of the clock by which the kernel stamps frames, in nanoseconds.
 fn clock_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -433,11 +433,11 @@ fn clock_ns() -> u64 {
     })
 }
 
-/// Clocks that are read within so long a time are read at once.
+/// Maximum time, in nanoseconds, between two clock readings that count as simultaneous.
 const TOGETHER_NS: u64 = 5_000;
 
 impl Ring {
-    /// Its sockets.
+    /// Descriptors of the ring's sockets.
     pub fn descriptors(&self) -> [RawFd; 2] {
         [&self.socket, &self.sender].map(|socket| socket.fd.as_raw_fd())
     }

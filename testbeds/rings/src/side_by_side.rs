@@ -33,7 +33,7 @@ pub fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Syn
                 Ok(thread) => thread
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // The system allows no more threads: this one does the work.
+                // The system allows no more threads: this thread does the work.
                 Err(_) => carry_out(share),
             });
         results.flatten().collect()

@@ -1,11 +1,11 @@
 //! The memory that a packet socket shares with the kernel (PACKET_MMAP, TPACKET_V2): a run of slots of equal size, each
-//! with a status word that says whose it is.
+//! with a status word that states its owner.
 //!
-//! The one protocol of the words: whoever owns a slot reads and writes it, then stores the status that gives it away with
+//! Protocol of the status words: the owner of a slot reads and writes it, then stores the status that gives it away with
 //! release ordering; the other side loads the status with acquire ordering before it touches the slot. The kernel gives
 //! received frames with `TP_STATUS_USER` and takes frames to send with `TP_STATUS_SEND_REQUEST`.
 //!
-//! Of everything that the kernel writes only what is checked here is believed: lengths and offsets are held against the
+//! This module trusts the kernel's data only after checking it: lengths and offsets are compared with the size of the
 //! slot.
 #![allow(unsafe_code)]
 
@@ -15,30 +15,30 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the kernel allocates in one piece; a multiple of any page size.
+/// Bytes that the kernel allocates in one piece; a multiple of any page size.
 pub(crate) const BLOCK: usize = 64 << 10;
 const CACHE_LINE: usize = 64;
 /// Two VLAN tags, which a link takes beyond its longest frame.
 const TAGS: usize = 8;
-/// Frames of an MTU of 1,500, and of the largest.
+/// Length of the longest frame with an MTU of 1,500, and with the largest MTU, in bytes.
 const USUAL_LONGEST: usize = 1514;
 const LONGEST: usize = MAX_FRAME - TAGS;
 
 /// `struct tpacket2_hdr`, aligned to 16 bytes.
 const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
-/// Where the kernel looks for what to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`): a `struct virtio_net_hdr`, then the
-/// frame. It says how much of the frame the kernel is to copy, which is all: what is not copied hangs on the packet as a
-/// page, which a veth pair has to copy all the same, into a page that it has to find first.
+/// Offset of data to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`): a `struct virtio_net_hdr`, then the frame. The header
+/// makes the kernel copy the whole frame: bytes that are not copied are attached to the packet as a page, which a veth pair
+/// has to copy all the same, into a page that it has to allocate first.
 const SEND_OFFSET: usize = HEADER;
 /// `struct virtio_net_hdr`, of which only `hdr_len` is not 0.
 const OFFLOAD_HEADER: usize = 10;
 const OFFLOAD_LENGTH: usize = 2;
 const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
-/// Where a received frame begins at the earliest: after its header and link-layer address.
+/// Smallest offset of a received frame: after its header and link-layer address.
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
-/// Where it begins as a rule: the network header is aligned to 16 bytes, room for a link header of 16 kept before it.
+/// Usual offset of a received frame: the network header is aligned to 16 bytes, with 16 bytes for a link header before it.
 const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
-/// Bytes before a received frame that may be overwritten: a VLAN tag's.
+/// Number of bytes before a received frame that may be overwritten: those of a VLAN tag.
 pub(crate) const HEADROOM: usize = 4;
 
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
@@ -49,8 +49,8 @@ const _: () = assert!(SlotSize::of_frames(MAX_FRAME).0 <= BLOCK);
 pub(crate) struct SlotSize(usize);
 
 impl SlotSize {
-    /// Room for frames up to a length, of those that the switch takes, as they are sent and as they come; for Ethernet's
-    /// usual ones in any case.
+    /// Size for frames up to a length, limited to those that the switch takes, both sent and received; at least Ethernet's usual
+    /// frames fit.
     pub(crate) const fn of_frames(longest: usize) -> SlotSize {
         let longest = match longest {
             ..USUAL_LONGEST => USUAL_LONGEST + TAGS,
@@ -64,18 +64,18 @@ impl SlotSize {
         self.0
     }
 
-    /// A slot does not cross blocks.
+    /// Number of slots in a block. A slot does not cross blocks.
     pub(crate) const fn per_block(self) -> usize {
         BLOCK / self.0
     }
 
-    /// The longest frame that a slot takes for sending.
+    /// Length of the longest frame that a slot takes for sending, in bytes.
     pub(crate) const fn send_room(self) -> usize {
         self.0 - SEND_FRAME
     }
 }
 
-/// Maps the ring that was asked of a socket: the slots of its blocks.
+/// Maps the ring that was requested for a socket, and returns the slots of its blocks.
 pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::Result<Slots> {
     let bytes = blocks * BLOCK;
     // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
@@ -92,7 +92,7 @@ pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::R
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // A process that is forked must not keep the socket open by its memory. Kernels that cannot leave it out let it be.
+    // A forked process must not keep the socket open through this memory. Kernels that cannot exclude it leave it in.
     // SAFETY: it is the mapping that was just made; this process keeps it.
     unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) };
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -127,7 +127,7 @@ pub(crate) struct Slots {
     start: NonNull<u8>,
     size: SlotSize,
     count: usize,
-    /// None in tests.
+    /// The mapping; `None` in tests.
     _memory: Option<Mapping>,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Arrived<'a> {
     pub len: usize,
     pub vlan_tpid: u16,
     pub vlan_tci: u16,
-    /// When it came, by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
+    /// Time of arrival by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
     pub at_ns: u64,
     /// [`HEADROOM`] bytes, then as much of the frame as the slot holds.
     pub bytes: &'a mut [u8],
@@ -172,12 +172,12 @@ impl Slots {
         unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) }
     }
 
-    /// Whose the slot is, and why.
+    /// Status of a slot, which states its owner.
     pub(crate) fn status(&self, index: usize) -> u32 {
         self.status_word(index).load(Ordering::Acquire)
     }
 
-    /// Gives a slot away, or takes one back that the kernel has not looked at.
+    /// Gives a slot to the kernel, or takes one back that the kernel has not examined.
     pub(crate) fn set_status(&mut self, index: usize, status: u32) {
         self.status_word(index).store(status, Ordering::Release);
     }
@@ -231,7 +231,7 @@ impl Slots {
         })
     }
 
-    /// Puts a frame into a free slot and hands it to the kernel, which looks at it at the next send; false if the slot is
+    /// Puts a frame into a free slot and hands it to the kernel, which examines it at the next send; false if the slot is
     /// not free.
     ///
     /// # Panics
@@ -246,7 +246,7 @@ impl Slots {
         true
     }
 
-    /// Where a frame can be written that is then [released](Self::release); `None` if the slot is not free.
+    /// Space to write a frame that is then [released](Self::release); `None` if the slot is not free.
     pub(crate) fn room(&mut self, index: usize) -> Option<&mut [u8]> {
         if self.status(index) != libc::TP_STATUS_AVAILABLE {
             return None;
@@ -311,7 +311,7 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// Of links with an MTU of 1,500, as most are.
+    /// Size for links with an MTU of 1,500, which is the usual one.
     const SIZE: SlotSize = SlotSize::of_frames(1514);
     const SLOT: usize = SIZE.bytes();
     const PER_BLOCK: usize = SIZE.per_block();
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// What the kernel would write for a frame.
+    /// Writes a frame as the kernel would.
     fn arrive(slots: &mut Slots, index: usize, at: usize, snaplen: usize, len: usize) {
         let header = slots.slot(index).cast::<libc::tpacket2_hdr>();
         // SAFETY: the memory belongs to the test.

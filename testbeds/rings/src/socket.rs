@@ -1,4 +1,4 @@
-//! What both back ends ask of their socket.
+//! Packet socket operations that both backends share.
 #![allow(unsafe_code)]
 
 use crate::hearing::hear_udp;
@@ -6,24 +6,24 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Beside a ring or without one: what the system allows of this is good enough.
+/// Requested buffer size in bytes, with or without a ring; whatever the system grants of it is enough.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
 /// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
-/// What Ethernet takes at least, without padding.
+/// Length of the Ethernet header in bytes, the shortest frame without padding.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// What is received of what an interface brings.
+/// Which frames of an interface are received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hears {
     /// All frames: the interface is promiscuous.
     #[default]
     Everything,
-    /// Datagrams of IPv4 to this UDP port, whole ones, to the host or to any group, and what ICMP says of them: the kernel sorts
-    /// out the rest.
+    /// Whole IPv4 datagrams to this UDP port, addressed to the host or to any group, and ICMP messages about them: the kernel
+    /// filters out the rest.
     Udp(u16),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// For an interface of this network namespace.
+    /// Opens a socket for an interface of this network namespace.
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(interface)? as libc::c_int;
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -48,7 +48,7 @@ impl PacketSocket {
             OwnedFd::from_raw_fd(fd)
         };
         let socket = Self { fd, index };
-        // Frames that we send, and those of other sockets, are not ours to receive (Linux 4.20).
+        // Frames sent by this host are not received (Linux 4.20).
         socket.set(libc::PACKET_IGNORE_OUTGOING, &1)?;
         for (forced, plain) in [
             (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
@@ -65,13 +65,13 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// The index of its interface.
+    /// Index of the socket's interface.
     pub(crate) fn interface(&self) -> u32 {
         // Indices are positive (netdevice(7)).
         self.index.unsigned_abs()
     }
 
-    /// The longest frame that the interface sends now, without VLAN tags.
+    /// Length of the longest frame that the interface currently sends, in bytes without VLAN tags.
     pub(crate) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut request: libc::ifreq = unsafe { zeroed() };
@@ -88,7 +88,7 @@ impl PacketSocket {
         Ok(ETHERNET_HEADER + usize::try_from(mtu).unwrap_or(0))
     }
 
-    /// From here on frames arrive.
+    /// Binds the socket to its interface; from then on frames arrive.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
             hear_udp(&self.fd, port)?;
@@ -105,7 +105,7 @@ impl PacketSocket {
         self.bind_protocol(libc::ETH_P_ALL)
     }
 
-    /// For sending only.
+    /// Binds the socket for sending only.
     pub(crate) fn bind_to_send(&self) -> io::Result<()> {
         self.bind_protocol(0)
     }
@@ -168,7 +168,7 @@ impl PacketSocket {
         result(asked).map(drop)
     }
 
-    /// Frames that found no room since the last call: asking resets the kernel's count.
+    /// Number of frames lost for lack of buffer space since the last call, which resets the kernel's count.
     pub(crate) fn overflow(&self) -> u64 {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
@@ -176,7 +176,7 @@ impl PacketSocket {
             .map_or(0, |()| statistics.tp_drops.into())
     }
 
-    /// The error that makes the socket readable though no frame has come (the interface went down), and clears it.
+    /// Returns and clears the error that makes the socket readable without a frame (the interface went down).
     pub(crate) fn take_error(&self) -> io::Result<()> {
         let mut error: libc::c_int = 0;
         self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
@@ -186,7 +186,7 @@ impl PacketSocket {
         }
     }
 
-    /// A frame that the kernel has queued, cut to the buffer; its whole length. None if there is none.
+    /// Reads a queued frame, cut to the buffer, and returns its whole length; `None` if there is none.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         loop {
@@ -212,7 +212,7 @@ impl PacketSocket {
         }
     }
 
-    /// Sends a frame, or, if there is none, what lies in the transmit ring.
+    /// Sends a frame, or the content of the transmit ring if `frame` is empty.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         let start = if frame.is_empty() {
             std::ptr::null()

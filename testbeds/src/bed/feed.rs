@@ -1,4 +1,4 @@
-//! Recordings that were collected, handed over as a recorder hands over what passes: in the order of time.
+//! Hands over collected recordings in order of time, as a live recorder does.
 
 use proof::{Digest, Loser};
 
@@ -8,8 +8,8 @@ use crate::capture::{Batch, Frame, Handed, Lost};
 /// The frames of a port within this time, in nanoseconds, make one batch.
 const SLICE_NS: u64 = 100_000_000;
 
-/// Hands over recordings of whole frames, of which the position is the port's number. `keep` bytes of each frame are kept. Returns
-/// the number of lost frames for each port.
+/// Hands over recordings of whole frames; a recording's position is the port's number. `keep` bytes of each frame are kept.
+/// Returns the number of lost frames for each port.
 pub(super) fn feed(
     recordings: &[PortRecording],
     keep: u32,

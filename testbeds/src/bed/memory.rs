@@ -16,7 +16,7 @@ use crate::net::Counters;
 struct Port {
     cable: CableId,
     attachment: Attachment,
-    /// What the cable records as coming in comes in at the other end.
+    /// Whether the switch has end A. The cable then records frames from the switch as `In`.
     is_end_a: bool,
 }
 
@@ -90,7 +90,7 @@ impl Links {
             .map(|port| port.attachment.clone())
     }
 
-    /// A host is end A of its cable, so what entered there is what it sent.
+    /// Counters of a host. A host has end A of its cable, so frames that entered there are those it sent.
     pub fn host_counters(&self, host: &str) -> Option<Counters> {
         let cable = self.hub.counters(self.hosts.get(host)?.0)?;
         Some(Counters {
@@ -126,7 +126,7 @@ impl Links {
         Ok(())
     }
 
-    /// Ends the recording that [`Links::record_into`] started, hands over what it has, and returns the number of lost frames for
+    /// Ends the recording that [`Links::record_into`] started, hands over its frames, and returns the number of lost frames for
     /// each port.
     pub fn stop_recording(&mut self) -> Vec<u64> {
         let Some(mut streamed) = self.streamed().take() else {

@@ -1,6 +1,6 @@
-//! A topology, brought up: hosts, links, and what a switch is attached to.
+//! A running topology: hosts, links, and the attachments of switches.
 //!
-//! Two ways with one face: virtual Ethernet between network namespaces ([`Wiring::Veth`]), or sockets between
+//! Two backends with one interface: virtual Ethernet between network namespaces ([`Wiring::Veth`]), or sockets between
 //! processes ([`Wiring::Memory`]) where namespaces are refused.
 
 mod feed;
@@ -25,7 +25,7 @@ use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};
 use crate::net::{Counters, NetError};
 
-/// What links are made of.
+/// Implementation of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wiring {
     /// Virtual Ethernet between network namespaces; needs a [`crate::sandbox`].
@@ -34,36 +34,36 @@ pub enum Wiring {
     Memory,
 }
 
-/// How a topology is brought up.
+/// Options for bringing up a topology.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What links are made of.
+    /// Implementation of links.
     pub wiring: Wiring,
     /// Whether the hosts' kernels speak IP on their interface. Off for agents, which make their own packets: the kernel
     /// would answer with ICMP errors.
     pub kernel_ip: bool,
-    /// What is recorded.
+    /// Which frames are recorded.
     pub filter: Filter,
-    /// How much of it.
+    /// Limits of a recording.
     pub limits: Limits,
 }
 
-/// Why a topology could not be brought up, or what went wrong with it.
+/// Errors of a topology while it is brought up or runs.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// An interface.
+    /// An interface failed.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// A capture.
+    /// A capture failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// A process.
+    /// A process failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A cable or namespace.
+    /// A cable or namespace failed.
     #[error("cannot build the network: {0}")]
     Io(#[from] io::Error),
-    /// Kernel IP was asked for where there are no namespaces.
+    /// Kernel IP was requested without namespaces.
     #[error(
         "hosts that speak IP need network namespaces; this scenario cannot run over in-memory links"
     )]
@@ -79,7 +79,7 @@ impl BedError {
     }
 }
 
-/// What a host or a switch's port is attached to, as agents and switches take it on their command line.
+/// Attachment of a host or a switch's port, as agents and switches take it on their command line.
 #[derive(Debug, Clone)]
 pub enum Attachment {
     /// A network interface.
@@ -97,16 +97,16 @@ impl fmt::Display for Attachment {
     }
 }
 
-/// What passed one port of a recorded switch.
+/// Recording of one port of a switch.
 #[derive(Debug)]
 pub struct PortRecording {
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// Its port.
+    /// Port number.
     pub port: u32,
-    /// `In` is what came to the switch.
+    /// Recorded frames; `In` is the direction towards the switch.
     pub recording: Recording,
-    /// Frames that are recorded as having come, and that the link then dropped.
+    /// Number of frames that are recorded as arrivals, but that the link then dropped.
     pub undelivered: u64,
 }
 
@@ -116,11 +116,11 @@ enum Links {
     Wire(wire::Links),
 }
 
-/// A topology, brought up. Dropping it takes it down.
+/// A running topology. Dropping it takes it down.
 pub struct Bed {
     topology: Topology,
     options: Options,
-    /// It ends before the links that it records.
+    /// Recording of the links; it ends before them.
     recording: Option<InterfaceRecording>,
     links: Links,
 }
@@ -150,15 +150,15 @@ impl Bed {
         }
     }
 
-    /// Starts to record ports, given as switch and number, and hands over what passes them: what is handed over has a port's position
-    /// in `ports`. `keep` bytes of each frame are kept, and its identity is made by `digest` from all its bytes.
-    /// [`Options::filter`] holds.
+    /// Starts to record ports, given as switch and number. `sink` gets the frames with their port's position in `ports`. `keep`
+    /// bytes of each frame are kept, and `digest` computes its identity from all its bytes.
+    /// [`Options::filter`] applies.
     ///
-    /// Call it when the switches have opened their ports: the kernel hands a frame first to the packet socket that was bound
-    /// last. So a frame is stamped before its switch has it, and however long the machine then stands still, the frame does
-    /// not seem to have stayed shorter than it did. `sink` runs on the recorder's thread until
-    /// [`Bed::stop_recording`] has returned. What passes links in memory is collected within [`Options::limits`] and handed over when
-    /// the recording stops.
+    /// Call it after the switches have opened their ports: the kernel hands a frame first to the packet socket that was bound
+    /// last. A frame is then stamped before its switch has it, so a machine that stands still never makes its time in the
+    /// switch seem shorter than it was. `sink` runs on the recorder's thread until
+    /// [`Bed::stop_recording`] has returned. Frames on links in memory are collected within [`Options::limits`] and handed over
+    /// when the recording stops.
     pub fn record_into(
         &mut self,
         ports: &[(String, u32)],
@@ -184,8 +184,8 @@ impl Bed {
         Ok(())
     }
 
-    /// Ends the recording that [`Bed::record_into`] started, at one time for all ports: the sink gets all that passed before, and
-    /// is dropped. Returns the number of lost frames for each port, in the order in which the ports were given; nothing if no
+    /// Ends the recording that [`Bed::record_into`] started, at one time for all ports: the sink gets all frames that passed
+    /// before, and is dropped. Returns the number of lost frames for each port, in the order of `ports`; an empty list if no
     /// recording runs.
     pub fn stop_recording(&mut self) -> Result<Vec<u64>, BedError> {
         if let Links::Memory(links) = &mut self.links {
@@ -197,7 +197,7 @@ impl Bed {
         }
     }
 
-    /// The interface that is a switch's port; `None` for a port that the topology does not have, and over links in memory.
+    /// Interface of a switch's port; `None` for a port that the topology does not have, and for links in memory.
     fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
         match &self.links {
             Links::Veth(links) => links.port_interface(switch, port),
@@ -206,13 +206,13 @@ impl Bed {
         }
     }
 
-    /// Whether a switch that takes its frames from packet sockets finds the stamps there that the captures have: the kernel
-    /// stamps a frame once, for all of them.
+    /// Whether a switch that reads frames from packet sockets sees the same timestamps as the captures: the kernel stamps a frame
+    /// once, for all sockets.
     pub fn shares_stamps(&self) -> bool {
         matches!(self.links, Links::Veth(_) | Links::Wire(_))
     }
 
-    /// What was brought up.
+    /// The topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -225,7 +225,7 @@ impl Bed {
         }
     }
 
-    /// What a host is attached to.
+    /// Attachment of a host.
     pub fn host_attachment(&self, host: &str) -> Result<Attachment, BedError> {
         match &self.links {
             Links::Veth(links) => links
@@ -237,7 +237,7 @@ impl Bed {
         .ok_or_else(|| BedError::Unknown(format!("host {host}")))
     }
 
-    /// A switch's ports: number and what it is attached to, by number.
+    /// Number and attachment of each port of a switch, by number.
     pub fn ports(&self, switch: &str) -> Vec<(u32, Attachment)> {
         self.topology
             .ports(switch)
@@ -261,7 +261,7 @@ impl Bed {
         }
     }
 
-    /// Starts a switch's process, where the switches' ends of the links are.
+    /// Starts a switch's process in the namespace that has the switches' ends of the links.
     pub fn spawn_switch(&self, switch: &str, command: Command) -> Result<Process, BedError> {
         let attachments: Vec<Attachment> =
             self.ports(switch).into_iter().map(|port| port.1).collect();
@@ -269,7 +269,7 @@ impl Bed {
         Ok(Process::spawn_switch(switch, command)?)
     }
 
-    /// What passed a host's end of its link: received and sent are the host's.
+    /// Counters of a host's end of its link, received and sent from the host's point of view.
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
         match &self.links {
             Links::Veth(links) => links.host_counters(host),
@@ -281,7 +281,7 @@ impl Bed {
     }
 }
 
-/// Lets a child keep the sockets that it is attached to.
+/// Lets a child inherit the socket of its attachment.
 #[allow(unsafe_code)]
 fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
     let sockets: Vec<Arc<OwnedFd>> = attachments

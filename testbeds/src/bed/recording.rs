@@ -1,4 +1,4 @@
-//! What records the switches' ports of a bed whose links are interfaces.
+//! Recorder of the switches' ports of a bed whose links are interfaces.
 
 use super::BedError;
 use crate::capture::{Filter, Handed, RecordedPort, Recorder};
@@ -18,7 +18,7 @@ pub(super) struct InterfaceRecording {
 }
 
 impl InterfaceRecording {
-    /// Records ports and hands over what passes them.
+    /// Records ports and hands over their frames.
     pub fn hand_over(
         ports: Vec<PortInterface>,
         filter: Filter,
@@ -32,7 +32,7 @@ impl InterfaceRecording {
         })
     }
 
-    /// Ends the recording: the lost frames of each port.
+    /// Ends the recording and returns the number of lost frames for each port.
     pub fn stop(self) -> Result<Vec<u64>, BedError> {
         Ok(self.recorder.stop()?)
     }

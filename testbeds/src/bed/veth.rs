@@ -1,4 +1,4 @@
-//! Virtual Ethernet: each host in a namespace of its own, the switches' ends of the links in ours.
+//! Virtual Ethernet: each host has a separate namespace; the switches' ends of the links are in the bed's namespace.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::{Attachment, BedError, Options};
 use crate::host::Host;
 use crate::net::{Counters, Interface, LinkEnd, Netlink, Rate};
 
-/// A host's end of its link.
+/// Name of a host's interface.
 pub const HOST_INTERFACE: &str = "eth0";
 /// Interface group of the switches' ends, which are removed together: `weir` in ASCII.
 const GROUP: u32 = u32::from_be_bytes(*b"weir");
-/// All hosts share one network.
+/// Prefix length of the network that all hosts share.
 const PREFIX: u8 = 16;
 
 pub struct Links {
     hosts: BTreeMap<String, (Host, Netlink)>,
     /// Interface of (switch, port), and rate of its link in bit/s.
     ports: BTreeMap<(String, u32), (String, u64)>,
-    /// Keeps the switches' ends until the end.
+    /// Channel to the namespace of the switches' ends.
     ours: Netlink,
 }
 
@@ -72,8 +72,8 @@ impl Links {
                 let port = port
                     .ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
                 self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
-                // A capture and its switch are two listeners, and a host's kernel sends from every processor. An agent
-                // has one thread that sends, and its bytes are counted: in one order they are without their headers.
+                // A capture and its switch are two listeners, and a host's kernel sends from every processor. An agent sends
+                // from one thread, so its frames keep their order; and one order would count its bytes without their headers.
                 if options.kernel_ip {
                     self.ours.one_order(name)?;
                 }

@@ -1,4 +1,4 @@
-//! A wire: the switch's ports are two interfaces that exist.
+//! A wire: the switch's ports are two existing interfaces.
 
 use scenario::topology::Topology;
 
@@ -6,7 +6,7 @@ use super::Attachment;
 use super::recording::PortInterface;
 
 pub struct Links {
-    /// By number of the port.
+    /// Port number and interface, in order of number.
     ports: Vec<(u32, String)>,
 }
 
@@ -28,7 +28,7 @@ impl Links {
 
     pub fn port_interface(&self, switch: &str, number: u32) -> Option<PortInterface> {
         match self.port(switch, number)? {
-            // The topology does not know the rates of interfaces that exist.
+            // The topology does not know the rates of existing interfaces.
             Attachment::Interface(name) => Some(PortInterface {
                 name,
                 rate_bps: None,

@@ -1,10 +1,10 @@
-//! What a recorder hands over.
+//! Output of a recorder.
 
 use std::ops::Range;
 
 use proof::{Identity, Loser, Sight, Way};
 
-/// What a [`Recorder`](super::Recorder) hands over, in this order.
+/// Output of a [`Recorder`](super::Recorder), in the order of delivery.
 #[derive(Debug)]
 pub enum Handed {
     /// Frames of one port. Batches of a port come in the order in which its frames passed.
@@ -16,16 +16,16 @@ pub enum Handed {
     Until(u64),
 }
 
-/// Frames that passed a port, and that no batch has.
+/// Frames that passed a port and are missing from all batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// The port's number in the caller's list.
     pub port: usize,
     /// Number of frames.
     pub frames: u64,
-    /// What lost them.
+    /// The component that lost them.
     pub by: Loser,
-    /// The first of them passed after this, in nanoseconds since 1970.
+    /// Lower bound on the time of the first lost frame, in nanoseconds since 1970.
     pub since_ns: u64,
 }
 
@@ -34,11 +34,11 @@ pub struct Lost {
 pub struct Record {
     /// When the frame passed, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// The frame as a whole.
+    /// Identity of the whole frame.
     pub identity: Identity,
-    /// How long it was on the link, without FCS.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Whether it came to the switch or left it.
+    /// Direction: to the switch or out of it.
     pub way: Way,
     start: u32,
     end: u32,
@@ -56,7 +56,7 @@ impl Record {
 /// Length of a record as [`Batch::encode`] writes it.
 const RECORD_BYTES: usize = 24;
 
-/// Takes a number from the front.
+/// Removes a number from the start of `text` and returns it.
 fn number(text: &mut &[u8]) -> Option<u64> {
     let (number, rest) = text.split_first_chunk()?;
     *text = rest;
@@ -150,7 +150,7 @@ impl Batch {
         self.bytes.len() + size_of_val(self.records.as_slice())
     }
 
-    /// The frames as a judge takes them.
+    /// The frames in the judge's format.
     #[inline]
     pub fn sights(&self) -> impl Iterator<Item = Sight<'_>> {
         self.records.iter().map(|record| Sight {

@@ -1,4 +1,4 @@
-//! Recordings of whole runs, collected from what a recorder hands over.
+//! Recordings of whole runs, collected from a recorder's output.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -68,7 +68,7 @@ impl Collection {
         Collection(Arc::new(Mutex::new(collectors.collect())))
     }
 
-    /// What the recorder calls.
+    /// The recorder's sink.
     fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let collectors = Arc::clone(&self.0);
         move |handed| {
@@ -91,10 +91,10 @@ impl Collection {
     }
 }
 
-/// A capture that runs: one interface, recorded as a whole.
+/// A running capture of all frames of one interface.
 ///
-/// It sees what the interface receives and sends. A socket with PACKET_QDISC_BYPASS sends past all captures of its own
-/// interface: capture at the other end of the link then.
+/// It records what the interface receives and sends. A socket with PACKET_QDISC_BYPASS sends past all captures of its own
+/// interface: in this case capture at the other end of the link.
 #[derive(Debug)]
 pub struct Capture {
     recorder: Recorder,

@@ -1,13 +1,13 @@
-//! What to record, as a classic BPF program that the kernel runs (linux/filter.h).
+//! Recording filter, as a classic BPF program that the kernel runs (linux/filter.h).
 
 /// Which frames to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// All.
+    /// All frames.
     Everything,
-    /// IPv4, UDP, not a later fragment, to this port.
+    /// IPv4 UDP packets to this port, without later fragments.
     UdpTo(u16),
-    /// IPv4, TCP.
+    /// IPv4 TCP packets.
     Tcp,
 }
 

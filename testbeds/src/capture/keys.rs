@@ -1,4 +1,4 @@
-//! What makes two frames on two sides of a switch the same frame.
+//! Keys that identify the same frame on both sides of a switch.
 
 use std::net::Ipv4Addr;
 
@@ -23,7 +23,7 @@ pub struct AggregationKey {
     pub version: bool,
     /// The worker that the frame is from or to.
     pub worker: u16,
-    /// How often the frame was sent before.
+    /// Number of earlier transmissions of the frame.
     pub transmission: u8,
 }
 
@@ -53,7 +53,7 @@ pub fn aggregation_key(frame: &[u8]) -> Option<AggregationKey> {
 
 /// Identifies one transmission of a TCP segment, and keeps what it carried.
 ///
-/// A retransmitted segment has a new IP identification, so it is another one.
+/// A retransmitted segment has a new IP identification, so it counts as another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpKey {
     /// Source address and port.
@@ -68,7 +68,7 @@ pub struct TcpKey {
     pub acknowledgement: u32,
     /// Flags.
     pub flags: u8,
-    /// What it carries.
+    /// Payload of the segment.
     pub payload: Box<[u8]>,
 }
 

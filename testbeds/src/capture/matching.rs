@@ -1,46 +1,46 @@
-//! What two recordings, one on each side of a switch, say it did. Pure.
+//! Compares two recordings, one on each side of a switch. Pure.
 
 use std::collections::BTreeMap;
 
-/// A frame that was seen.
+/// A recorded frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen<K> {
-    /// Which.
+    /// Key of the frame.
     pub key: K,
-    /// When, in nanoseconds.
+    /// Time of recording, in nanoseconds.
     pub at_ns: u64,
 }
 
-/// A frame that came out later than it should.
+/// A frame that left the switch later than the bound allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Late<K> {
-    /// Which.
+    /// Key of the frame.
     pub key: K,
-    /// When it went in, in nanoseconds.
+    /// Time at which the frame entered the switch, in nanoseconds.
     pub at_ns: u64,
-    /// How long it took.
+    /// Time in the switch, in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// The difference between what went in and what came out. Each list is in the order of time.
+/// Difference between the frames that entered a switch and those that left it. Each list is in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference<K> {
-    /// How many frames came out that had gone in; the late ones are among them.
+    /// Number of frames that entered and left, including late ones.
     pub matched: u64,
-    /// What went in and did not come out.
+    /// Frames that entered and did not leave.
     pub missing: Vec<Seen<K>>,
-    /// What came out and had not gone in, or came out once more.
+    /// Frames that left without having entered, or left once more.
     pub extra: Vec<Seen<K>>,
-    /// What took longer than the bound.
+    /// Frames that took longer than the bound.
     pub late: Vec<Late<K>>,
-    /// The longest that a frame took that was not late.
+    /// Longest time of a frame that was not late, in nanoseconds.
     pub longest_in_time_ns: u64,
 }
 
-/// Matches what was seen before a switch with what was seen behind it.
+/// Matches the frames recorded before a switch with those recorded behind it.
 ///
-/// Frames with the same key are paired in the order of time: the first that came out is the first that went in, and
-/// what is left over on either side is missing or extra.
+/// Frames with the same key are paired in order of time, the first that left with the first that entered. Frames without a
+/// partner on either side are missing or extra.
 pub fn match_frames<K: Ord + Clone>(
     before: &[Seen<K>],
     after: &[Seen<K>],

@@ -1,8 +1,8 @@
-//! Recordings of what passed an interface or a cable, and what two of them say about the switch between.
+//! Recordings of the frames of an interface or a cable, and comparison of two recordings around a switch.
 //!
-//! A [`Recorder`] hands over what passes its ports while it passes. A [`Capture`] collects all of it in a [`Recording`].
+//! A [`Recorder`] hands over the frames of its ports while they pass. A [`Capture`] collects them in a [`Recording`].
 //!
-//! A recording is evidence, so it says itself whether it is complete: see [`Recording::is_complete`].
+//! A recording is evidence, so it states whether it is complete: see [`Recording::is_complete`].
 
 mod batch;
 mod collect;
@@ -28,17 +28,17 @@ pub use size::{LinkSize, ring_bytes};
 
 use proof::Way;
 
-/// Which way a frame went, seen from the interface.
+/// Direction of a frame, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// It came in over the link. On a cable: it went from end A to end B.
+    /// Received over the link. On a cable: from end A to end B.
     In,
-    /// It was sent out over the link. On a cable: it went from end B to end A.
+    /// Sent over the link. On a cable: from end B to end A.
     Out,
 }
 
 impl Direction {
-    /// As seen from the other end.
+    /// The direction seen from the other end.
     pub fn reversed(self) -> Direction {
         match self {
             Direction::In => Direction::Out,
@@ -68,22 +68,22 @@ impl From<Direction> for Way {
 /// One frame of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// When, in nanoseconds since 1970.
+    /// Time of recording, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Which way.
+    /// Direction of the frame.
     pub direction: Direction,
-    /// How long it was on the link, without FCS.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Its first bytes, up to [`Limits::frame_bytes`].
+    /// First bytes of the frame, up to [`Limits::frame_bytes`].
     pub bytes: Box<[u8]>,
 }
 
-/// How much a recording may hold.
+/// Capacity of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes kept of each frame.
     pub frame_bytes: u32,
-    /// Bytes kept in all.
+    /// Bytes kept of all frames together.
     pub total_bytes: u64,
     /// Frames kept.
     pub frames: u64,
@@ -104,7 +104,7 @@ impl Limits {
     };
 }
 
-/// What passed, in the order in which it passed.
+/// Recorded frames, in order of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
     /// The frames.
@@ -116,19 +116,19 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Whether every frame that passed is here. Nothing may be concluded from one that is not.
+    /// Whether the recording has every frame that passed. Nothing may be concluded from an incomplete recording.
     pub fn is_complete(&self) -> bool {
         self.lost == 0 && self.over_limit == 0
     }
 
-    /// The frames that went one way.
+    /// The frames of one direction.
     pub fn going(&self, direction: Direction) -> impl Iterator<Item = &Frame> {
         self.frames
             .iter()
             .filter(move |frame| frame.direction == direction)
     }
 
-    /// What `key` recognises among the frames that went one way.
+    /// The frames of one direction that `key` recognizes.
     pub fn seen<K>(&self, direction: Direction, key: impl Fn(&[u8]) -> Option<K>) -> Vec<Seen<K>> {
         self.going(direction)
             .filter_map(|frame| {
@@ -141,14 +141,14 @@ impl Recording {
     }
 }
 
-/// Why nothing can be recorded.
+/// Error of a recording.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot capture on {interface}: {what}: {source}")]
 pub struct CaptureError {
-    /// Where.
+    /// Name of the interface.
     pub interface: String,
-    /// What was tried.
+    /// The operation that failed.
     pub what: &'static str,
-    /// What the system answered.
+    /// The system's error.
     pub source: io::Error,
 }

@@ -13,7 +13,7 @@ use rings::side_by_side;
 use super::ring::{CapturedFrame, RETIRE_MS, Ring};
 use super::{Batch, Handed, Lost};
 
-/// What passed before the end is mostly handed over by the kernel this long after it.
+/// Time after the end of a recording within which the kernel usually hands over all earlier frames.
 const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
 /// The kernel's timer that hands a block over may be late on a busy machine, but not by more than this.
 const HANDING_OVER: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ const SLACK_NS: u64 = 200_000_000;
 /// Pause between rounds, in which blocks of all rings gather. Without it, 512 rings whose timers expire at different times wake the
 /// thread 128,000 times a second.
 const GATHERING: Duration = Duration::from_millis(2);
-/// How often the kernel is asked what it dropped.
+/// Interval between queries of the kernel's drop counters.
 const COUNTING: Duration = Duration::from_millis(100);
 /// A batch ends with the block that fills it to this size, as far as the ring's blocks go.
 const BATCH_BYTES: usize = 1 << 20;
@@ -38,7 +38,7 @@ pub(super) struct WatchedRing {
     ring: Ring,
     /// Frames whose loss has been handed over.
     reported: u64,
-    /// When the kernel was asked for them last.
+    /// Time of the last query of the kernel's counters, in nanoseconds since 1970.
     counted_ns: u64,
 }
 
@@ -164,7 +164,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         let mut events = vec![EpollEvent::empty(); self.rings.len() + 1];
         let mut next_count = Instant::now() + COUNTING;
         loop {
-            // What becomes ready while the thread waits is later than this.
+            // Blocks that become ready while the thread waits are later than this.
             let before_ns = now_ns();
             let wait = next_count.saturating_duration_since(Instant::now()) + GATHERING;
             let wait = EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::ZERO);
@@ -236,9 +236,9 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
     }
 
-    /// Hands over what passed until now, and nothing that passes later.
+    /// Hands over all frames that passed until now, and none that passes later.
     fn finish(mut self) -> io::Result<Vec<u64>> {
-        // What has been handed over was stamped before this.
+        // All frames handed over so far were stamped before this.
         let end_ns = now_ns();
         self.bounds.end_ns = end_ns;
         // A frame that passes from now on would be in a block that the kernel hands over too late, and be taken for lost.

@@ -1,4 +1,4 @@
-//! One thread that records any number of ports and hands over what passes while it passes.
+//! One thread that records any number of ports and hands over their frames while they pass.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,11 +18,11 @@ use crate::host::Namespace;
 /// A port to record.
 #[derive(Debug, Clone)]
 pub struct RecordedPort {
-    /// The port's number in the caller's list: what is handed over has it.
+    /// The port's number in the caller's list, by which frames are handed over.
     pub port: usize,
     /// Namespace of the interface.
     pub namespace: Namespace,
-    /// The interface. What it receives counts as what came to the switch, what it sends as what left the switch.
+    /// Name of the interface. Frames that it receives count as going to the switch, frames that it sends as leaving the switch.
     pub interface: String,
     /// Which frames to record.
     pub filter: Filter,
@@ -32,10 +32,10 @@ pub struct RecordedPort {
     pub rate_bps: Option<u64>,
 }
 
-/// A recorder that runs. Dropping it stops it.
+/// A running recorder. Dropping it stops it.
 ///
-/// It sees what the interfaces receive and send. A socket with PACKET_QDISC_BYPASS sends past all recorders of its own interface:
-/// record the other end of the link then.
+/// It records what the interfaces receive and send. A socket with PACKET_QDISC_BYPASS sends past all recorders of its own
+/// interface: in this case record the other end of the link.
 #[derive(Debug)]
 pub struct Recorder {
     stop: Option<OwnedFd>,

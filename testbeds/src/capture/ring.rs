@@ -117,15 +117,15 @@ pub(super) struct ReadyBlocks {
 
 /// A frame in a block of the ring.
 pub(super) struct CapturedFrame<'b> {
-    /// When it passed, in nanoseconds since 1970.
+    /// Time at which the frame passed, in nanoseconds since 1970.
     pub at_ns: u64,
     /// Whether the interface sent it.
     pub is_outgoing: bool,
-    /// How long it was on the link, without FCS.
+    /// Length on the link in bytes, without FCS.
     pub wire_len: u32,
     /// The VLAN tag that belongs after the addresses and is not in the bytes.
     pub tag: Option<[u8; 4]>,
-    /// Its bytes, as many as the socket asks for.
+    /// First bytes of the frame, as many as the socket requests.
     pub bytes: &'b [u8],
 }
 
@@ -234,7 +234,7 @@ impl Ring {
         }
     }
 
-    /// From now on no frame is recorded, nor counted.
+    /// Stops recording and counting frames.
     pub fn accept_no_more(&self) -> io::Result<()> {
         attach(&self.socket, Filter::nothing())
     }

@@ -1,7 +1,7 @@
-//! How much memory the ring of a port has. Pure.
+//! Memory size of a port's ring. Pure.
 //!
-//! The kernel allocates a ring at once and never swaps it out, so its size is a cost even while nothing passes. It buys delay: the
-//! ring holds what passes while the reader has no processor.
+//! The kernel allocates a ring at once and never swaps it out, so its memory is used even while no frame passes. In exchange,
+//! the ring holds the frames that pass while the reader has no processor.
 
 /// Size of a ring: it consists of `blocks` blocks of `block_bytes` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,11 @@ const BLOCKS_OF_A_SECOND: u64 = 256;
 const LEAST_BLOCKS: u64 = 64;
 /// Ring of a link whose rate is unknown: 32 MiB.
 const UNKNOWN_RATE_BYTES: u64 = BLOCKS_OF_A_SECOND * MOST_BLOCK;
-/// What a block holds besides one frame: the header of the block (48 bytes), the header and the address of the frame (68), two
+/// Bytes of a block besides one frame: the header of the block (48 bytes), the header and the address of the frame (68), two
 /// alignments to 16 bytes, and a VLAN tag.
 const OVERHEAD: u32 = 160;
 
-/// What decides the size of a ring.
+/// Properties of a link that determine the size of its ring.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSize {
     /// Rate of the link in bit/s, if it is known.

@@ -1,4 +1,4 @@
-//! Whether a command's programs are installed, before anything is started; and which package has one that is not.
+//! Checks before a run whether a command's programs are installed, and which packages have the missing ones.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A program that is not there.
+/// A program that is not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// As it is called.
+    /// Name of the program in the command.
     pub program: String,
-    /// The Debian package that has it, if we know.
+    /// Debian package that has the program, if known.
     pub package: Option<&'static str>,
 }
 
@@ -29,13 +29,13 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The program of a command with its arguments, if it is not there. `path` is the command's PATH.
+/// The program of a command with arguments, if it is not installed. `path` is the command's PATH.
 pub fn missing_of_words(program: &str, path: &OsStr) -> Option<Missing> {
     (!is_there(program, path)).then(|| missing(program))
 }
 
-/// The programs of a line for the shell that are not there, as far as it can be told without being a shell: of words that
-/// the shell would expand nothing is said.
+/// The first missing program of a shell line, as far as this can be determined without a shell: words that the shell would
+/// expand are ignored.
 pub fn missing_of_line(line: &str, path: &OsStr) -> Option<Missing> {
     programs(line)
         .into_iter()
@@ -62,7 +62,7 @@ fn is_there(program: &str, path: &OsStr) -> bool {
     std::env::split_paths(path).any(|folder| is_program(&folder.join(program)))
 }
 
-/// The words of a line that are surely names of programs.
+/// Words of a line that are certainly names of programs.
 fn programs(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let is_plain = is_plain(line);
@@ -70,14 +70,14 @@ fn programs(line: &str) -> Vec<String> {
         if index > 0 && !is_plain {
             break;
         }
-        // The words behind `a=$(` are in another shell.
+        // The words after `a=$(` belong to another shell.
         let mut assignments = words.iter().take_while(|word| is_assignment(word));
         if assignments.any(|word| word.contains(['(', '`'])) {
             continue;
         }
         let mut words = words.into_iter().skip_while(|word| is_assignment(word));
         let first = match words.next() {
-            // `exec nginx`; with a redirection alone it runs nothing.
+            // `exec nginx`; `exec` with only a redirection runs no program.
             Some(word) if word == "exec" => words.find(|word| !is_assignment(word)),
             word => word,
         };
@@ -93,7 +93,7 @@ fn programs(line: &str) -> Vec<String> {
     found
 }
 
-/// Whether the line has no function, here-document, alias or substitution, which may define or hide the commands behind it. A
+/// Whether the line has no function, here-document, alias or substitution, which may define or hide the commands after it. A
 /// subshell does not: its `(` begins a word.
 fn is_plain(line: &str) -> bool {
     let mut parentheses = line.match_indices('(').map(|(at, _)| line.split_at(at));
@@ -104,7 +104,7 @@ fn is_plain(line: &str) -> bool {
     !hides && !["<<", "`", "alias "].iter().any(|sign| line.contains(sign))
 }
 
-/// Cuts a line where one command ends and another begins; what is quoted or escaped stays together, and is no plain word.
+/// Splits a line into commands; quoted or escaped text stays together, and is no plain word.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word = String::new();
@@ -132,7 +132,7 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
                 word.push('"');
             }
             (None, '\\') => {
-                // A line that goes on.
+                // A continued line.
                 if characters.next() != Some('\n') {
                     word.push('"');
                 }
@@ -170,7 +170,7 @@ fn is_name(word: &str) -> bool {
     word.chars().all(is_part) && word.chars().any(|c| c.is_ascii_alphanumeric())
 }
 
-/// Words of the shell itself.
+/// Reserved words and builtins of the shell.
 const WORDS: &[&str] = &[
     "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
     "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for", "function",
@@ -179,7 +179,7 @@ const WORDS: &[&str] = &[
     "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Which Debian package has which program, of those that people test.
+/// Programs that are often tested, with their Debian packages.
 const PACKAGES: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
     ("curl", "curl"),

@@ -1,8 +1,8 @@
-//! Programs of the user's in hosts.
+//! The user's programs in hosts.
 //!
-//! A [`Program`] runs as the [`User`] who called us, in the network of its host, with a folder of the [`Scratch`] for itself;
-//! its [`Output`] is kept, bounded. What it started ends with it, as far as that stays in its process group; what does not
-//! ends with the sandbox.
+//! A [`Program`] runs as the calling [`User`], in the network of its host, with its own folder of the [`Scratch`].
+//! A bounded part of its [`Output`] is kept. Processes that it started end with it if they stay in its process group; others
+//! end with the sandbox.
 
 mod installed;
 mod names;

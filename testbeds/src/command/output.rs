@@ -1,5 +1,5 @@
-//! What a program writes: its last part is kept in memory, the first part of it in files, and each line is shown to whom it
-//! concerns.
+//! Output of a program: its end is kept in memory, its beginning in files, and each line is passed to a
+//! listener.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,27 +8,27 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much of each stream is kept in memory: its end.
+/// Number of bytes kept in memory of the end of each stream.
 const TAIL_BYTES: usize = 16 << 10;
-/// How much of each stream goes to its file: its beginning.
+/// Number of bytes of the beginning of each stream that go to its file.
 const FILE_BYTES: u64 = 64 << 20;
-/// A longer line comes in pieces.
+/// Maximum length of a line in bytes; a longer line comes in pieces.
 const LINE_BYTES: usize = 64 << 10;
 
-/// The two streams of a program.
+/// An output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Its standard output.
+    /// Standard output.
     Stdout,
-    /// Its standard error.
+    /// Standard error.
     Stderr,
 }
 
 impl Stream {
-    /// Both.
+    /// Both streams.
     pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
-    /// As files and programs call it.
+    /// Name of the stream in files and programs.
     pub fn word(self) -> &'static str {
         match self {
             Stream::Stdout => "stdout",
@@ -37,18 +37,18 @@ impl Stream {
     }
 }
 
-/// What is kept of a stream.
+/// The kept part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Its end, as text.
+    /// End of the stream, as text.
     pub tail: String,
-    /// How many bytes were written in all.
+    /// Total number of bytes written.
     pub bytes: u64,
 }
 
 type Listener = Box<dyn FnMut(Stream, &str) + Send>;
 
-/// What a command has written so far, all its runs together.
+/// Output of a command so far, all its runs together.
 pub struct Output(Mutex<State>);
 
 struct State {
@@ -65,8 +65,8 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// Nothing yet. `listener` is shown each line, without its end. With a folder, `NAME.stdout` and `NAME.stderr` there are
-    /// written anew.
+    /// An empty output. `listener` gets each line, without its end. With a folder, `NAME.stdout` and `NAME.stderr` in it are
+    /// overwritten.
     pub fn new(name: &str, folder: Option<&Path>, listener: Listener) -> io::Result<Output> {
         let file = |stream: Stream| {
             let folder = folder?;
@@ -83,7 +83,7 @@ impl Output {
         })))
     }
 
-    /// What is kept of a stream.
+    /// The kept part of a stream.
     pub fn kept(&self, stream: Stream) -> Kept {
         let mut state = self.lock();
         let bytes = state.bytes[stream as usize];
@@ -94,7 +94,7 @@ impl Output {
         }
     }
 
-    /// The last lines that say something: of the standard error, else of the standard output.
+    /// The last non-empty lines of the standard error, or else of the standard output.
     pub fn last_words(&self, lines: usize) -> Option<String> {
         let streams = [Stream::Stderr, Stream::Stdout];
         streams.into_iter().find_map(|stream| {
@@ -109,7 +109,7 @@ impl Output {
         })
     }
 
-    /// Takes one run's stream.
+    /// Collects a stream of one run.
     pub(super) fn lines(&self, stream: Stream) -> Lines<'_> {
         Lines {
             output: self,
@@ -123,7 +123,7 @@ impl Output {
     }
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 pub(super) struct Lines<'a> {
     output: &'a Output,
     stream: Stream,
@@ -148,7 +148,7 @@ impl Lines<'_> {
         }
     }
 
-    /// The last line may have no end.
+    /// Takes the last line, which may lack a line end.
     pub fn end(&mut self) {
         if !self.line.is_empty() {
             self.output.lock().show(self.stream, &mut self.line);
@@ -166,7 +166,7 @@ impl State {
             let left = FILE_BYTES.saturating_sub(self.bytes[index]);
             let part = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             if file.write_all(&bytes[..part]).is_err() {
-                // A full disk ends no run; the end of the output is still in the report.
+                // A full disk does not end the run; the end of the output is still in the report.
                 self.files[index] = None;
             }
         }

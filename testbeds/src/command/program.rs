@@ -1,4 +1,4 @@
-//! A program that runs in a host, and everything that it started there.
+//! A program in a host, and all processes that it started there.
 #![allow(unsafe_code)]
 
 use std::io::{self, Read};
@@ -20,10 +20,10 @@ use super::{Output, Stream, User};
 use crate::host::{Host, ProcessError};
 use crate::{sandbox, starter};
 
-/// How long the end of a program's output is waited for, once it has ended: somebody else may hold it open.
+/// Time to wait for the end of a program's output after its end: another process may hold the output open.
 const OUTPUT_AFTER_END: Duration = Duration::from_millis(500);
 
-/// A program that was started. Dropping it kills it, and with it what it started in its process group.
+/// A running program. Dropping it kills the program and the processes that it started in its process group.
 #[derive(Debug)]
 pub struct Program {
     host: String,
@@ -33,13 +33,13 @@ pub struct Program {
     status: Option<ExitStatus>,
 }
 
-/// Signals a program, from any thread; in vain once it has ended.
+/// Handle that signals a program from any thread, without effect once the program has ended.
 #[derive(Debug, Clone)]
 pub struct Handle(Arc<Mutex<Option<Pid>>>);
 
 impl Program {
-    /// Starts a program in a host, as `user`; without, as the root of the sandbox. The machine has the host's name for it: many
-    /// programs ask for that, and take the address that belongs to it for their own.
+    /// Starts a program in a host, as `user`, or as the sandbox's root without one. The machine's name is the host's name: many
+    /// programs look it up and use its address as their own.
     pub fn start(
         host: &Host,
         mut command: Command,
@@ -68,7 +68,7 @@ impl Program {
                 }
                 hear_all_signals()?;
                 prctl::set_pdeathsig(Signal::SIGKILL)?;
-                // It may have died before that was said.
+                // The parent may have died before prctl(2) took effect.
                 match getppid() == parent {
                     true => Ok(()),
                     false => Err(Errno::ESRCH.into()),
@@ -97,12 +97,12 @@ impl Program {
         })
     }
 
-    /// What signals it.
+    /// A handle that signals the program.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Waits for its end, and says when that was. What it left in its process group is killed.
+    /// Waits for the program's end, and returns its status and time. The rest of its process group is killed.
     pub fn wait(&mut self) -> Result<(ExitStatus, Instant), ProcessError> {
         let pid = Pid::from_raw(self.child.id() as libc::pid_t);
         while self.status.is_none() {
@@ -116,7 +116,7 @@ impl Program {
         Ok((self.reap()?, ended))
     }
 
-    /// Its status, if it has ended. What it left in its process group is killed.
+    /// Exit status, if the program has ended. The rest of its process group is killed.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
         if self.status.is_some() {
             return Ok(self.status);
@@ -130,7 +130,7 @@ impl Program {
         }
     }
 
-    /// Asks it to end; kills it when it has not within so long. The result is false if it had to be killed.
+    /// Asks the program to end, and kills it after `within`. Returns false if it had to be killed.
     pub fn stop(&mut self, signal: Signal, within: Duration) -> Result<bool, ProcessError> {
         self.handle.signal(signal);
         let deadline = Instant::now() + within;
@@ -145,7 +145,7 @@ impl Program {
         Ok(true)
     }
 
-    /// Takes it from the process table once it has ended. Until then its number is its own, and so is its group's.
+    /// Reaps the program once it has ended. Until then, its process id and its group's cannot be reused.
     fn reap(&mut self) -> Result<ExitStatus, ProcessError> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -153,7 +153,7 @@ impl Program {
         let status = {
             let mut pid = self.handle.lock();
             if let Some(pid) = pid.take() {
-                // ESRCH: nobody is left.
+                // ESRCH: no process is left.
                 let _ = killpg(pid, Signal::SIGKILL);
             }
             self.child.wait()
@@ -178,8 +178,8 @@ impl Program {
     }
 }
 
-/// Whoever starts `weir` in the background, or by nohup, has it ignore signals, and so would what it starts: a service could
-/// not be stopped by its own signal. Makes system calls alone, as it has to between fork and exec.
+/// Restores the default action of all signals. A process started in the background or by nohup ignores some, and a service that
+/// inherits this cannot be stopped by its own signal. Makes system calls only, as required between fork and exec.
 fn hear_all_signals() -> io::Result<()> {
     for signal in
         Signal::iterator().filter(|signal| ![Signal::SIGKILL, Signal::SIGSTOP].contains(signal))
@@ -207,28 +207,28 @@ impl Handle {
         }
     }
 
-    /// Stops the program and all that descends from it; nothing if it has ended.
+    /// Suspends the program and all its descendants; `None` if the program has ended.
     pub fn pause(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::stop)
     }
 
-    /// Lets all of them go on.
+    /// Continues the program and all its descendants.
     pub fn resume(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::go_on)
     }
 
-    /// Kills all of them. The program itself is dead then and still to be waited for.
+    /// Kills the program and all its descendants. The program is then dead and still has to be waited for.
     pub fn kill(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::kill)
     }
 
-    /// Its processes as they are now, for [`Remains::end`].
+    /// The program's current processes, for [`Remains::end`].
     pub fn remains(&self) -> io::Result<Option<Remains>> {
         let pid = self.lock();
         pid.map(Tree::of).transpose().map(|tree| tree.map(Remains))
     }
 
-    /// The lock keeps the program from being reaped, so that its number stays its own.
+    /// Runs `act` under a lock that keeps the program from being reaped, so that its process id is not reused.
     fn with_tree<T>(&self, act: impl FnOnce(&mut Tree) -> io::Result<T>) -> io::Result<Option<T>> {
         let pid = self.lock();
         let Some(pid) = *pid else { return Ok(None) };
@@ -240,12 +240,12 @@ impl Handle {
     }
 }
 
-/// The processes that a program had when it was asked to end.
+/// Processes that a program had when it was asked to end.
 #[derive(Debug)]
 pub struct Remains(Tree);
 
 impl Remains {
-    /// Kills those that are left of them, and looks whether they are gone.
+    /// Kills the remaining processes, and checks that they are gone.
     pub fn end(mut self) -> io::Result<Census> {
         self.0.kill_found()?;
         Ok(Census {
@@ -275,7 +275,7 @@ fn reader(
     })
 }
 
-/// A status as shells tell it: the exit code, or 128 and the number of the signal that ended it.
+/// Exit status in a shell's form: the exit code, or 128 plus the number of the signal that ended the program.
 pub fn exit_code(status: ExitStatus) -> i32 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code,
@@ -284,7 +284,7 @@ pub fn exit_code(status: ExitStatus) -> i32 {
     }
 }
 
-/// An exit code for people.
+/// Readable description of an exit code.
 pub fn describe_exit(code: i32) -> String {
     match Signal::try_from(code - 128) {
         Ok(signal) => format!("ended by {}", signal.as_str()),

@@ -1,7 +1,7 @@
-//! Folders for programs, which are gone with the run.
+//! Folders for programs, which are removed at the end of the run.
 //!
-//! They lie in memory, mounted where only the sandbox sees it: the kernel takes them with the sandbox, however that ends.
-//! Where that is refused they are an ordinary temporary folder, which is removed when this value is dropped.
+//! The folders are in memory, mounted where only the sandbox sees them: the kernel removes them when the sandbox ends.
+//! If the mount is refused, they are in an ordinary temporary folder, which is removed when this value is dropped.
 
 use std::fs;
 use std::io;
@@ -14,16 +14,16 @@ use tempfile::TempDir;
 /// a killed run would leave.
 const POINTS: [&str; 3] = ["/mnt", "/media", "/srv"];
 
-/// A folder of folders.
+/// A folder that contains the programs' folders.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// None: it is mounted.
+    /// The temporary folder; `None` if the folder is mounted.
     temporary: Option<TempDir>,
 }
 
 impl Scratch {
-    /// An empty one.
+    /// Creates an empty folder.
     pub fn new() -> io::Result<Scratch> {
         let is_empty = |point: &&&str| {
             let entries = fs::read_dir(point);
@@ -48,12 +48,12 @@ impl Scratch {
         })
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a folder in it.
+    /// Creates a subfolder.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path().join(name);
@@ -66,7 +66,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.temporary.is_none() {
-            // Whoever still has a file open keeps what he has.
+            // A process that still has a file open keeps that file.
             let _ = umount2(&self.path, MntFlags::MNT_DETACH);
         }
     }

@@ -1,7 +1,7 @@
-//! All processes of a program: those of its process group, and all that descend from them, wherever they went.
+//! All processes of a program: those of its process group, and all their descendants, in any group.
 //!
-//! Servers leave their group (PostgreSQL's backends each lead a session), so a signal to the group reaches half of them. What
-//! is found here is what /proc says; it is asked again until it stays the same, since processes make others meanwhile.
+//! Servers leave their group (PostgreSQL's backends each lead a session), so a signal to the group does not reach all processes.
+//! This module reads /proc, repeatedly until the result stays the same, since processes start others meanwhile.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,36 +14,36 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 
-/// How often a tree that grows is looked at again, at most.
+/// Maximum number of times that a growing tree is read.
 const LOOKS: usize = 64;
-/// How long the kernel may take to do what a signal says: a process that waits for a disk hears nothing.
+/// Time that the kernel may take to deliver a signal: a process that waits for a disk does not receive it.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
-/// What was seen of a program's processes.
+/// Count of a program's processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
-    /// How many there were.
+    /// Number of processes.
     pub processes: u32,
-    /// Those that did not become what they had to, with their states.
+    /// Processes that did not reach the wanted state, with their states.
     pub others: Vec<(i32, char)>,
 }
 
 /// A living process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    /// As it is signalled.
+    /// Process id for signals.
     pid: i32,
-    /// By which others call it their parent.
+    /// Process id by which children name it as their parent.
     known_as: i32,
     parent: i32,
     group: i32,
     state: char,
-    /// Since the machine was started, in ticks: with the number it names a process for good.
+    /// Start time in ticks since the machine's boot: with the process id, it identifies a process uniquely.
     started: u64,
 }
 
-/// The processes of a program whose first one is `leader`, which nobody else may reap meanwhile.
+/// Processes of a program with first process `leader`, which no other thread may reap meanwhile.
 #[derive(Debug)]
 pub(super) struct Tree {
     leader: Pid,
@@ -51,7 +51,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// As it is now.
+    /// Reads the current tree.
     pub fn of(leader: Pid) -> io::Result<Tree> {
         let mut tree = Tree {
             leader,
@@ -61,8 +61,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Sends all of them a signal, until there is nobody new; those that make others have to be among those that it stops or
-    /// ends, or there may be no end.
+    /// Sends a signal to all processes until no new one appears. The signal has to stop or end processes that start others, or
+    /// the loop may not end.
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         let mut told: BTreeSet<(i32, u64)> = BTreeSet::new();
         for _ in 0..LOOKS {
@@ -84,10 +84,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Stops all of them where they are, and looks whether they stand still.
+    /// Suspends all processes, and checks that they are stopped.
     ///
-    /// Who has called vfork(2) waits for its child to become another program, hears no signal meanwhile, and would wait for as
-    /// long as the child is stopped. So such a child goes on for a moment.
+    /// A process that has called vfork(2) receives no signal until its child executes another program, and would wait for as long
+    /// as the child is stopped. The child is therefore continued for a moment.
     pub fn stop(&mut self) -> io::Result<Census> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -112,7 +112,7 @@ impl Tree {
         }
     }
 
-    /// Lets all of them go on, and looks whether they do.
+    /// Continues all processes, and checks that they run.
     pub fn go_on(&mut self) -> io::Result<Census> {
         self.signal(Signal::SIGCONT)?;
         let deadline = Instant::now() + PATIENCE;
@@ -129,7 +129,7 @@ impl Tree {
         }
     }
 
-    /// Kills all of them, and looks whether they are gone. Stopped first, none can make another one.
+    /// Kills all processes, and checks that they are gone. They are stopped first, so that none can start another.
     pub fn kill(&mut self) -> io::Result<Census> {
         self.signal(Signal::SIGSTOP)?;
         let processes = self.found.len() as u32;
@@ -140,7 +140,7 @@ impl Tree {
         })
     }
 
-    /// Kills those of them that were found and are still there.
+    /// Kills the processes found so far that still exist.
     pub fn kill_found(&mut self) -> io::Result<()> {
         let living = living()?;
         for entry in &self.found {
@@ -151,7 +151,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Those that were found, and are still there after a while.
+    /// Processes found so far that still exist after a timeout.
     pub fn survivors(&self) -> io::Result<Vec<(i32, char)>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -168,12 +168,12 @@ impl Tree {
         }
     }
 
-    /// How many there are.
+    /// Number of processes.
     pub fn count(&self) -> u32 {
         self.found.len() as u32
     }
 
-    /// Finds them anew: those of the group, those that were found before, and whom these have for parent.
+    /// Reads the tree again: the processes of the group, those found before, and their children.
     fn look(&mut self) -> io::Result<()> {
         let living = living()?;
         let group = self.leader.as_raw();
@@ -216,7 +216,7 @@ fn is_there(living: &[Entry], entry: &Entry) -> bool {
 fn living() -> io::Result<Vec<Entry>> {
     let itself = fs::read_link("/proc/self").ok();
     let itself = itself.and_then(|link| link.to_str()?.parse::<i32>().ok());
-    // A sandbox may have to live with the /proc of whom it came from, whose numbers are others.
+    // A sandbox may have the /proc of the namespace that it was started from, which has other process ids.
     let is_own = itself == Some(getpid().as_raw());
     let space = |path: &str| fs::metadata(path).ok().map(|of| (of.dev(), of.ino()));
     let own_space = space("/proc/self/ns/pid");
@@ -226,7 +226,7 @@ fn living() -> io::Result<Vec<Entry>> {
         let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // It may be gone by now, which is no error.
+        // The process may have ended meanwhile, which is no error.
         let Ok(stat) = fs::read_to_string(format!("/proc/{number}/stat")) else {
             continue;
         };
@@ -269,7 +269,7 @@ fn parse(number: i32, stat: &str) -> Option<Entry> {
     })
 }
 
-/// The last number of a line of /proc/PID/status: what the innermost namespace calls it.
+/// Last number of a line of /proc/PID/status: the id in the innermost namespace.
 fn innermost(status: &str, key: &str) -> Option<i32> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_ascii_whitespace().last()?.parse().ok()
@@ -311,7 +311,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             let tree = Tree::of(leader).expect("/proc");
-            // Whoever calls setsid(1) has exec'd; before, it is in the group still.
+            // The child that runs setsid(1) is in the group until it has exec'd.
             let beside = tree.found.iter().filter(|of| of.group != leader.as_raw());
             if tree.count() == 3 && beside.count() == 1 {
                 return tree;
@@ -337,14 +337,14 @@ mod tests {
         assert_eq!(states(&mut tree), ['T'; 3]);
         assert_eq!(tree.go_on().expect("/proc"), all);
         assert!(!states(&mut tree).contains(&'T'));
-        // Those that are stopped die as well.
+        // Stopped processes die as well.
         tree.stop().expect("/proc");
         assert_eq!(tree.kill().expect("/proc"), all);
         child.wait().expect("it ends");
         assert_eq!(tree.survivors().expect("/proc"), []);
     }
 
-    /// Shells start programs by vfork(2), and wait for them where no signal stops them.
+    /// Shells start programs by vfork(2), and no signal stops them while they wait.
     #[test]
     fn a_shell_that_starts_programs_all_the_time_stands_still_each_time() {
         let mut shell = Command::new("/bin/sh");

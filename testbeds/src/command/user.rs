@@ -1,9 +1,9 @@
-//! Who a program is: the user who called us, not the root of the sandbox.
+//! Identity of a program: the calling user, not the root of the sandbox.
 //!
-//! Inside the sandbox the caller is root, so that networks can be made. Many servers refuse to be that (PostgreSQL,
-//! memcached) or try to become somebody else (nginx), which a namespace with a single user has not. So a program gets a user
-//! namespace of its own inside, in which the same user has another number: the caller's; root's programs are nobody. What
-//! the user may do to files is the same everywhere.
+//! Inside the sandbox the caller is root, so that networks can be created. Many servers refuse to run as root (PostgreSQL,
+//! memcached) or try to change to another user (nginx), which does not exist in a namespace with a single user. A program
+//! therefore gets its own user namespace inside, in which the same user has another number: the caller's, or that of nobody if
+//! root calls. Access rights to files are the same everywhere.
 
 use std::ffi::CStr;
 use std::fs;
@@ -17,10 +17,10 @@ use nix::unistd::{getegid, geteuid, write};
 
 use crate::host::Host;
 
-/// The number that Linux gives to whom it does not know.
+/// Number that Linux gives to unknown users.
 const NOBODY: u32 = 65_534;
 
-/// As whom a program sees itself.
+/// User and group that a program sees as its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
     uid: u32,
@@ -28,12 +28,12 @@ pub struct User {
 }
 
 impl User {
-    /// The caller of this program, which may be in a sandbox.
+    /// The user who called this program, which may be in a sandbox.
     pub fn caller() -> User {
         let outside = |path: &str, own: u32| {
             let map = fs::read_to_string(path).unwrap_or_default();
             let number = outer(&map, own).unwrap_or(own);
-            // Root is what it is not to be.
+            // The program must not be root.
             if number == 0 { NOBODY } else { number }
         };
         User {
@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// What a child writes to become this user.
+    /// The maps that a child writes to become this user.
     pub(super) fn map(self) -> Map {
         let line = |inside: u32, own: u32| format!("{inside} {own} 1").into_bytes();
         Map {
@@ -52,7 +52,7 @@ impl User {
     }
 }
 
-/// What a number is called outside of the namespace that this map is of.
+/// The number outside of the namespace with this map for a number inside.
 fn outer(map: &str, own: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut numbers = line.split_whitespace().map(|word| word.parse::<u32>().ok());
@@ -83,10 +83,10 @@ impl Map {
     }
 }
 
-/// Lets everybody in a host do what otherwise takes privileges there and harms nobody: bind ports below 1024, and ping.
+/// Allows all users in a host two harmless privileged operations: binding ports below 1024, and ping.
 pub fn open_host(host: &Host) -> io::Result<()> {
     host.namespace().run(|| {
-        // These files are those of the calling thread's network namespace.
+        // These files belong to the calling thread's network namespace.
         fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
         fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0")
     })

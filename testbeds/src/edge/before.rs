@@ -1,32 +1,32 @@
-//! How an interface was before it was taken.
+//! State of an interface before it was taken.
 
 use serde::{Deserialize, Serialize};
 
 use super::{EdgeError, Mark};
 use crate::net::{Found, Lasting, Merging, NetError, Netlink};
 
-/// The longest payload that the switch takes.
+/// Length of the longest payload that the switch takes, in bytes.
 const MTU_LIMIT: u32 = 9216;
 
-/// How an interface was before it was taken, as far as taking it changes it. Promiscuous mode is not here: it belongs to the
-/// switch's socket, and goes with it.
+/// State of an interface before it was taken, limited to what taking it changes. Promiscuous mode is not included: it belongs to
+/// the switch's socket and ends with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     interface: String,
-    /// What it is known by when it is put back: another may have its name by then, or it another name.
+    /// Index that identifies the interface when it is restored: names may have changed by then.
     index: u32,
     up: bool,
     arp: bool,
     mtu: u32,
     ipv6_off: Option<bool>,
     merging: Merging,
-    /// Where it is to be changed: of a virtual Ethernet interface.
+    /// Only for a virtual Ethernet interface, where it is changed.
     gro_max_size: Option<u32>,
 }
 
 impl Before {
-    /// Looks at two interfaces that are to be the ends of a wire, and changes nothing; nobody else takes them while their marks
-    /// are there.
+    /// Reads the state of two interfaces that are to be the ends of a wire, and changes nothing. While the marks exist, no other
+    /// weir takes the interfaces.
     pub fn of_pair(
         netlink: &Netlink,
         interfaces: [&str; 2],
@@ -61,7 +61,7 @@ impl Before {
         Before::of_found(netlink, name, &found)
     }
 
-    /// Looks at one that is, or will be, without a bridge.
+    /// Reads the state of an interface that is, or will be, in no bridge.
     pub(super) fn of_found(
         netlink: &Netlink,
         name: &str,
@@ -94,16 +94,16 @@ impl Before {
         })
     }
 
-    /// Which.
+    /// Name of the interface.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// Makes it an end of a wire: this machine says nothing there of its own, and nothing merges frames.
+    /// Makes the interface an end of a wire: this machine sends no frames of its own there, and no frames are merged.
     pub fn take(&self, netlink: &Netlink) -> Result<(), EdgeError> {
         let name = &self.interface;
         let refused = EdgeError::of_change;
-        // It answers for any address of this machine, also where it has none.
+        // The kernel would answer ARP for any address of this machine, even on an interface without addresses.
         netlink.set_arp(name, false).map_err(refused)?;
         if self.ipv6_off == Some(false) {
             netlink.set_ipv6_off(name, true).map_err(refused)?;
@@ -112,13 +112,13 @@ impl Before {
             .set_merging(name, self.merging, true)
             .map_err(refused)?;
         if self.gro_max_size.is_some() {
-            // Both listeners are to get frames in one order.
+            // Both listeners have to get the frames in the same order.
             netlink.one_order(name).map_err(refused)?;
         }
         netlink.set_up(name, true).map_err(refused)
     }
 
-    /// Puts it back; what fails does not keep the rest from being tried. Where it is gone there is nothing to put back.
+    /// Restores the interface as far as possible and returns the failures. A removed interface needs no restoring.
     pub fn give_back(&self, netlink: &Netlink) -> Vec<NetError> {
         let name = match netlink.name_of(self.index) {
             Ok(Some(name)) => name,
@@ -137,7 +137,7 @@ impl Before {
         }
         tried.push(netlink.set_merging(name, self.merging, false));
         tried.push(netlink.set_arp(name, self.arp));
-        // Its own address comes with it again.
+        // Enabling IPv6 restores the link-local address.
         if self.ipv6_off == Some(false) {
             tried.push(netlink.set_ipv6_off(name, false));
         }

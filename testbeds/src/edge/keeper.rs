@@ -1,4 +1,4 @@
-//! The process that puts interfaces back when the one that has taken them is gone.
+//! The keeper process: restores interfaces when the process that took them has ended.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use super::{Before, EdgeError, Mark, Splice};
 use crate::net::Netlink;
 
-/// What the keeper says when it knows all.
+/// The keeper's reply once it knows the state of all interfaces.
 const READY: &str = "ready";
-/// More is not how interfaces are.
+/// Maximum size of the message with the interfaces' state, in bytes.
 const MESSAGE_LIMIT: u64 = 1 << 20;
 
-/// What was taken, as it was before.
+/// State of everything that was taken, before it was taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// Interfaces.
+    /// State of the interfaces.
     pub before: Vec<Before>,
     /// A host that a wire was put in front of.
     pub splice: Option<Splice>,
 }
 
-/// The keeper's process. Dropping this has it put everything back, and waits for that.
+/// The keeper's process. Dropping this makes the keeper restore everything, and waits for it.
 #[derive(Debug)]
 pub struct Keeper {
     child: Option<Child>,
@@ -37,8 +37,8 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> EdgeError {
 }
 
 impl Keeper {
-    /// Starts it, `weir` with its hidden command, and tells it how the interfaces are; nothing has been changed yet.
-    /// It holds the marks until it has put them back.
+    /// Starts the keeper, `weir` with its hidden command, and sends it the interfaces' state before anything is changed.
+    /// The keeper holds the marks until it has restored the interfaces.
     pub fn start(
         weir: &Path,
         command: &str,
@@ -48,7 +48,7 @@ impl Keeper {
         let mut keeper = Command::new(weir);
         keeper
             .arg(command)
-            // Ctrl-C is for the one that it watches.
+            // Ctrl-C is for the process that the keeper watches.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -75,7 +75,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Has everything put back.
+    /// Makes the keeper restore everything, and waits for it.
     pub fn finish(mut self) -> Result<(), EdgeError> {
         self.end()
     }
@@ -84,7 +84,7 @@ impl Keeper {
         let Some(mut child) = self.child.take() else {
             return Ok(());
         };
-        // The end of its input.
+        // Closing the keeper's input makes it restore everything.
         drop(child.stdin.take());
         let output = child
             .wait_with_output()
@@ -99,14 +99,14 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
+        // Callers that need the result call `finish`.
         let _ = self.end();
     }
 }
 
-/// The keeper itself: reads how interfaces are, waits until nobody is left who could write to it, and puts them back.
+/// Runs the keeper: reads the interfaces' state, waits until the last writer of its input is gone, and restores the state.
 pub fn keep() -> Result<(), EdgeError> {
-    // What ends others is no reason to leave interfaces as they are not to be. SIGKILL is.
+    // Signals that end other processes must not leave interfaces changed. Only SIGKILL can.
     SigSet::all()
         .thread_block()
         .map_err(|errno| failed("cannot block signals")(errno.into()))?;

@@ -1,4 +1,4 @@
-//! Which interfaces are taken: a name that the kernel gives to one at a time, and takes back from whoever ends.
+//! Marks of taken interfaces: a name that the kernel gives to one process at a time, and frees when that process ends.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,15 +9,15 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::EdgeError;
 
-/// One interface is taken, as long as this, or whoever has inherited it, is there.
+/// Marks an interface as taken, as long as this value, or a process that has inherited it, exists.
 ///
 /// An abstract socket: its name belongs to the network namespace, as the interface's index does, and no file is left behind.
 #[derive(Debug)]
 pub struct Mark(UnixDatagram);
 
 impl Mark {
-    /// Takes an interface of the calling thread's namespace; to be done before it is looked at, since whoever else has taken it
-    /// has changed it.
+    /// Marks an interface of the calling thread's namespace. Call it before reading the interface's state: another process that
+    /// has taken the interface has changed it.
     pub fn set(interface: &str, index: u32) -> Result<Mark, EdgeError> {
         let bound = SocketAddr::from_abstract_name(format!("weir/interface/{index}"))
             .and_then(|name| UnixDatagram::bind_addr(&name));
@@ -30,7 +30,7 @@ impl Mark {
         })
     }
 
-    /// Runs `start`, which starts one process; that holds the marks, too, to its end. Nobody else is to start one meanwhile.
+    /// Runs `start`, which starts one process that inherits the marks until its end. No other process may be started meanwhile.
     pub(super) fn inherited<T>(
         marks: &[Mark],
         start: impl FnOnce() -> io::Result<T>,

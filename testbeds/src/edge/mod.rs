@@ -1,12 +1,12 @@
-//! Interfaces that exist, taken for a while.
+//! Existing interfaces, taken for the length of a run.
 //!
 //! ```text
 //! weir between ─┬─ switch     dies with weir (PR_SET_PDEATHSIG)
 //!               └─ keeper     knows how the interfaces were; waits until the pipe from weir is closed, puts them back
 //! ```
 //!
-//! However weir ends, by itself, by Ctrl-C or by SIGKILL, the kernel closes its end of the pipe: there is one way to put things
-//! back, and every ending takes it.
+//! However weir ends, by itself, by Ctrl-C or by SIGKILL, the kernel closes its end of the pipe. Interfaces are therefore
+//! restored in one way only, at every ending.
 
 mod before;
 mod keeper;
@@ -24,10 +24,10 @@ pub use keeper::{Keeper, Kept, keep};
 pub use mark::Mark;
 pub use splice::Splice;
 
-/// Why an interface cannot be taken, or was not put back.
+/// Errors of taking or restoring an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
-    /// The kernel's answer.
+    /// The kernel reported an error.
     #[error(transparent)]
     Net(#[from] NetError),
     /// CAP_NET_ADMIN is missing.
@@ -35,10 +35,10 @@ pub enum EdgeError {
         "interfaces are changed with CAP_NET_ADMIN, and opened with CAP_NET_RAW: run it as root ({0})"
     )]
     Privileges(NetError),
-    /// Frames that it brings are this machine's own.
+    /// The interface is the loopback interface, which carries only this machine's own frames.
     #[error("{interface} is the loopback interface: nothing is at its other end")]
     Loopback {
-        /// Which.
+        /// Name of the interface.
         interface: String,
     },
     /// The switch of the wire could not be reached.
@@ -46,122 +46,122 @@ pub enum EdgeError {
         "the loopback interface is down, and weir reaches the switch of the wire at 127.0.0.1: `ip link set lo up` first"
     )]
     NoLoopback,
-    /// Somebody else takes its frames.
+    /// A bridge or bond takes the interface's frames.
     #[error(
         "{interface} belongs to a bridge or bond, which takes its frames, too: `ip link set {interface} nomaster` first"
     )]
     Master {
-        /// Which.
+        /// Name of the interface.
         interface: String,
     },
-    /// This machine would lose its own way out.
+    /// The interface has an address of this machine, which would lose its connection.
     #[error(
         "{interface} has the address {address}: this machine would answer on the wire, and lose the address to it; \
          take an interface without one, or `ip address flush dev {interface}` first"
     )]
     Address {
-        /// Which.
+        /// Name of the interface.
         interface: String,
-        /// One of them.
+        /// One of its addresses.
         address: IpAddr,
     },
-    /// Somebody has given it what goes with IPv6 or ARP, and what the kernel does not make again.
+    /// The interface has settings that vanish with IPv6 or ARP, and that the kernel does not restore.
     #[error(
         "{interface} has the {what}: it goes while {interface} is taken, and nobody makes it again; \
          take an interface without one, or remove it first{}",
         hint(.interface, .what)
     )]
     Lasting {
-        /// Which.
+        /// Name of the interface.
         interface: String,
-        /// One of them.
+        /// One such setting.
         what: Lasting,
     },
-    /// It does not leave its bridge and come back as it was.
+    /// The interface cannot leave its bridge and return unchanged.
     #[error("{interface} cannot be taken out of bridge {bridge} and be put back as it is: {why}")]
     Port {
-        /// The port.
+        /// Name of the interface.
         interface: String,
-        /// Its bridge.
+        /// Name of its bridge.
         bridge: String,
         /// What would be lost.
         why: String,
     },
-    /// By another process.
+    /// Another weir has taken the interface.
     #[error("interface {interface} is taken by another weir")]
     Taken {
-        /// Which.
+        /// Name of the interface.
         interface: String,
     },
-    /// It could not be marked.
+    /// The interface could not be marked as taken.
     #[error("cannot mark {interface} as taken: {source}")]
     Mark {
-        /// Which.
+        /// Name of the interface.
         interface: String,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// Longer frames than the switch takes.
+    /// The interface carries longer frames than the switch takes.
     #[error(
         "{interface} has an MTU of {mtu}; the switch takes frames of up to {limit} bytes of payload"
     )]
     Mtu {
-        /// Which.
+        /// Name of the interface.
         interface: String,
-        /// Its.
+        /// MTU of the interface in bytes.
         mtu: u32,
-        /// The switch's.
+        /// Largest MTU that the switch takes, in bytes.
         limit: u32,
     },
-    /// The other side would get frames that it cannot take.
+    /// The two interfaces have different MTUs, so one side would get frames that it cannot take.
     #[error(
         "{0} and {1} have different MTUs ({2} and {3}): a frame of the one would not pass the other"
     )]
     Mtus(String, String, u32, u32),
-    /// A wire has two ends.
+    /// The same interface was named for both ends of a wire.
     #[error("{0} cannot be both ends of a wire")]
     Same(String),
-    /// No namespace there.
+    /// The host's network namespace cannot be entered.
     #[error(
         "no host at {}: {source}; it takes CAP_SYS_ADMIN to enter its network namespace",
         .path.display()
     )]
     NoHost {
-        /// Where it was looked for.
+        /// Path of the namespace.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// It has none, or several.
+    /// The host has no interface, or several.
     #[error(
         "the host at {} has {} virtual Ethernet interfaces{}: say by `link` which it is",
         .path.display(), .links.len(), shown(.links)
     )]
     WhichLink {
-        /// The host.
+        /// Path of the host's namespace.
         path: PathBuf,
-        /// Their names.
+        /// Names of its interfaces.
         links: Vec<String>,
     },
-    /// Nothing can come in between.
+    /// No wire can be put in front of the host.
     #[error("{link} of the host at {}: {why}", .path.display())]
     NotConnected {
-        /// The host.
+        /// Path of the host's namespace.
         path: PathBuf,
-        /// Its interface.
+        /// The host's interface.
         link: String,
-        /// What it lacks.
+        /// The condition that the interface does not meet.
         why: String,
     },
-    /// The keeper.
+    /// The keeper failed.
     #[error("the process that puts interfaces back: {what}: {source}")]
     Keeper {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// It said so.
+    /// The keeper reported that it could not restore everything.
     #[error("not all is as it was: {0}")]
     NotBack(String),
 }
@@ -175,7 +175,7 @@ pub fn check_loopback(netlink: &Netlink) -> Result<(), EdgeError> {
 }
 
 impl EdgeError {
-    /// Of a change that the kernel did not make.
+    /// The error for a change that the kernel refused.
     fn of_change(error: NetError) -> EdgeError {
         match error {
             NetError::Interface { ref source, .. }
@@ -188,7 +188,7 @@ impl EdgeError {
     }
 }
 
-/// How it is removed.
+/// Hint with the command that removes the setting.
 fn hint(interface: &str, what: &Lasting) -> String {
     let family = match what {
         Lasting::Route(to, _) if to.is_ipv6() => "-6 ",

@@ -1,11 +1,11 @@
-//! A host that exists, taken off its bridge, with a wire in between.
+//! An existing host, taken off its bridge, with a wire in between.
 //!
 //! ```text
 //! before   host eth0 ══ outer ── bridge
 //! during   host eth0 ══ outer ── weir ── near ══ far ── bridge
 //! ```
 //!
-//! The host sees nothing of it but what passes: its interface, addresses and routes stay as they are.
+//! The host is not changed: its interface, addresses and routes stay as they are.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,36 +17,35 @@ use super::{Before, EdgeError, Mark};
 use crate::host::Namespace;
 use crate::net::{BridgePort, NetError, Netlink, Sending};
 
-/// How a host is connected, and what comes in between.
+/// A host's connection to its bridge, and the wire put in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splice {
     /// The other end of the host's interface.
     outer: String,
-    /// Where that belongs.
+    /// Bridge of `outer`.
     bridge: String,
-    /// How that has it.
+    /// Settings of `outer` as a port of the bridge.
     port: BridgePort,
-    /// Our pair: the wire's end, and what stands in the bridge meanwhile.
+    /// Our veth pair: `near` is the end of the wire, `far` replaces `outer` in the bridge.
     near: String,
     far: String,
-    /// What both ends in the bridge have. A bridge without an address of its own takes the lowest of its ports': it would get
-    /// another one, and lose all who know the old one.
+    /// Hardware address of both ends in the bridge. A bridge without an address of its own takes the lowest of its ports': with
+    /// another address here, the bridge's own would change, and hosts that know the old one would lose it.
     address: Vec<u8>,
     mtu: u32,
-    /// The host's network namespace, its interface, and which frames that leaves unfinished.
+    /// The host's network namespace, its interface, and its offloads on sending.
     host: PathBuf,
     link: String,
     sending: Sending,
 }
 
-/// What the other end of a host's interface is not.
-/// More entries of a forwarding database than one host has.
+/// Maximum number of forwarding database entries: more than one host has.
 const ENTRY_LIMIT: usize = 4096;
 
 const OUTER: &str = "the other end of a virtual Ethernet interface, in a bridge of this namespace";
 
 impl Splice {
-    /// Looks for the host and how it is connected, and changes nothing; nobody else takes it while its mark is there.
+    /// Finds the host and its connection, and changes nothing. While the mark exists, no other weir takes the interface.
     pub fn find(netlink: &Netlink, host: &HostAt) -> Result<(Splice, Before, Mark), EdgeError> {
         let path = PathBuf::from(host.namespace.path());
         let no_host = |source: io::Error| EdgeError::NoHost {
@@ -78,7 +77,7 @@ impl Splice {
         };
         let mark = Mark::set(&outer, netlink.find(&outer)?.index)?;
         let found = netlink.find(&outer)?;
-        // Indexes are numbers of a namespace: those of a third one would mean another interface here.
+        // An index is valid in one namespace only: an index from a third one would name another interface here.
         if !found.is_veth || found.peer != Some(own.index) || !found.peer_is_elsewhere {
             return Err(not_so("its other end is not in this namespace"));
         }
@@ -135,7 +134,7 @@ impl Splice {
         for end in [&self.near, &self.far] {
             netlink.set_mtu(end, self.mtu).map_err(refused)?;
         }
-        // The host's kernel, and this one for what comes from the bridge, make whole frames of what they send.
+        // The host's kernel has to finish the frames that it sends, and this kernel those that come from the bridge.
         self.inside()?
             .set_sending(&self.link, None)
             .map_err(refused)?;
@@ -151,7 +150,7 @@ impl Splice {
             .set_bridge(&self.far, Some(&self.bridge))
             .map_err(refused)?;
         netlink.set_bridge(&self.outer, None).map_err(refused)?;
-        // It is still down: no frame passes a port that is not isolated yet.
+        // The port is still down: no frame passes it before it is isolated.
         let set = netlink.set_bridge_port(&self.far, &self.port);
         set.into_iter()
             .next()
@@ -172,19 +171,19 @@ impl Splice {
         Ok(Netlink::open_in(&namespace)?)
     }
 
-    /// Puts the host back into its bridge; what fails does not keep the rest from being tried. `inside` was opened before:
-    /// the process by which the host was named may have ended.
+    /// Returns the host to its bridge as far as possible, and returns the failures. `inside` was opened before: the process by
+    /// which the host was named may have ended.
     pub fn give_back(&self, netlink: &Netlink, inside: &Netlink) -> Vec<NetError> {
         let mut failed = Vec::new();
         if inside.find(&self.link).is_ok() {
             failed.extend(inside.set_sending(&self.link, Some(self.sending)).err());
         }
-        // A host that has ended in the meantime has taken its interface along, and the other end with it.
+        // If the host has ended meanwhile, both ends of its veth pair are removed.
         if netlink.find(&self.outer).is_ok() {
             failed.extend(netlink.set_bridge(&self.outer, Some(&self.bridge)).err());
             failed.extend(netlink.set_bridge_port(&self.outer, &self.port));
         }
-        // Where it was not made yet, or is gone with the host, there is nothing to remove.
+        // The pair may not have been created, or was removed with the host.
         if netlink.find(&self.near).is_ok() {
             failed.extend(netlink.remove(&self.near).err());
         }
@@ -192,7 +191,7 @@ impl Splice {
     }
 }
 
-/// A kernel without IPv6 has nothing to switch off.
+/// Ignores the error of a kernel without IPv6, where there is nothing to disable.
 fn without_ipv6(error: NetError) -> Result<(), NetError> {
     match error {
         NetError::Interface { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A port of a bridge: how it is set, and what its bridge was told about it. All of that goes when the port leaves its bridge.
+//! A port of a bridge: its settings, and its entries in the bridge's tables. All are lost when the port leaves the bridge.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{NetError, Netlink, acknowledged};
 
-/// What somebody has set at a bridge's port, and can be set at another one.
+/// Settings of a bridge's port that can be applied to another port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BridgePort {
-    /// By number (`IFLA_BRPORT_…`) and in the kernel's bytes; what keeps frames apart first.
+    /// Number (`IFLA_BRPORT_…`) and the kernel's bytes of each setting; settings that isolate frames come first.
     settings: Vec<(u16, Vec<u8>)>,
-    /// What its bridge was told to be behind it.
+    /// Static entries of the bridge's forwarding database for this port.
     entries: BTreeSet<Entry>,
 }
 
@@ -41,14 +41,14 @@ struct Entry {
 type Vlan = (u16, u16);
 
 impl BridgePort {
-    /// How many entries there are of the forwarding database.
+    /// Number of forwarding database entries.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
 }
 
 impl Netlink {
-    /// How a bridge's port is set.
+    /// Reads the settings of a bridge's port.
     pub fn bridge_port(&self, name: &str) -> Result<BridgePort, NetError> {
         let link = self.link(name)?;
         Ok(BridgePort {
@@ -57,7 +57,7 @@ impl Netlink {
         })
     }
 
-    /// Sets a bridge's port as another was; what fails does not keep the rest from being tried.
+    /// Applies the settings of another port as far as possible, and returns the failures.
     pub fn set_bridge_port(&self, name: &str, wanted: &BridgePort) -> Vec<NetError> {
         let link = match self.link(name) {
             Ok(link) => link,
@@ -65,7 +65,7 @@ impl Netlink {
         };
         let index = link.header.index;
         let mut failed = Vec::new();
-        // A path cost that was set no longer follows the link: what is as it should be is left alone.
+        // A path cost that was set no longer follows the link, so settings that are right already are left alone.
         let present = settings(&link);
         for setting in &wanted.settings {
             if !present.contains(setting) {
@@ -75,7 +75,7 @@ impl Netlink {
         for entry in &wanted.entries {
             failed.extend(self.add_entry(name, index, entry).err());
         }
-        // An entry without a VLAN is one in each VLAN as well.
+        // An entry without a VLAN also creates one in each VLAN.
         match self.entries_behind(&link, name) {
             Ok(present) => {
                 for entry in present.difference(&wanted.entries) {
@@ -87,7 +87,7 @@ impl Netlink {
         failed
     }
 
-    /// Why a bridge's port cannot be made anew as it is, if it cannot.
+    /// The reason why a bridge's port cannot be recreated as it is, if there is one.
     pub fn why_port_is_unique(&self, name: &str, bridge: &str) -> Result<Option<String>, NetError> {
         let (port, of) = (self.link(name)?, self.link(bridge)?);
         let state = attributes(&port).find_map(|attribute| match attribute {
@@ -138,7 +138,7 @@ impl Netlink {
         let message = LinkBridgePort::new(index)
             .append_info_data(attribute)
             .build();
-        // What belongs to the port's kind is heeded in this message only, not in RTM_SETLINK.
+        // The kernel applies attributes of the port's kind in this message only, not in RTM_SETLINK.
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewLink(message));
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
         self.request("cannot set the bridge port", name, |handle| {
@@ -192,7 +192,7 @@ impl Netlink {
         })
     }
 
-    /// The VLANs of a port; none on a kernel that filters none.
+    /// VLANs of a port; empty on a kernel without VLAN filtering.
     fn vlans(&self, port: &LinkMessage, name: &str) -> Result<BTreeSet<Vlan>, NetError> {
         let index = port.header.index;
         let messages: Vec<LinkMessage> =
@@ -223,14 +223,14 @@ impl Netlink {
 }
 
 impl Entry {
-    /// One that goes with the port, and that nobody makes again. `own` is the port's own address: the bridge knows that.
+    /// The entry of a message, if it is lost with the port and nobody recreates it. The bridge knows `own`, the port's address.
     fn lasting(message: &NeighbourMessage, own: &[u8]) -> Option<Entry> {
         let (mut address, mut vlan, mut is_bridges) = (None, None, false);
         for attribute in &message.attributes {
             match attribute {
                 NeighbourAttribute::LinkLayerAddress(bytes) => address = Some(bytes.clone()),
                 NeighbourAttribute::Vlan(id) => vlan = Some(*id),
-                // Others belong to the interface itself, and stay with it.
+                // Other entries belong to the interface itself, and stay with it.
                 NeighbourAttribute::Controller(_) => is_bridges = true,
                 _ => {}
             }
@@ -241,7 +241,7 @@ impl Entry {
         let state = match message.header.state {
             state @ NeighbourState::Noarp => state,
             state @ NeighbourState::Permanent if address != own => state,
-            // Somebody else's daemon has learned it, and takes it away: it does not age.
+            // An external daemon has learned this entry and removes it: it does not age.
             _ if flags.contains(NeighbourFlags::ExtLearned) => NeighbourState::Reachable,
             _ => return None,
         };
@@ -269,7 +269,7 @@ impl Entry {
     }
 }
 
-/// The settings of a bridge's port that can be set; of the rest, the protocol of the bridge decides.
+/// Settings of a bridge's port that can be changed; the bridge's protocol determines the others.
 fn settings(port: &LinkMessage) -> Vec<(u16, Vec<u8>)> {
     let settable = attributes(port).filter(|attribute| is_settable(attribute));
     let mut settings: Vec<_> = settable
@@ -345,11 +345,11 @@ fn bridge_info(bridge: &LinkMessage) -> impl Iterator<Item = &InfoBridge> {
     })
 }
 
-/// Whether a port that comes to a bridge has these VLANs: the default one, or none where there is no default.
+/// Whether a port that joins a bridge gets exactly these VLANs: the default VLAN, or none without a default.
 fn is_default(vlans: &BTreeSet<Vlan>, default: u16) -> bool {
     let flags = BridgeVlanInfoFlags::Pvid | BridgeVlanInfoFlags::Untagged;
     let new = (default != 0).then(|| (default, flags.bits()));
-    // A kernel that filters no VLANs tells none, whatever the default.
+    // A kernel without VLAN filtering reports none, whatever the default.
     vlans.is_empty() && default == 0 || vlans.iter().copied().eq(new)
 }
 

@@ -1,4 +1,4 @@
-//! Offloads, which rtnetlink cannot set: by ioctl in the namespace of the calling thread.
+//! Offloads, which rtnetlink cannot set: ioctl calls in the namespace of the calling thread.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -23,11 +23,11 @@ const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
-/// Of the flags.
+/// The bit of large receive offload in the flags of an interface.
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
-/// What merges frames on their way in, so that what is seen never was on the wire. A merge in hardware goes with the checksum
-/// that it needs.
+/// Offloads that merge received frames, so that a capture shows frames that never were on the wire. Merging in hardware includes
+/// the checksum that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Merging {
     rx_checksum: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// As it is; `None` of what the interface does not have.
+    /// Reads the current state; `None` for each offload that the interface does not have.
     pub(super) fn of(name: &str) -> io::Result<Merging> {
         Ok(Merging {
             rx_checksum: ethtool(name, ETHTOOL_GRXCSUM, 0)?,
@@ -45,7 +45,7 @@ impl Merging {
         })
     }
 
-    /// The same, with nothing merged.
+    /// A copy with all merging off.
     pub(super) fn off(self) -> Merging {
         Merging {
             rx_checksum: self.rx_checksum.map(|_| 0),
@@ -54,10 +54,10 @@ impl Merging {
         }
     }
 
-    /// Makes it so, where it is not.
+    /// Applies the state where the interface differs.
     pub(super) fn set(self, name: &str) -> io::Result<()> {
         let is = Merging::of(name)?;
-        // Merging needs the checksum: that comes first when it goes on, and after the others it makes no difference.
+        // Merging needs the checksum: it is switched on first; when switching off, its order makes no difference.
         let wanted = [
             (ETHTOOL_SRXCSUM, is.rx_checksum, self.rx_checksum),
             (ETHTOOL_SFLAGS, is.flags, self.flags),
@@ -72,7 +72,7 @@ impl Merging {
     }
 }
 
-/// What leaves frames unfinished on their way out, for hardware that a switch in user space is not.
+/// Offloads that leave sent frames unfinished for hardware, which a switch in user space does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sending {
     tx_checksum: Option<u32>,
@@ -82,7 +82,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// As it is; `None` of what the interface does not have.
+    /// Reads the current state; `None` for each offload that the interface does not have.
     pub(super) fn of(name: &str) -> io::Result<Sending> {
         Ok(Sending {
             tx_checksum: ethtool(name, ETHTOOL_GTXCSUM, 0)?,
@@ -92,7 +92,7 @@ impl Sending {
         })
     }
 
-    /// Makes it so again. Segmentation depends on checksums and scatter-gather: those come first.
+    /// Restores the state. Segmentation depends on checksums and scatter-gather, which are set first.
     pub(super) fn set(self, name: &str) -> io::Result<()> {
         let wanted = [
             (ETHTOOL_STXCSUM, self.tx_checksum),
@@ -108,7 +108,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Every frame leaves as it is on a wire.
+    /// Switches the sending offloads off, so that every frame leaves finished.
     pub(super) fn finish_frames(name: &str) -> io::Result<()> {
         for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SSG, ETHTOOL_STXCSUM] {
             ethtool(name, command, 0)?;
@@ -140,7 +140,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switches off what would hand a switch in user space frames that no wire carries: without checksum, or longer
+/// Switches off the offloads that would hand a switch in user space frames that no wire carries: without checksum, or longer
 /// than the MTU.
 pub(super) fn offloads_off(name: &str) -> io::Result<()> {
     let socket = control_socket()?;
@@ -170,8 +170,8 @@ pub(super) fn offloads_off(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel take what comes to a virtual Ethernet interface from one queue, one frame after the other: with GRO it has
-/// one, without each processor hands up what it was given, and two that come at once come to two listeners in any order.
+/// Makes the kernel take the frames of a virtual Ethernet interface from one queue, one after the other, by enabling GRO. Without
+/// GRO each processor hands up its own frames, and two simultaneous frames may reach two listeners in different orders.
 pub(super) fn one_queue(name: &str) -> io::Result<()> {
     let socket = control_socket()?;
     let mut value = EthtoolValue {

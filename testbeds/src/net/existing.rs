@@ -1,4 +1,4 @@
-//! Interfaces that somebody else has made: how they are, and what of it can be changed and put back.
+//! Existing interfaces: their state, and the parts of it that can be changed and restored.
 
 use std::fs;
 use std::io;
@@ -9,16 +9,16 @@ use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo
 
 use super::{Merging, NetError, Netlink, Sending, failure};
 
-/// An interface, as it was found.
+/// State of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether it is to be up.
+    /// Whether the interface is administratively up.
     pub up: bool,
-    /// Whether it has a carrier; never while it is down.
+    /// Whether the interface has a carrier; always false while it is down.
     pub carrier: bool,
-    /// Whether ARP runs.
+    /// Whether ARP is enabled.
     pub arp: bool,
-    /// The largest packet, without the Ethernet header.
+    /// Size of the largest packet in bytes, without the Ethernet header.
     pub mtu: u32,
     /// Whether it is the loopback interface.
     pub loopback: bool,
@@ -30,13 +30,13 @@ pub struct Found {
     pub master: Option<u32>,
     /// Whether it is a bridge.
     pub is_bridge: bool,
-    /// Of a virtual Ethernet pair: the index of the other end, in the namespace where that is.
+    /// Index of the other end of a virtual Ethernet pair, in that end's namespace.
     pub peer: Option<u32>,
     /// Whether the other end is in another namespace.
     pub peer_is_elsewhere: bool,
     /// Whether it is one end of a virtual Ethernet pair.
     pub is_veth: bool,
-    /// The longest frame that the kernel merges others into.
+    /// Length of the longest frame that the kernel merges frames into, in bytes.
     pub gro_max_size: Option<u32>,
 }
 
@@ -79,12 +79,12 @@ impl Found {
 }
 
 impl Netlink {
-    /// How an interface is.
+    /// Reads the state of an interface.
     pub fn find(&self, name: &str) -> Result<Found, NetError> {
         Ok(Found::of(self.link(name)?))
     }
 
-    /// The interface with an index, with its name; `None` if there is none any more.
+    /// Name and state of the interface with an index; `None` if it no longer exists.
     pub fn find_index(&self, index: u32) -> Result<Option<(String, Found)>, NetError> {
         let link = self.request(
             "cannot find",
@@ -110,7 +110,7 @@ impl Netlink {
         Ok(self.find_index(index)?.map(|(name, _)| name))
     }
 
-    /// Puts an interface into a bridge, or takes it out of the one that it is in.
+    /// Adds an interface to a bridge, or removes it from its bridge.
     pub fn set_bridge(&self, name: &str, bridge: Option<&str>) -> Result<(), NetError> {
         let link = LinkUnspec::new_with_index(self.index(name)?);
         let (what, link) = match bridge {
@@ -159,7 +159,7 @@ impl Netlink {
         })
     }
 
-    /// Has the kernel answer ARP there, or not.
+    /// Enables or disables ARP on an interface.
     pub fn set_arp(&self, name: &str, arp: bool) -> Result<(), NetError> {
         let message = LinkUnspec::new_with_index(self.index(name)?)
             .arp(arp)
@@ -169,7 +169,7 @@ impl Netlink {
         })
     }
 
-    /// How long a frame may become that others are merged into.
+    /// Sets the length of the longest frame that the kernel merges frames into, in bytes.
     pub fn set_gro_max_size(&self, name: &str, size: u32) -> Result<(), NetError> {
         let message = LinkUnspec::new_with_index(self.index(name)?)
             .append_extra_attribute(LinkAttribute::GroMaxSize(size))
@@ -179,26 +179,26 @@ impl Netlink {
         })
     }
 
-    /// What merges frames on their way in.
+    /// Reads the offloads that merge received frames.
     pub fn merging(&self, name: &str) -> Result<Merging, NetError> {
         let asked = self.namespace.run(|| Merging::of(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 
-    /// Sets what merges frames on their way in; nothing does if `off`.
+    /// Sets the offloads that merge received frames; with `off`, switches all of them off.
     pub fn set_merging(&self, name: &str, merging: Merging, off: bool) -> Result<(), NetError> {
         let wanted = if off { merging.off() } else { merging };
         let set = self.namespace.run(|| wanted.set(name));
         set.map_err(|source| failure("cannot set the offloads of", name, source))
     }
 
-    /// What leaves frames unfinished on their way out.
+    /// Reads the offloads that leave sent frames unfinished.
     pub fn sending(&self, name: &str) -> Result<Sending, NetError> {
         let asked = self.namespace.run(|| Sending::of(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 
-    /// Sets what leaves frames unfinished; nothing does if there is nothing to set.
+    /// Sets the offloads that leave sent frames unfinished; `None` switches all of them off.
     pub fn set_sending(&self, name: &str, sending: Option<Sending>) -> Result<(), NetError> {
         let set = self.namespace.run(|| match sending {
             Some(sending) => sending.set(name),
@@ -207,7 +207,7 @@ impl Netlink {
         set.map_err(|source| failure("cannot set the offloads of", name, source))
     }
 
-    /// Whether IPv6 is off there; `None` where the kernel has none.
+    /// Whether IPv6 is off on an interface; `None` on a kernel without IPv6.
     pub fn ipv6_is_off(&self, name: &str) -> Result<Option<bool>, NetError> {
         match self.namespace.run(|| fs::read_to_string(ipv6_switch(name))) {
             Ok(text) => Ok(Some(text.trim() != "0")),
@@ -216,7 +216,7 @@ impl Netlink {
         }
     }
 
-    /// Switches IPv6 off there, or on.
+    /// Switches IPv6 off or on for an interface.
     pub fn set_ipv6_off(&self, name: &str, off: bool) -> Result<(), NetError> {
         let value = if off { "1" } else { "0" };
         let set = self.namespace.run(|| fs::write(ipv6_switch(name), value));
@@ -224,7 +224,7 @@ impl Netlink {
     }
 }
 
-/// The name that a message about an interface says.
+/// Name of the interface in a link message.
 pub(super) fn name_in(link: &LinkMessage) -> Option<String> {
     link.attributes
         .iter()

@@ -1,4 +1,4 @@
-//! What somebody has given to an interface, and the kernel does not make again once it has gone with IPv6 or ARP there.
+//! Settings of an interface that are lost when IPv6 or ARP is switched off there, and that the kernel does not restore.
 
 use std::fmt;
 use std::fs;
@@ -17,22 +17,22 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 use super::existing::Found;
 use super::{NetError, Netlink};
 
-/// One such thing.
+/// A setting of an interface that would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lasting {
-    /// An address of this machine's.
+    /// An address of this machine.
     Address(IpAddr),
-    /// An IPv6 link-local address that somebody has given it, with the length of its prefix.
+    /// A configured IPv6 link-local address, with the length of its prefix.
     LinkLocal(Ipv6Addr, u8),
-    /// A route out by it, with the length of its prefix.
+    /// A route through the interface, with the length of its prefix.
     Route(IpAddr, u8),
-    /// A neighbour whose hardware address is told, not asked.
+    /// A neighbor with a static hardware address.
     Neighbour(IpAddr),
-    /// A neighbour that this machine answers for.
+    /// A neighbor for which this machine answers.
     Proxy(IpAddr),
 }
 
-/// As `ip` writes it.
+/// Written as in the output of `ip`.
 impl fmt::Display for Lasting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +54,7 @@ enum Makes {
 }
 
 impl Netlink {
-    /// The first thing at an interface that would not come back by itself.
+    /// The first setting of an interface that would not be restored by the kernel.
     pub fn lasting(&self, name: &str, found: &Found) -> Result<Option<Lasting>, NetError> {
         let index = found.index;
         let makes = self.makes(name);
@@ -100,13 +100,13 @@ impl Netlink {
         match self.namespace.run(|| fs::read_to_string(mode)) {
             Ok(mode) if mode.trim() == "1" => Makes::None,
             Ok(mode) if mode.trim() != "0" => Makes::Otherwise,
-            // What it is by default; where there is no IPv6 it makes no difference.
+            // The default; without IPv6 it makes no difference.
             _ => Makes::FromMac,
         }
     }
 }
 
-/// The first of a dump that matters. The dump is read to its end, and never kept: a router's tables are long.
+/// The first relevant entry of a dump. The dump is read to its end and not stored: a router's tables are long.
 async fn first<M>(
     messages: impl Stream<Item = Result<M, rtnetlink::Error>>,
     mut of: impl FnMut(M) -> Option<Lasting>,
@@ -133,7 +133,7 @@ fn of_address(message: &AddressMessage, makes: Makes, mac: &[u8]) -> Option<Last
     }
     match address? {
         IpAddr::V6(address) if address.is_unicast_link_local() => {
-            // Kernels before 5.18 do not tell whose it is, but there is only one that they would make.
+            // Kernels before 5.18 do not report an address's origin, but there is only one that they would create.
             let is_kernels = prefix == 64
                 && match makes {
                     Makes::None => false,
@@ -164,7 +164,7 @@ fn link_local(mac: &[u8]) -> Option<Ipv6Addr> {
 }
 
 fn of_route(route: &RouteMessage, index: u32) -> Option<Lasting> {
-    // Those of an address, and those that a router tells again.
+    // Routes that come with an address, and routes that a router announces again.
     let comes_by_itself = [
         RouteProtocol::Kernel,
         RouteProtocol::Ra,
@@ -230,7 +230,7 @@ mod tests {
         message
     }
 
-    /// Also of kernels that do not tell whose an address is.
+    /// Also covers kernels that do not report an address's origin.
     #[test]
     fn a_link_local_address_is_the_kernels_if_it_would_make_it() {
         let (own, other) = ("fe80::ec37:e4ff:fefe:a1c2", "fe80::77");

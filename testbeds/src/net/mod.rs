@@ -1,6 +1,6 @@
 //! Interfaces, through rtnetlink: veth pairs, addresses, offloads, rates, counters.
 //!
-//! The calls block. They do their work on a thread of their own, so they may be made from anywhere, also from inside an
+//! The calls block. They run on a separate thread, so they may be made from anywhere, even from inside an
 //! asynchronous runtime; setting up is not a hot path.
 
 mod bridge_port;
@@ -41,20 +41,20 @@ use crate::namespace::Namespace;
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
-/// The longest name of an interface.
+/// Length of the longest interface name, in bytes.
 pub const NAME_LIMIT: usize = 15;
 
-/// Why an interface could not be set up.
+/// Error of setting up an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
     /// The kernel refused.
     #[error("{what} {interface}: {source}")]
     Interface {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On which interface.
+        /// Name of the interface.
         interface: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The channel to the kernel failed.
@@ -67,18 +67,18 @@ pub enum NetError {
     Name(String),
 }
 
-/// How an interface is to be.
+/// Wanted configuration of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Mac,
-    /// The largest packet, without the Ethernet header.
+    /// Size of the largest packet in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Its address and prefix length. Without one, the kernel's own stack answers nothing there.
+    /// IP address and prefix length. Without an address, the kernel's own stack does not answer on the interface.
     pub address: Option<(Ipv4Addr, u8)>,
-    /// Whether ARP runs. Without it the peers' addresses must be given with [`Netlink::add_neighbours`].
+    /// Whether ARP is enabled. Without ARP the peers' addresses must be given with [`Netlink::add_neighbours`].
     pub arp: bool,
 }
 
@@ -91,14 +91,14 @@ pub struct LinkEnd<'a> {
     pub namespace: Option<&'a Namespace>,
 }
 
-/// A rate, kept by a token bucket in the kernel.
+/// A rate limit, enforced by a token bucket in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Bits per second, Ethernet header included, FCS not.
     pub rate_bps: u64,
-    /// What may go out at once.
+    /// Maximum number of bytes sent at once.
     pub burst_bytes: u32,
-    /// What may wait; what comes on top is dropped.
+    /// Maximum number of bytes that wait; frames beyond it are dropped.
     pub limit_bytes: u32,
 }
 
@@ -113,7 +113,7 @@ pub struct Counters {
     pub tx_bytes: u64,
     /// Frames sent.
     pub tx_frames: u64,
-    /// Frames not received for want of room.
+    /// Frames not received for lack of buffer space.
     pub rx_dropped: u64,
     /// Frames not sent.
     pub tx_dropped: u64,
@@ -122,7 +122,7 @@ pub struct Counters {
 /// A channel to the kernel's interfaces of one network namespace.
 pub struct Netlink {
     namespace: Namespace,
-    /// Locked for each request: one at a time.
+    /// Locked for each request, so that one runs at a time.
     channel: Mutex<(Runtime, rtnetlink::Handle)>,
 }
 
@@ -154,7 +154,7 @@ impl Netlink {
         })
     }
 
-    /// Makes a pair of connected interfaces, down, both in this namespace.
+    /// Creates a pair of connected interfaces, down, both in this namespace.
     pub fn create_veth(&self, name: &str, peer: &str) -> Result<(), NetError> {
         let ends = [name, peer].map(|name| LinkEnd {
             name,
@@ -219,7 +219,7 @@ impl Netlink {
         })
     }
 
-    /// Gives an interface its addresses, switches off what would make frames of its own accord or change them
+    /// Gives an interface its addresses, switches off features that would create or change frames
     /// (IPv6, checksum and segmentation offloads), and brings it up.
     pub fn configure(&self, interface: &Interface) -> Result<(), NetError> {
         let name = &interface.name;
@@ -252,12 +252,12 @@ impl Netlink {
         })
     }
 
-    /// Hands frames that come to a virtual Ethernet interface to all its listeners in one order, whichever processors they
-    /// came from, and none of them merged. Where the kernel (before 5.19) cannot, they are handed as they come.
+    /// Delivers frames of a virtual Ethernet interface unmerged and in the same order to all its listeners, whichever processors
+    /// the frames come from. Kernels before 5.19 cannot; they deliver frames in any order.
     pub fn one_order(&self, name: &str) -> Result<(), NetError> {
         let index = self.index(name)?;
         let message = LinkUnspec::new_with_index(index)
-            // GRO may make frames of one byte at most: it makes none.
+            // With a limit of one byte per merged frame, GRO merges none.
             .append_extra_attribute(LinkAttribute::GroMaxSize(1))
             .build();
         let limited = self.request("cannot configure", name, |handle| async move {
@@ -285,7 +285,7 @@ impl Netlink {
         told.map_err(|source| failure("cannot add a neighbour on", name, source))
     }
 
-    /// Limits what an interface sends.
+    /// Limits the sending rate of an interface.
     pub fn limit_rate(&self, name: &str, rate: Rate) -> Result<(), NetError> {
         let index = self.index(name)?;
         let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(
@@ -305,7 +305,7 @@ impl Netlink {
         })
     }
 
-    /// What an interface has counted.
+    /// Reads the counters of an interface.
     pub fn counters(&self, name: &str) -> Result<Counters, NetError> {
         let statistics = self
             .link(name)?
@@ -370,7 +370,7 @@ impl Netlink {
         link.ok_or_else(|| failure("cannot find", name, io::ErrorKind::NotFound.into()))
     }
 
-    /// The netlink attribute has kept addresses away; this keeps the rest of IPv6 away too, where /proc/sys is writable.
+    /// Disables IPv6 on an interface where /proc/sys is writable; the netlink attribute only prevents its addresses.
     fn disable_ipv6(&self, name: &str) -> Result<(), NetError> {
         let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let result = self.namespace.run(|| fs::write(path, "1"));
@@ -404,7 +404,7 @@ impl Netlink {
     }
 }
 
-/// Sends what the kernel acknowledges, and waits for that.
+/// Sends a request and waits for the kernel's acknowledgment.
 async fn acknowledged(
     mut handle: rtnetlink::Handle,
     request: NetlinkMessage<RouteNetlinkMessage>,
@@ -435,7 +435,7 @@ fn io_error(error: rtnetlink::Error) -> io::Error {
     }
 }
 
-/// No link-local address, hence no duplicate address detection and no router solicitation.
+/// Attribute for no link-local address, hence no duplicate address detection and no router solicitation.
 fn no_ipv6_address() -> LinkAttribute {
     LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(
         In6AddrGenMode::None,

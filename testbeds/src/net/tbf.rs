@@ -12,7 +12,7 @@ const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 
-/// Without a link layer the kernel would want a table of transmission times.
+/// Ethernet link layer. Without a link layer the kernel would require a table of transmission times.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
 /// RTM_NEWQDISC for the root of the interface `index`.

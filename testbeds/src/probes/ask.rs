@@ -1,4 +1,4 @@
-//! One question over sockets of ours.
+//! One request of a probe over the probe's own sockets.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -6,19 +6,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-/// The most of an answer that is read.
+/// Maximum number of bytes read of an answer.
 const ANSWER_BYTES: usize = 16 << 20;
-/// The most header lines of an answer.
+/// Maximum number of header lines of an answer.
 const HEADERS: usize = 128;
 
-/// A connection.
+/// Opens a TCP connection.
 pub(super) async fn connect(to: SocketAddrV4) -> io::Result<()> {
     TcpStream::connect(to).await.map(drop)
 }
 
-/// Any answer to a datagram.
+/// Sends a datagram and waits for any answer.
 pub(super) async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
-    // Connected: an ICMP error is an answer, too, and nobody else's datagram is.
+    // Connected, so that an ICMP error counts as an answer, and datagrams of other hosts do not.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     socket.connect(to).await?;
     socket.send(send).await?;
@@ -26,7 +26,7 @@ pub(super) async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
     socket.recv(&mut answer).await.map(drop)
 }
 
-/// A whole and good answer to a GET; `host` is how the request calls the server.
+/// Sends a GET and waits for a complete, successful answer; `host` is the server's name in the request.
 pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     stream.set_nodelay(true)?;
@@ -35,7 +35,7 @@ pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result
     );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    // It closes the connection: the end is the end.
+    // The server closes the connection at the end of its answer.
     while stream.read_buf(&mut answer).await? > 0 {
         if answer.len() > ANSWER_BYTES {
             return Err(io::Error::other(format!(
@@ -46,7 +46,7 @@ pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result
     judge(&answer)
 }
 
-/// Whether an answer is whole and good.
+/// Checks that an answer is complete and successful.
 fn judge(answer: &[u8]) -> io::Result<()> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -1,7 +1,7 @@
-//! Questions at a steady rate whose answers are timed: over sockets of ours, or by a program of the user's.
+//! Probes: requests at a steady rate with timed answers, over our own sockets or by a program of the user.
 //!
-//! A question is asked when its time has come, whether or not the last was answered: one that waits for a slow answer would
-//! not see how slow the service is to others meanwhile. Each probe has a thread in its host, whose sockets belong to it.
+//! A request is sent at its time, whether or not the previous one was answered: a probe that waited for a slow answer would
+//! not measure how slow the service is for others meanwhile. Each probe has a thread in its host, whose sockets belong to it.
 
 mod ask;
 mod program;
@@ -23,29 +23,29 @@ use crate::host::Host;
 
 pub use program::Asker;
 
-/// How many answers of one probe are kept: an hour at ten a second. What comes later is counted alone.
+/// Maximum number of answers kept of one probe: an hour at ten a second. Later answers are only counted.
 pub const MAX_SAMPLES: usize = 36_000;
 
-/// So many answers of a probe count as recent at most.
+/// Maximum number of recent answers of a probe.
 const MAX_RECENT: usize = 8192;
 
-/// What a probe asks, in its network.
+/// Request of a probe, in its host's network.
 #[derive(Debug, Clone)]
 pub enum Question {
-    /// A connection.
+    /// A TCP connection.
     Tcp(SocketAddrV4),
     /// Any answer to a datagram.
     Udp(SocketAddrV4, Vec<u8>),
-    /// A whole answer to a GET.
+    /// A complete answer to a GET.
     Http {
-        /// The server.
+        /// Address of the server.
         to: SocketAddrV4,
-        /// As the request calls it.
+        /// Name of the server in the request.
         host: String,
-        /// From the slash on.
+        /// Path, with its leading slash.
         path: String,
     },
-    /// What a program asks.
+    /// A request by a program.
     Program(Asker),
 }
 
@@ -61,38 +61,38 @@ impl fmt::Display for Question {
     }
 }
 
-/// One question and its answer.
+/// One request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// When it was asked, since the probes began.
+    /// Time of the request in nanoseconds since the probes began.
     pub at_ns: u64,
-    /// How long the answer took; none if there was none, or a bad one.
+    /// Time until the answer, in nanoseconds; `None` without an answer or with a bad one.
     pub latency_ns: Option<u64>,
 }
 
-/// What a probe saw.
+/// Results of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// In the order in which they were asked.
+    /// Requests and answers, in order of the requests.
     pub samples: Vec<Sample>,
-    /// Questions beyond [`MAX_SAMPLES`].
+    /// Number of requests beyond [`MAX_SAMPLES`].
     pub beyond: u64,
-    /// Why the first that failed did.
+    /// Reason of the first failed request.
     pub first_failure: Option<String>,
 }
 
-/// What is to become of the questions.
+/// Phase of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// They are asked.
+    /// Requests are sent.
     Asking,
-    /// No more are; the answers that are still to come are waited for.
+    /// No more requests are sent; outstanding answers are awaited.
     Waiting,
-    /// Nobody wants to know any more.
+    /// The results are no longer wanted.
     Abandoned,
 }
 
-/// Probes that ask.
+/// Running probes.
 #[derive(Debug)]
 pub struct Probes {
     phase: watch::Sender<Phase>,
@@ -102,7 +102,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Begins to ask: each probe its question, from its host.
+    /// Starts the probes, each with its request in its host.
     pub fn start<'a>(
         probes: impl IntoIterator<Item = (&'a Probe, &'a Host, &'a Question)>,
     ) -> io::Result<Probes> {
@@ -132,7 +132,7 @@ impl Probes {
         Ok(started)
     }
 
-    /// The answers, and the failures, to what was asked in the last so long; probe by probe.
+    /// For each probe, the answers and failures of the requests sent during the last `time`.
     pub fn recent(&self, time: Duration) -> Vec<Answers> {
         let since = self.started.elapsed().saturating_sub(time);
         let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
@@ -150,7 +150,7 @@ impl Probes {
         self.answers.iter().map(recent).collect()
     }
 
-    /// Asks no more, waits for the answers that are still to come, and gives all, probe by probe.
+    /// Sends no more requests, waits for the outstanding answers, and returns all results, one for each probe.
     pub fn finish(mut self) -> io::Result<Vec<Answers>> {
         self.phase.send_replace(Phase::Waiting);
         for thread in self.threads.drain(..) {
@@ -170,7 +170,7 @@ impl Probes {
 impl Drop for Probes {
     fn drop(&mut self) {
         self.phase.send_replace(Phase::Abandoned);
-        // Programs that ask are gone when their thread is.
+        // The end of a probe's thread ends its programs.
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -181,7 +181,7 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A probe at work.
+/// A running probe.
 struct Asking {
     every: Duration,
     limit: Duration,
@@ -191,21 +191,21 @@ struct Asking {
 }
 
 impl Asking {
-    /// Asks until it is told to stop. The calling thread is in the host's network.
+    /// Sends requests until the phase changes. The calling thread is in the host's network.
     fn run(&self, phase: watch::Receiver<Phase>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MAX_PROGRAMS as usize)
             .build()?;
         runtime.block_on(self.ask_again_and_again(phase));
-        // Dropping the runtime waits for the programs that still run: they are killed with their questions.
+        // Dropping the runtime waits for the running programs, which are killed with their requests.
         Ok(())
     }
 
     async fn ask_again_and_again(&self, mut phase: watch::Receiver<Phase>) {
         let mut waiting = JoinSet::new();
         let mut ticks = interval_at(self.start.into(), self.every);
-        // A machine that stood still catches up with no burst of questions.
+        // After a machine stood still, missed requests are not sent in a burst.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         for number in 1.. {
             tokio::select! {
@@ -216,7 +216,7 @@ impl Asking {
             while waiting.try_join_next().is_some() {}
             let (question, answers) = (Arc::clone(&self.question), Arc::clone(&self.answers));
             let (start, limit) = (self.start, self.limit);
-            // Programs take a while to start where the machine is busy.
+            // Programs start slowly on a busy machine.
             let is_crowded = waiting.len() as u64 >= MAX_PROGRAMS;
             if is_crowded && matches!(*question, Question::Program(_)) {
                 let why = format!("{MAX_PROGRAMS} that had been started before still ran");
@@ -236,7 +236,7 @@ impl Asking {
     }
 }
 
-/// Asks once. How long the answer took, and why it was none.
+/// Sends one request. Returns the time until the answer, and the reason of a failure.
 async fn ask(question: &Question, number: u32, limit: Duration) -> (Duration, Result<(), String>) {
     let asked = Instant::now();
     let answer = match question {

@@ -1,4 +1,4 @@
-//! A question that a program asks: exit code 0 within the timeout is a good answer, and how long that took its latency.
+//! A request by a program: exit code 0 within the timeout is a good answer, and the running time its latency.
 
 use std::fmt;
 use std::process::Command;
@@ -13,23 +13,23 @@ use tokio::time::timeout_at;
 use crate::command::{Handle, Output, Program, User, describe_exit, exit_code};
 use crate::host::{Host, ProcessError};
 
-/// How many lines of its output say why it failed.
+/// Number of output lines that are reported with a failure.
 const LAST_WORDS: usize = 2;
 
-/// A program that asks.
+/// A program that makes requests.
 #[derive(Clone)]
 pub struct Asker {
-    /// Where it runs.
+    /// Host of the program.
     pub host: Host,
-    /// As whom; none: as the root of the sandbox.
+    /// User of the program; `None` for the root of the sandbox.
     pub user: Option<User>,
-    /// What is started for the n-th question, from 1.
+    /// Returns the command for the n-th request, from 1.
     pub command: Arc<dyn Fn(u32) -> Command + Send + Sync>,
-    /// As it is written.
+    /// The command as written by the user.
     pub told: String,
 }
 
-/// How it ended.
+/// End of a program.
 struct Ended {
     at: Instant,
     code: i32,
@@ -37,7 +37,7 @@ struct Ended {
 }
 
 impl Asker {
-    /// Runs it to its end. Whoever is told its handle may end it before; if nobody waits for that any more, it ends at once.
+    /// Runs the program to its end. The receiver of its handle may end it before; if the receiver is gone, it is killed at once.
     fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Ended, ProcessError> {
         let output = Output::new("", None, Box::new(|_, _| {}));
         let output = Arc::new(output.map_err(|source| ProcessError::Io {
@@ -59,17 +59,17 @@ impl Asker {
     }
 }
 
-/// Ends a program with the question that it asks, however that ends.
+/// Kills a program when its request ends, for whatever reason.
 struct Leash(Handle);
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // In vain if it has ended.
+        // Without effect if the program has ended.
         self.0.signal(Signal::SIGKILL);
     }
 }
 
-/// Asks for the n-th time, and says how long the program took. After the limit it is killed.
+/// Makes the n-th request, and returns the program's running time. The program is killed after the limit.
 pub(super) async fn ask(
     asker: &Asker,
     number: u32,
@@ -98,7 +98,7 @@ pub(super) async fn ask(
 }
 
 fn judge(ended: &Ended, took: Duration, limit: Duration) -> Result<(), String> {
-    // That it was killed says nothing of it.
+    // After the limit, the exit code only shows that the program was killed.
     let how = match (took > limit, ended.code) {
         (false, 0) => return Ok(()),
         (false, code) => describe_exit(code),

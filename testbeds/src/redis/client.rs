@@ -1,7 +1,7 @@
-//! A client that sends one request at a time and measures how long each took.
+//! A client that sends one request at a time and measures the time until each answer.
 //!
-//! One request, one answer, one packet each way: nothing is pipelined, so a request that a switch drops is one packet,
-//! and what the client measures is that packet's fate.
+//! Each request and each answer is one packet, without pipelining. If a switch drops a packet, it drops one request,
+//! and the client measures the fate of that packet.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
@@ -39,18 +39,18 @@ pub struct ClientArgs {
     pub timeout_ms: u64,
 }
 
-/// One request and what became of it.
+/// One request and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The command, in capital letters.
     pub command: String,
     /// The first argument.
     pub key: String,
-    /// When it was sent, in nanoseconds since the client's first request.
+    /// Time of sending, in nanoseconds since the client's first request.
     pub at_ns: u64,
-    /// How long the answer took.
+    /// Time until the answer, in nanoseconds.
     pub latency_ns: u64,
-    /// The error that the server answered.
+    /// The server's error, if it answered with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -60,32 +60,32 @@ pub struct Operation {
 pub struct CommandSummary {
     /// The command.
     pub command: String,
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Half took no longer.
+    /// Median latency, in nanoseconds.
     pub p50_ns: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the latency, in nanoseconds.
     pub p99_ns: u64,
-    /// The longest.
+    /// Maximum latency, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// What a client did and measured.
+/// Report of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// The client's name.
     pub name: String,
-    /// When it made its first request, in nanoseconds since 1970.
+    /// Time of the first request, in nanoseconds since 1970.
     pub began_ns: u64,
     /// Requests that were answered with an error.
     pub errors: u64,
-    /// By command, in alphabetical order.
+    /// Summary of each command, in alphabetical order.
     pub commands: Vec<CommandSummary>,
     /// Each request, in order.
     pub operations: Vec<Operation>,
 }
 
-/// Why a client ended early.
+/// Error that ends a client early.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// A command without words.
@@ -94,19 +94,19 @@ pub enum ClientError {
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// Where.
+        /// Address of the server.
         address: SocketAddrV4,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// No answer in time, or a broken connection.
+    /// No answer within the timeout, or a broken connection.
     #[error("request {index} ({command}): {source}")]
     Request {
-        /// Which, from 0.
+        /// Number of the request, from 0.
         index: usize,
-        /// Its command.
+        /// Command of the request.
         command: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A real Redis server, and clients of our own that measure it.
+//! A real Redis server, and our own clients that measure it.
 
 mod client;
 mod resp;
@@ -15,26 +15,26 @@ pub use resp::{Reply, ReplyError, Request, encode_request, parse_reply, parse_re
 
 use crate::host::{Host, Process, ProcessError};
 
-/// Why there is no Redis server.
+/// Error of starting a Redis server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// It is not installed.
+    /// redis-server is not installed.
     #[error(
         "redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis (Fedora, Arch, Alpine)"
     )]
     NotInstalled,
-    /// It could not be started.
+    /// The process could not be started.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// It ended at once.
+    /// The server ended at once.
     #[error("redis-server ended at once: {0}")]
     Ended(String),
-    /// It does not answer.
+    /// The server does not answer.
     #[error("redis-server does not answer at {0}")]
     Silent(SocketAddrV4),
 }
 
-/// A Redis server that keeps nothing on disk. Dropping it ends it.
+/// A Redis server without storage on disk. Dropping it ends the server.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
@@ -42,7 +42,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one in a host and waits until it answers there.
+    /// Starts a server in a host and waits until it answers.
     pub fn start(host: &Host, address: SocketAddrV4) -> Result<Server, ServerError> {
         let program = find_program("redis-server").ok_or(ServerError::NotInstalled)?;
         let mut command = Command::new(program);
@@ -52,7 +52,7 @@ impl Server {
             "--bind",
             &address.ip().to_string(),
         ]);
-        // Beside the loopback, nobody but the hosts of this experiment reaches it.
+        // Only the loopback and the hosts of this experiment reach the server.
         command.args([
             "--protected-mode",
             "no",
@@ -74,7 +74,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Address on which the server listens.
     pub fn address(&self) -> SocketAddrV4 {
         self.address
     }
@@ -94,7 +94,7 @@ impl Server {
         Err(ServerError::Silent(self.address))
     }
 
-    /// How it ended, if it has; looks for so long.
+    /// Waits up to `within` for the end of the server, and describes it.
     pub fn ended(&mut self, within: Duration) -> Result<Option<String>, ProcessError> {
         let status = match self.process.try_wait()? {
             None if !within.is_zero() => self.process.wait(within)?,
@@ -109,7 +109,7 @@ impl Server {
         }))
     }
 
-    /// The last line it wrote; it writes its errors to the standard output too.
+    /// The last output line of the server, which writes its errors to the standard output too.
     fn last_words(&mut self) -> String {
         let mut last = String::new();
         while let crate::host::Output::Line(line) =
@@ -134,7 +134,7 @@ fn ping(address: SocketAddrV4) -> io::Result<()> {
     stream.write_all(&encode_request(&["PING"]))?;
     let mut answer = [0; 7];
     stream.read_exact(&mut answer)?;
-    // While it loads it answers -LOADING.
+    // While the server loads, it answers -LOADING.
     if &answer == b"+PONG\r\n" {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! The Redis serialisation protocol (RESP 2), as far as the workload speaks it, and as the reports read it from captures.
+//! The Redis serialization protocol (RESP 2): the part that the workload uses, and that reports read from captures.
 
 /// A request: a command and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     bytes
 }
 
-/// Reads one request from the beginning of `bytes`, and says how long it was. `None` if there is no whole one.
+/// Reads one request from the start of `bytes`, and returns it with its length; `None` if it is not complete.
 pub fn parse_request(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     let (count, mut at) = prefixed_number(bytes, b'*')?;
     // Redis's own limit.
@@ -71,18 +71,18 @@ pub enum Reply<'a> {
     Nil,
 }
 
-/// Why bytes are no reply.
+/// Error of reading a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// More bytes are needed.
+    /// The reply is not complete.
     #[error("the reply is not complete")]
     Incomplete,
-    /// No bytes can make it one.
+    /// The bytes are no reply of RESP 2.
     #[error("this is no reply of RESP 2")]
     Malformed,
 }
 
-/// Reads one reply from the beginning of `bytes`, and says how long it was.
+/// Reads one reply from the start of `bytes`, and returns it with its length.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply<'_>, usize), ReplyError> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         return Err(ReplyError::Incomplete);

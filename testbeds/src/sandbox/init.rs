@@ -18,14 +18,14 @@ use nix::unistd::Pid;
 use super::{MARK, Step};
 use crate::ioctl;
 
-/// Who we are outside.
+/// User and group outside of the sandbox.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Identity {
     pub uid: u32,
     pub gid: u32,
 }
 
-/// Status of the sandbox when PID 1 itself could not do its work.
+/// Exit status of the sandbox when PID 1 itself failed.
 const INIT_FAILED: i32 = 2;
 
 /// The pipes between the outer process and PID 1. Each side drops the ends that it does not use.
@@ -33,7 +33,7 @@ pub(super) struct Handshake {
     /// One byte: the outer process is still there.
     pub go: OwnedFd,
     pub go_writer: OwnedFd,
-    /// What failed; end of file if nothing did.
+    /// The failed step; end of file if none failed.
     pub report: OwnedFd,
 }
 
@@ -74,14 +74,14 @@ pub(super) fn clone<T>(
     }
 }
 
-/// The life of PID 1. The result is its exit status.
+/// Runs PID 1 and returns its exit status.
 pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) -> i32 {
     let Handshake {
         go,
         go_writer,
         report,
     } = handshake;
-    // Kept open, it would make this process wait for a parent that has died.
+    // An open writer would make this process wait for a dead parent.
     drop(go_writer);
     match set_up(identity, user_namespace, &go) {
         Ok(program) => {
@@ -97,7 +97,7 @@ pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake
 
 fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid, (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
-    // From here on, PID 1 dies with the outer process. If that had died before, reading gives end of file.
+    // From here on, PID 1 dies with the outer process. If that process died before, reading gives end of file.
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::Namespaces))?;
     let mut byte = [0];
     if nix::unistd::read(go, &mut byte) != Ok(1) {
@@ -109,8 +109,8 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(at(Step::Mounts))?;
-    // Where the container masks parts of /proc the kernel refuses a fresh one (EPERM). Nothing here depends on it: the
-    // old one still shows each process itself, which is all that is asked of it.
+    // If a container masks parts of /proc, the kernel refuses a fresh mount (EPERM). Nothing here depends on it: the
+    // old mount still shows each process itself, which is enough.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
     ioctl::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
@@ -138,7 +138,7 @@ fn map_identity(identity: Identity) -> Result<(), Errno> {
 fn start_program() -> io::Result<Pid> {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "weir".into());
-    // Not by path: the file may have been replaced since we started.
+    // Not by path: the file may have been replaced since this process started.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(name).args(args).env(MARK, "1");
     let watched = super::watched_signals();
@@ -151,7 +151,7 @@ fn start_program() -> io::Result<Pid> {
     Ok(Pid::from_raw(command.spawn()?.id() as libc::pid_t))
 }
 
-/// Waits for the program, reaping whatever orphan ends meanwhile. The result is the program's status.
+/// Waits for the program, and reaps orphans meanwhile. Returns the program's status.
 fn live(program: Pid) -> Result<i32, Errno> {
     // The outer process blocked these before the copy was made; only SIGKILL interrupts this loop.
     let watched: SigSet = super::watched_signals();

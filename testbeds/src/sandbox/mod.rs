@@ -29,10 +29,10 @@ use nix::unistd::{Pid, getegid, geteuid, pipe2};
 
 pub use refusal::{Refusal, Step};
 
-/// Set, for the program inside, by the sandbox's PID 1.
+/// Environment variable that the sandbox's PID 1 sets for the program inside.
 pub(crate) const MARK: &str = "WEIR_SANDBOX";
 
-/// Why the sandbox could not be entered.
+/// Error of entering the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The kernel, or a policy of this machine, refuses the namespaces.
@@ -46,20 +46,20 @@ pub enum SandboxError {
     /// Something else failed.
     #[error("cannot enter a sandbox: {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Proof that this process is inside.
+/// Proof that this process is inside a sandbox.
 #[derive(Debug)]
 pub struct Sandbox {
     _private: (),
 }
 
-/// Is this process the program inside a sandbox?
+/// Whether this process is the program inside a sandbox.
 ///
 /// The mark alone would also be seen by a program that merely inherited the environment.
 pub fn is_inside() -> bool {
@@ -104,7 +104,7 @@ fn supervise() -> Result<i32, SandboxError> {
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before))
         .map_err(io_error("block signals"))?;
     let result = start_and_wait(identity, &watched);
-    // Only after a refusal does the caller go on in this process; it must find its signals as they were.
+    // The caller goes on in this process only after a refusal, and must find its signals unchanged.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)
         .map_err(io_error("unblock signals"))?;
     result
@@ -134,14 +134,14 @@ fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<i32, San
     }
 }
 
-/// Passes on a signal that somebody sent to this process alone. What the terminal sends (Ctrl-C) comes from the kernel
-/// and has reached the processes inside already, as they are in the same process group.
+/// Forwards a signal that was sent to this process alone. Signals of the terminal (Ctrl-C) come from the kernel
+/// and have reached the processes inside already, as they are in the same process group.
 fn forward(info: &nix::libc::signalfd_siginfo, to: Pid) {
     if info.ssi_code == nix::libc::SI_KERNEL {
         return;
     }
     if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
-        // ESRCH: it has just ended, and its SIGCHLD is the next thing read.
+        // ESRCH: the process has just ended, and its SIGCHLD is read next.
         let _ = kill(to, signal);
     }
 }
@@ -192,7 +192,7 @@ fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, Own
     });
     priority::lower();
     let (child, handshake) = cloned?;
-    // EPIPE: the child has failed, and says why in its report.
+    // EPIPE: the child has failed, and its report gives the reason.
     let _ = nix::unistd::write(&handshake.go_writer, b"g");
     Ok((child, report_reader))
 }

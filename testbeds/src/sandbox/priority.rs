@@ -1,6 +1,6 @@
 //! Real-time priority for the switches of a sandbox.
 //!
-//! Inside a user namespace nobody may ask for it, not even root; but it is inherited. So where the user outside may have it, the
+//! Inside a user namespace no process may request it, not even root's; but it is inherited. If the user outside may have it, the
 //! sandbox is started with it. Inside, one thread keeps it and starts the switches; everything else becomes ordinary.
 #![allow(unsafe_code)]
 
@@ -16,23 +16,23 @@ use crate::starter::{self, Starter};
 /// The lowest of the real-time priorities.
 const LOWEST: libc::c_int = 1;
 
-/// The thread that has kept the priority, if there is one.
+/// The thread that keeps the real-time priority, if there is one.
 static KEEPER: OnceLock<Starter> = OnceLock::new();
 
-/// Makes the calling thread real-time, if it may be and others have a processor left.
+/// Makes the calling thread real-time, if this is permitted and others have a processor left.
 pub(super) fn raise() {
     if thread::available_parallelism().map_or(1, usize::from) > 1 {
-        // Refused: the switches are ordinary, and say so.
+        // Refused: the switches have ordinary priority, and report it.
         let _ = set_scheduler(libc::SCHED_FIFO, LOWEST);
     }
 }
 
-/// Makes the calling thread ordinary, which it may always become.
+/// Gives the calling thread ordinary scheduling, which is always permitted.
 pub(super) fn lower() {
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
 }
 
-/// Leaves the priority that this process was started with to a thread that lives as long as it does.
+/// Hands the priority that this process was started with to a thread that lives as long as the process.
 pub(super) fn keep() -> io::Result<()> {
     // SAFETY: no pointers; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) };

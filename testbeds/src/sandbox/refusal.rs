@@ -1,10 +1,10 @@
-//! Which setting of this machine refuses the namespaces.
+//! Finds the setting of this machine that refuses the namespaces.
 
 use std::fmt;
 
 use nix::errno::Errno;
 
-/// What was tried when the refusal came.
+/// Step of entering the sandbox that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Creating the namespaces.
@@ -42,11 +42,11 @@ impl Step {
 /// A refusal, with the setting to change where it could be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was tried.
+    /// The refused step.
     pub step: Step,
-    /// The system's answer.
+    /// The system's error.
     pub errno: Errno,
-    /// The setting that refuses, as the user would change it.
+    /// The setting that causes the refusal, as the user would change it.
     pub setting: Option<String>,
 }
 

@@ -41,7 +41,7 @@ pub struct Use {
     pub example: String,
 }
 
-/// Of each module the siblings that it uses, with the paths by which it does.
+/// For each module, the siblings that it uses, with the paths of these uses.
 type Uses = BTreeMap<usize, BTreeMap<usize, Vec<String>>>;
 
 /// Finds all cycles.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::figures::Figures;
 
-/// Result of the look at the history.
+/// Result of checking the history.
 #[derive(Debug, PartialEq)]
 pub enum Reason {
     /// No change raised a figure, or the document changed with each that did.
@@ -18,7 +18,7 @@ pub enum Reason {
     Unknown(String),
 }
 
-/// So many changes are looked at, the latest first.
+/// Maximum number of changes that are examined, the latest first.
 const CHANGES: usize = 20;
 
 /// Looks at the changes of `file`: the uncommitted one, and those of the last commits that have one. Where one raises a figure,
@@ -46,7 +46,7 @@ pub fn reason(root: &Path, file: &str, document: &str) -> Result<Reason> {
     for commit in commits.lines() {
         changes.push((format!("{commit}^"), Some(commit.to_owned())));
     }
-    // What came before the next change; of the latest, the tree.
+    // The state before the next change; for the latest change, the tree.
     let mut until: Option<String> = None;
     for (number, (before, after)) in changes.into_iter().enumerate() {
         let is_latest = number == 0;

@@ -10,10 +10,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Numbers of units beyond the first of each package, target, mode and profile.
 #[derive(Debug, PartialEq)]
 pub struct Surplus {
-    /// Of the workspace's packages.
+    /// Surplus units of the workspace's packages.
     pub ours: BTreeSet<String>,
-    /// Of other packages: build scripts and procedural macros want features that the product
-    /// does not.
+    /// Number of surplus units of other packages: build scripts and procedural macros need features
+    /// that the product does not.
     pub others: u64,
 }
 

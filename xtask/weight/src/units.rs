@@ -59,7 +59,7 @@ pub fn tests() -> Result<Tests> {
 /// If cargo fails.
 pub fn compiled_twice() -> Result<Surplus> {
     let build = graph(&["build", "--workspace", "--all-targets"])?;
-    // What follows the build must find it done: only the profile has another name.
+    // Later commands must be able to reuse the build, so only the profile's name differs.
     let tests = graph(&["test", "--workspace", "--no-run"])?;
     let tests = tests.replace(
         "\"profile\":{\"name\":\"test\"",

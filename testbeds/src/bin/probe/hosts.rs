@@ -1,4 +1,4 @@
-//! What several experiments begin with.
+//! Setup that several experiments share.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, UdpSocket};

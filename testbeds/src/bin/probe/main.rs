@@ -1,4 +1,4 @@
-//! What the tests of this crate run: a program that enters a sandbox, does one experiment there and prints what it saw.
+//! Program for this crate's tests: enters a sandbox, does one experiment there and prints its result.
 //! Exit status 77 means that this machine refuses the sandbox.
 
 mod hosts;
@@ -10,7 +10,7 @@ mod wire;
 
 use std::process::ExitCode;
 
-/// What a test sees when the sandbox is refused.
+/// Exit status when the sandbox is refused.
 const REFUSED: u8 = 77;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Processes in hosts, what is left of them, and sandboxes that are refused.
+//! Processes in hosts, their remains, and refused sandboxes.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -58,7 +58,7 @@ fn count_processes(name: &str) -> usize {
         .count()
 }
 
-/// Root, where only user namespaces are forbidden, does without one.
+/// Root enters a sandbox without a user namespace where only these are forbidden.
 pub fn root_without_user_namespace() -> Outcome {
     std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
     let output = Command::new(std::env::current_exe()?)
@@ -73,7 +73,7 @@ pub fn root_without_user_namespace() -> Outcome {
     Ok(())
 }
 
-/// Stays, with an interface and a process, until it is killed.
+/// Waits, with an interface and a process, until it is killed.
 pub fn stay() -> Outcome {
     let _hosts = two_hosts(true)?;
     let mut sleeper = Command::new("sleep");
@@ -85,7 +85,7 @@ pub fn stay() -> Outcome {
     Ok(())
 }
 
-/// Stays, with a process that was started by a thread which has ended, until it is killed.
+/// Waits, with a process that was started by an ended thread, until it is killed.
 pub fn stay_without_sandbox() -> Outcome {
     let starter = std::thread::spawn(|| {
         let mut sleeper = Command::new("sleep");
@@ -102,7 +102,7 @@ pub fn stay_without_sandbox() -> Outcome {
     Ok(())
 }
 
-/// Forbids user namespaces here, where we may, and tries to enter a sandbox from a process that is not root.
+/// Forbids user namespaces here, if permitted, and tries to enter a sandbox from a process that is not root.
 pub fn refused() -> Outcome {
     std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
     // Without its capabilities even root is an ordinary user.

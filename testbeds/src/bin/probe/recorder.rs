@@ -17,12 +17,12 @@ use super::hosts::{Outcome, socket, two_hosts};
 
 const SEED: u64 = 7;
 
-/// What the sink of a test got.
+/// Data that a test's sink received.
 #[derive(Debug, Default)]
 struct Got {
     /// Port, time, direction, identity, length on the link and bytes kept of each frame.
     frames: Vec<(usize, u64, Way, Identity, u32, usize)>,
-    /// Frames whose identity is that of the bytes that were kept: of whole frames, all.
+    /// Number of frames whose identity is that of the kept bytes; for whole frames, all.
     of_all_bytes: usize,
     lost: u64,
     late: u64,
@@ -79,10 +79,10 @@ fn now_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// A recorder, and what its sink has got.
+/// A recorder, and the data that its sink received.
 type Recording = (Recorder, Arc<Mutex<Got>>);
 
-/// Starts a recorder whose sink keeps what it gets.
+/// Starts a recorder whose sink stores its data.
 fn start(ports: Vec<RecordedPort>) -> Result<Recording, Box<dyn std::error::Error>> {
     let got = Arc::new(Mutex::new(Got::default()));
     let sink = Arc::clone(&got);
@@ -256,7 +256,7 @@ pub fn goes_away() -> Outcome {
     Ok(())
 }
 
-/// A bed hands over what passes the ports that it is asked for, in the order in which it is asked.
+/// A bed hands over the frames of the requested ports, in the order of the request.
 pub fn bed() -> Outcome {
     let topology = Topology::star("s1", &["a", "b"]);
     let options = Options {

@@ -16,7 +16,7 @@ use testbeds::net::{Interface, Netlink};
 
 use super::hosts::Outcome;
 
-/// The address of a host of a training: workers from 1, the server last.
+/// Address of a host of a training: workers from 1, the server last.
 fn training_endpoint(last: u8) -> Endpoint {
     Endpoint {
         mac: Mac([2, 0, 0, 0, 1, last]),
@@ -240,7 +240,7 @@ pub fn train() -> Outcome {
     Ok(())
 }
 
-/// A worker is killed in the middle of the training; everybody else ends and says why.
+/// Kills a worker in the middle of the training; all other agents end and report the reason.
 pub fn lost_worker() -> Outcome {
     let hosts = switched_hosts(3)?;
     let mut commands = training_commands(2, "16", "100000")?;

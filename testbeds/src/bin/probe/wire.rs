@@ -55,8 +55,8 @@ pub fn exchange() -> Outcome {
     Ok(())
 }
 
-/// What several processors send at once comes to two captures of the other end in one order: how many frames, and whether both
-/// saw the same.
+/// Frames that several processors send at once reach two captures of the other end in one order. Prints the number of frames, and
+/// whether both captures agree.
 pub fn order() -> Outcome {
     const SENDERS: usize = 4;
     const EACH: u32 = 3000;
@@ -83,7 +83,7 @@ pub fn order() -> Outcome {
             scope.spawn(move || {
                 for number in 0..EACH {
                     let text = [sender.to_be_bytes(), number.to_be_bytes()].concat();
-                    // What the socket refuses is not sent.
+                    // A datagram that the socket refuses is not sent.
                     let _ = socket.send_to(&text, (Ipv4Addr::new(10, 0, 0, 2), 9));
                 }
             });
@@ -104,8 +104,8 @@ pub fn order() -> Outcome {
     Ok(())
 }
 
-/// What passes a link whose rate is limited: what the kernel lets through a second, as a part of the rate; and the longest time
-/// in milliseconds for which the sender did not run. It keeps as much waiting as a socket may, some 90 frames, which last for 90 ms.
+/// Throughput of a rate-limited link: the rate that the kernel passes, as a part of the limit; and the longest time in
+/// milliseconds for which the sender did not run. It keeps the socket's buffer full, some 90 frames, which last for 90 ms.
 pub fn rate() -> Outcome {
     const RATE_BPS: u64 = 8_000_000;
     const WARM_UP: Duration = Duration::from_millis(200);
@@ -115,7 +115,7 @@ pub fn rate() -> Outcome {
         "va",
         Rate {
             rate_bps: RATE_BPS,
-            // What 50 ms let through: a kernel that is late by less loses nothing.
+            // The data of 50 ms: a kernel that is late by less loses nothing.
             burst_bytes: 50_000,
             limit_bytes: 1 << 20,
         },
@@ -124,7 +124,7 @@ pub fn rate() -> Outcome {
     from.set_nonblocking(true)?;
     let mut last = Instant::now();
     let mut longest_pause = Duration::ZERO;
-    // Offers what the socket takes, which is more than its bucket sends meanwhile.
+    // Fills the socket, which takes more than the bucket sends meanwhile.
     let mut offer = |length: Duration| {
         let start = Instant::now();
         while start.elapsed() < length {
