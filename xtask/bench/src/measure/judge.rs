@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use proof::{Conditions, Digest, EpochWrite, Identity, Judge, Proof, Sight, Way};
 use scenario::plan::TargetModel;
 use scenario::replay::{Classified, Engine, Recorded, State};
@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
                 way: record.way,
                 wire_len: record.wire_len,
                 identity: record.identity,
-                bytes: &self.kept[record.start..record.start + KEPT],
+                bytes: &self.kept[record.start..record.start + record.wire_len as usize],
             };
             self.judge.see(record.port, &sight);
         }
@@ -315,7 +315,8 @@ impl<'a> Run<'a> {
                 identity: self.digest.of(&frame.bytes, wire_len),
                 start: self.kept.len(),
             });
-            self.kept.extend_from_slice(&frame.bytes[..KEPT]);
+            // A fault changes frames, so the recorder keeps them whole.
+            self.kept.extend_from_slice(&frame.bytes);
         }
     }
 }
@@ -413,21 +414,29 @@ fn errors() -> Vec<Mutant> {
 pub fn mutants() -> Result<Row> {
     let (scenario, plan) = planned()?;
     let (mut count, mut missed) = (0, Vec::new());
-    for mutant in errors() {
+    for mutant in std::iter::once(None).chain(errors().into_iter().map(Some)) {
         let mut frames = Frames::new(&scenario, &plan)?;
-        frames.mutant = Some(mutant);
+        frames.mutant = mutant;
         let mut run = Run::new(&scenario, &plan);
         let mut now_ns = START_NS;
         // Long enough that a fault by chance errs after it has skipped an ordinal.
-        while frames.number < mutant.from + 50_000 {
+        while frames.number < mutant.map_or(1_000_000, |mutant| mutant.from) + 50_000 {
             now_ns += STEP_NS;
             run.carry_on(&mut frames, now_ns, false);
         }
         now_ns += STEP_NS;
         run.carry_on(&mut frames, now_ns, true);
-        count += 1;
         run.judge.end(|_| ());
-        if wrong(&run.judge.conclude(&[0; 3], &[], |_| ())) == 0 {
+        let wrong = wrong(&run.judge.conclude(&[0; 3], &[], |_| ()));
+        let Some(mutant) = mutant else {
+            ensure!(
+                wrong == 0,
+                "{wrong} frames of a correct switch are judged wrong"
+            );
+            continue;
+        };
+        count += 1;
+        if wrong == 0 {
             missed.push(format!("{mutant:?}"));
         }
     }
