@@ -163,8 +163,8 @@ impl Netlink {
         self.connect(ends, 0)
     }
 
-    /// Creates a pair of connected interfaces, each in its namespace, down. Moving an interface to a namespace afterwards would take the
-    /// kernel 16 ms. `group` is for [`Netlink::remove_group`]; the kernel's default is 0.
+    /// Creates a pair of connected interfaces, each in its namespace, down. Moving an interface to a namespace afterwards makes the
+    /// kernel wait for an RCU grace period. `group` is for [`Netlink::remove_group`]; the kernel's default is 0.
     pub fn connect(&self, ends: [LinkEnd<'_>; 2], group: u32) -> Result<(), NetError> {
         let end = |end: &LinkEnd<'_>| {
             check_name(end.name)?;

@@ -1,5 +1,4 @@
-//! Neighbor entries, many requests in one netlink message: single requests take ten times as long, and a network of 512 hosts has
-//! 261,632 entries.
+//! Neighbor entries, many requests in one netlink message: a network of 512 hosts has 261,632 entries.
 
 use std::io;
 use std::net::Ipv4Addr;

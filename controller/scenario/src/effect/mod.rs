@@ -283,7 +283,7 @@ pub trait Behaviour: fmt::Debug {
         fate.longest_ns()
     }
 
-    /// What a target cannot do of this effect, and why, as in `this target cannot …`.
+    /// Part of this effect that a target cannot do, with the reason; completes `this target cannot …`.
     fn refused_by(&self, _target: &TargetModel) -> Option<&'static str> {
         None
     }
