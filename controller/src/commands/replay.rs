@@ -33,7 +33,7 @@ fn replay(args: &cli::Replay) -> Result<ExitCode, ExitCode> {
 fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
     let name = &kept.planned.scenario.name;
     Progress::without_bar(name, args.json).judge(kept.evidence.frames().1);
-    let replayed = match replay::replay(kept) {
+    let replayed = match replay::replay(kept).map_err(fail)? {
         Replayed::Judged(judged) => judged,
         Replayed::Checked(checked) => return checked_only(args, kept, &checked),
     };

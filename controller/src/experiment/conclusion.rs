@@ -14,7 +14,7 @@ use super::Planned;
 use super::disruption::DisruptionResult;
 use super::evidence::Evidence;
 use super::turns::TriggerResult;
-use proof::{FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput};
+use proof::{FlowCount, Loss, Observation, Proof, Recovery, Strays, Throughput};
 
 /// The results of a run, from captures and counters.
 #[derive(Debug)]
@@ -31,8 +31,6 @@ pub struct Conclusion {
     pub throughput: Vec<(String, Throughput)>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
     pub losses: Vec<Loss>,
-    /// The frames that faults hit.
-    pub hits: Vec<Hit>,
     /// How RDMA connections recovered from packets that faults took.
     pub recoveries: Vec<Recovery>,
     /// Number of frames that each injection of the plan examined.
@@ -40,15 +38,6 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// Judges a run again from the evidence it left.
-    pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
-        let (proof, hits) = evidence.prove(&planned.scenario, &planned.plan);
-        Conclusion {
-            hits,
-            ..Conclusion::from(planned, evidence, proof)
-        }
-    }
-
     /// Draws the conclusion from a proof.
     pub fn from(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
@@ -67,7 +56,6 @@ impl Conclusion {
             flows: proof.flows,
             throughput: proof.throughput,
             losses: proof.losses,
-            hits: Vec::new(),
             recoveries: proof.recoveries,
         }
     }

@@ -227,7 +227,6 @@ impl<'a> Stage<'a> {
             .end(counted);
         self.verdict_after = begun.elapsed();
         let evidence = Evidence {
-            recordings: Vec::new(),
             kept,
             writes: self.fleet.epoch_writes().to_vec(),
             tellings: self.fleet.tellings().to_vec(),

@@ -3,9 +3,7 @@
 use scenario::disruption::Subject;
 use serde::Serialize;
 
-use crate::experiment::events::{events, lines};
 use crate::experiment::{Carried, Planned};
-use proof::Hit;
 
 /// The execution of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,10 +54,4 @@ pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disr
         })
     };
     carried.iter().filter_map(of).collect()
-}
-
-/// The log of a run in the form of its folder: frames first, then faults of programs and switches.
-#[must_use]
-pub fn log(planned: &Planned, carried: &[Carried], hits: &[Hit]) -> String {
-    lines(&events(planned, hits)) + &lines(&disruptions(planned, carried))
 }

@@ -13,7 +13,7 @@ use scenario::workload::WorkloadSource;
 use scenario::{Given, Scenario};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use testbeds::bed::PortRecording;
+use testbeds::capture::Frame;
 
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
 use crate::experiment::captures::file::{self as captures_file, ReadError};
@@ -187,10 +187,97 @@ pub struct Kept {
     pub stored: Stored,
     /// The scenario, with its new plan.
     pub planned: Planned,
-    /// The evidence that proves the run's faults.
+    /// The evidence that proves the run's faults, beside the frames.
     pub evidence: Evidence,
     /// The run's log.
     pub events: String,
+    folder: PathBuf,
+}
+
+/// A frame in the folder of a run, with its port's position in [`Kept::ports`].
+pub type KeptFrame = (usize, Frame);
+
+impl Kept {
+    /// The recorded ports, switch and number.
+    #[must_use]
+    pub fn ports(&self) -> Vec<(String, u32)> {
+        let ports = self.evidence.kept.ports.iter();
+        ports.map(|port| (port.switch.clone(), port.port)).collect()
+    }
+
+    /// Reads the frames of all ports in the order of time, except that a frame may follow a later one of its port. At the end,
+    /// compares their number with the run's count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a capture cannot be opened. The iterator returns an error if a capture is damaged.
+    pub fn frames(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<KeptFrame, StoredError>> + '_, StoredError> {
+        let mut files = Vec::new();
+        let mut first = 0;
+        for (switch, ports) in &self.stored.captures {
+            if self.stored.kept == Captures::None {
+                break;
+            }
+            let is_cut = self.stored.stopped.is_some();
+            let mut reader = captures_file::Reader::open(&self.folder, switch, ports.len(), is_cut)?;
+            files.push(OpenFile {
+                first,
+                next: reader.next(),
+                reader,
+                until_ns: 0,
+            });
+            first += ports.len();
+        }
+        let mut counts = vec![0; first];
+        Ok(std::iter::from_fn(move || {
+            let open = files.iter_mut().filter(|file| file.next.is_some());
+            let Some(file) = open.min_by_key(|file| file.next_ns()) else {
+                return self.miscounted(std::mem::take(&mut counts)).map(Err);
+            };
+            file.until_ns = file.next_ns();
+            let next = std::mem::replace(&mut file.next, file.reader.next())?;
+            Some(next.map_err(StoredError::from).map(|(port, frame)| {
+                counts[file.first + port] += 1;
+                (file.first + port, frame)
+            }))
+        }))
+    }
+
+    /// The error for the first port whose capture does not have as many frames as the run wrote.
+    fn miscounted(&self, counts: Vec<u64>) -> Option<StoredError> {
+        let ports = self.evidence.kept.ports.iter().zip(counts);
+        let mut wrong = ports.filter(|(port, frames)| port.kept != *frames);
+        let (port, frames) = wrong.next().filter(|_| self.stored.stopped.is_none())?;
+        Some(StoredError::Content {
+            path: self.folder.join(captures_file::file_name(&port.switch)),
+            reason: format!(
+                "{frames} frames of port {}, of {} that were captured",
+                port.port, port.kept
+            ),
+        })
+    }
+}
+
+/// A capture that is being read.
+struct OpenFile {
+    /// Position of the switch's first port.
+    first: usize,
+    reader: captures_file::Reader,
+    next: Option<Result<KeptFrame, ReadError>>,
+    /// The latest time of a frame so far.
+    until_ns: u64,
+}
+
+impl OpenFile {
+    /// Time of the next frame, or of an earlier frame if that is later, in nanoseconds since 1970. An error comes at once.
+    fn next_ns(&self) -> u64 {
+        match &self.next {
+            Some(Ok((_, frame))) => frame.at_ns.max(self.until_ns),
+            _ => 0,
+        }
+    }
 }
 
 /// Reads the folder of a run.
@@ -243,44 +330,19 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         let reason = format!("counters of {found} triggers, of {triggers}");
         return Err(wrong(EVIDENCE, reason));
     }
-    let mut recordings = Vec::new();
-    let mut kept_ports = Vec::new();
-    for (switch, ports) in &stored.captures {
-        let kept = ports.iter().map(|port| KeptPort {
+    let ports = stored.captures.iter().flat_map(|(switch, ports)| {
+        ports.iter().map(|port| KeptPort {
             switch: switch.clone(),
             port: port.port,
             passed: port.passed,
             kept: port.frames,
-        });
-        kept_ports.extend(kept);
-        if stored.kept == Captures::None {
-            continue;
-        }
-        let read = captures_file::read(folder, switch, ports.len(), stored.stopped.is_some())?;
-        for (port, recording) in ports.iter().zip(read) {
-            if recording.frames.len() as u64 != port.frames && stored.stopped.is_none() {
-                let reason = format!(
-                    "{} frames of port {}, of {} that were captured",
-                    recording.frames.len(),
-                    port.port,
-                    port.frames
-                );
-                return Err(wrong(&captures_file::file_name(switch), reason));
-            }
-            recordings.push(PortRecording {
-                switch: switch.clone(),
-                port: port.port,
-                recording,
-                undelivered: 0,
-            });
-        }
-    }
+        })
+    });
     Ok(Kept {
         events: text(EVENTS)?,
         evidence: Evidence {
-            recordings,
             kept: captures::Kept {
-                ports: kept_ports,
+                ports: ports.collect(),
                 stopped: stored.stopped.clone(),
                 log_ends: stored.log_ends.clone(),
             },
@@ -295,6 +357,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         },
         planned,
         stored,
+        folder: folder.to_owned(),
     })
 }
 

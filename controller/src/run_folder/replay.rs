@@ -7,7 +7,7 @@ use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
 use super::disrupted;
-use super::evidence::Kept;
+use super::evidence::{Kept, StoredError};
 use crate::experiment::{Conclusion, events};
 use proof::Outcome;
 use testbeds::capture::Frame;
@@ -58,12 +58,15 @@ pub struct Difference {
 
 /// Runs the model over the stored captures, if they have every frame. Otherwise compares the log with the counters and with
 /// the stored frames.
-#[must_use]
-pub fn replay(kept: &Kept) -> Replayed {
+///
+/// # Errors
+///
+/// Returns an error if a capture is damaged.
+pub fn replay(kept: &Kept) -> Result<Replayed, StoredError> {
     let (passed, frames) = kept.evidence.frames();
     // Other captures have truncated frames, which are not in the order of their port.
     if passed == 0 || kept.stored.kept == Captures::All && passed == frames {
-        return Replayed::Judged(Box::new(judged(kept)));
+        return Ok(Replayed::Judged(Box::new(judged(kept)?)));
     }
     let logged = logged(&kept.events);
     let mut found = 0;
@@ -75,7 +78,7 @@ pub fn replay(kept: &Kept) -> Replayed {
     } else {
         None
     };
-    let captured = captured(kept);
+    let captured = captured(kept)?;
     if difference.is_none() && kept.evidence.kept.stopped.is_none() && frames > 0 {
         let missing = logged.iter().enumerate().find(|(_, event)| {
             let is_there = is_kept(kept, &captured, event);
@@ -92,22 +95,71 @@ pub fn replay(kept: &Kept) -> Replayed {
             )
         });
     }
-    Replayed::Checked(Checked {
+    Ok(Replayed::Checked(Checked {
         passed,
         kept: frames,
         events: kept.events.lines().count(),
         found,
         difference,
+    }))
+}
+
+fn judged(kept: &Kept) -> Result<Judged, StoredError> {
+    let Kept {
+        planned, evidence, ..
+    } = kept;
+    let mut log = Comparison {
+        stored: kept.events.lines(),
+        lines: 0,
+        difference: None,
+    };
+    let proof = evidence.prove(
+        &planned.scenario,
+        &planned.plan,
+        &kept.ports(),
+        kept.frames()?,
+        |hit| log.add(&events::lines(&events::events(planned, &[hit]))),
+    )?;
+    let carried = disrupted::disruptions(planned, &evidence.carried);
+    events::lines(&carried).lines().for_each(|line| log.add(line));
+    Ok(Judged {
+        conclusion: Conclusion::from(planned, evidence, proof),
+        events: log.lines,
+        difference: log.end(),
     })
 }
 
-fn judged(kept: &Kept) -> Judged {
-    let conclusion = Conclusion::of(&kept.planned, &kept.evidence);
-    let text = disrupted::log(&kept.planned, &kept.evidence.carried, &conclusion.hits);
-    Judged {
-        events: text.lines().count(),
-        difference: difference(&kept.events, &text),
-        conclusion,
+/// Compares the lines of a new log with those of the stored one.
+struct Comparison<'k> {
+    stored: std::str::Lines<'k>,
+    /// Number of lines of the new log so far.
+    lines: usize,
+    difference: Option<Difference>,
+}
+
+impl Comparison<'_> {
+    /// Adds a line of the new log.
+    fn add(&mut self, line: &str) {
+        self.lines += 1;
+        self.compare(Some(line.trim_end()));
+    }
+
+    /// Returns the first difference, after the last line of the new log.
+    fn end(mut self) -> Option<Difference> {
+        self.lines += 1;
+        self.compare(None);
+        self.difference
+    }
+
+    fn compare(&mut self, line: Option<&str>) {
+        let stored = self.stored.next();
+        if stored != line && self.difference.is_none() {
+            self.difference = Some(Difference {
+                line: self.lines,
+                stored: stored.map(str::to_owned),
+                replayed: line.map(str::to_owned),
+            });
+        }
     }
 }
 
@@ -159,27 +211,28 @@ fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
 }
 
 /// The captured frames by switch, port and time.
-type Captured<'k> = HashMap<(&'k str, u32, u64), Vec<&'k Frame>>;
+type Captured = HashMap<(String, u32, u64), Vec<Frame>>;
 
-fn captured(kept: &Kept) -> Captured<'_> {
+fn captured(kept: &Kept) -> Result<Captured, StoredError> {
     let mut captured = Captured::new();
-    for port in &kept.evidence.recordings {
-        for frame in &port.recording.frames {
-            let place = (port.switch.as_str(), port.port, frame.at_ns);
-            captured.entry(place).or_default().push(frame);
-        }
+    let ports = kept.ports();
+    for read in kept.frames()? {
+        let (port, frame) = read?;
+        let (switch, number) = &ports[port];
+        let place = (switch.clone(), *number, frame.at_ns);
+        captured.entry(place).or_default().push(frame);
     }
-    captured
+    Ok(captured)
 }
 
 /// Whether the captures contain the frame of an event.
-fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
+fn is_kept(kept: &Kept, captured: &Captured, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
     let latency = latencies.iter().find(|latency| latency.port == event.port);
     let in_ns = latency.map_or(0, |latency| latency.in_ns);
     let at_ns = event.at_ns.saturating_sub(in_ns);
-    let place = (event.switch.as_str(), event.port, at_ns);
+    let place = (event.switch.clone(), event.port, at_ns);
     let frames = captured.get(&place).into_iter().flatten();
     let mut alike = frames.filter(|frame| frame.wire_len == event.bytes);
     alike.any(|frame| {
@@ -188,26 +241,6 @@ fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
         let mut fields = event.fields.iter();
         fields.all(|(name, value)| read.get(name.as_str()) == Some(value))
     })
-}
-
-fn difference(stored: &str, replayed: &str) -> Option<Difference> {
-    if stored == replayed {
-        return None;
-    }
-    let (mut a, mut b) = (stored.split('\n'), replayed.split('\n'));
-    let mut line = 0;
-    loop {
-        line += 1;
-        let (stored, replayed) = (a.next(), b.next());
-        if stored != replayed || stored.is_none() {
-            let text = |line: Option<&str>| line.filter(|line| !line.is_empty()).map(str::to_owned);
-            return Some(Difference {
-                line,
-                stored: text(stored),
-                replayed: text(replayed),
-            });
-        }
-    }
 }
 
 /// The comparison of a fault's hits on one flow in two runs.

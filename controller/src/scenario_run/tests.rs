@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use scenario::expect::metric::{ClientMetric, Metrics, RunMetric};
-use testbeds::bed::PortRecording;
-use testbeds::capture::{Direction, Frame, Recording};
+use testbeds::capture::{Direction, Frame};
 use testbeds::probes::Sample;
 
 use super::*;
 use crate::experiment::evidence::Evidence;
+use crate::experiment::evidence::tests::prove;
 use crate::experiment::fleet::EpochWrite;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::StepResult;
@@ -75,16 +75,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         .map(|(at, took, bytes)| frame(at + took, Direction::Out, bytes))
         .collect();
     left.sort_by_key(|frame| frame.at_ns);
-    let recordings = [(1, came.collect()), (2, left)].map(|(port, frames)| PortRecording {
-        switch: "sw".to_owned(),
-        port,
-        recording: Recording {
-            frames,
-            lost: 0,
-            over_limit: 0,
-        },
-        undelivered: 0,
-    });
+    let recordings = [(1, came.collect()), (2, left)];
     let counted = |injection: &scenario::plan::Injection| match injection.fault.as_str() {
         "slow" => took.len() as u64 / 2,
         _ => 1,
@@ -97,7 +88,6 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         confirmed_ns: 0,
     };
     let evidence = Evidence {
-        recordings: recordings.into(),
         kept: Default::default(),
         writes: vec![armed],
         keyless: vec![0; fired.len()],
@@ -108,7 +98,8 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         tellings: Vec::new(),
         shares_stamps: false,
     };
-    let conclusion = Conclusion::of(&planned, &evidence);
+    let (proof, hits) = prove(&planned, &evidence, &recordings);
+    let conclusion = Conclusion::from(&planned, &evidence, proof);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -127,7 +118,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         losses: conclusion.losses,
         marks: {
             let mut marks = crate::experiment::hit_log::Marks::default();
-            conclusion.hits.iter().for_each(|hit| marks.add(hit));
+            hits.iter().for_each(|hit| marks.add(hit));
             marks.into_marks()
         },
         recoveries: conclusion.recoveries,

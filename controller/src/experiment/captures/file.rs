@@ -146,58 +146,102 @@ pub fn read(
     ports: usize,
     is_cut: bool,
 ) -> Result<Vec<Recording>, ReadError> {
-    let path = folder.join(file_name(switch));
-    let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
-        true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
-        false => File::open(&path),
-    };
-    let file = opened.map_err(|source| ReadError::File {
-        path: path.clone(),
-        source,
-    })?;
-    let wrong = |reason: String| ReadError::Content {
-        path: path.clone(),
-        reason,
-    };
-    let mut pcapng =
-        PcapNgReader::new(BufReader::new(file)).map_err(|error| wrong(error.to_string()))?;
     let mut recordings: Vec<Recording> = (0..ports).map(|_| Recording::default()).collect();
-    let mut frames = 0_usize;
-    while let Some(block) = pcapng.next_block() {
-        let block = match block {
-            Ok(block) => block,
-            Err(_) if is_cut => break,
-            Err(error) => return Err(wrong(format!("after {frames} frames: {error}"))),
-        };
-        let Block::EnhancedPacket(packet) = block else {
-            continue;
-        };
-        frames += 1;
-        let recording = recordings.get_mut(packet.interface_id as usize);
-        let recording = recording.ok_or_else(|| {
-            wrong(format!(
-                "frame {frames} is of an interface that the run did not have"
-            ))
-        })?;
-        let flags = packet.options.iter().find_map(|option| match option {
-            EnhancedPacketOption::Flags(flags) => Some(flags & 3),
-            _ => None,
-        });
-        let way = match flags {
-            Some(INBOUND) => Way::In,
-            Some(OUTBOUND) => Way::Out,
-            _ => {
-                return Err(wrong(format!(
-                    "frame {frames} does not say which way it went"
-                )));
-            }
-        };
-        recording.frames.push(Frame {
-            at_ns: u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX),
-            direction: way.into(),
-            wire_len: packet.original_len,
-            bytes: packet.data.as_ref().into(),
-        });
+    for read in Reader::open(folder, switch, ports, is_cut)? {
+        let (port, frame) = read?;
+        recordings[port].frames.push(frame);
     }
     Ok(recordings)
+}
+
+/// Iterates over the frames of a switch's capture in the order of the file; each has its port's position in the file. Frames of a
+/// port keep their order, and a frame's time, or that of an earlier frame of its port if that is later, never decreases.
+pub struct Reader {
+    path: PathBuf,
+    pcapng: PcapNgReader<BufReader<File>>,
+    ports: usize,
+    is_cut: bool,
+    frames: usize,
+}
+
+impl Reader {
+    /// Opens the capture of a switch with `ports` ports. A file that `is_cut` may end within a frame.
+    pub fn open(
+        folder: &Path,
+        switch: &str,
+        ports: usize,
+        is_cut: bool,
+    ) -> Result<Reader, ReadError> {
+        let path = folder.join(file_name(switch));
+        let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
+            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+            false => File::open(&path),
+        };
+        let file = opened.map_err(|source| ReadError::File {
+            path: path.clone(),
+            source,
+        })?;
+        match PcapNgReader::new(BufReader::new(file)) {
+            Ok(pcapng) => Ok(Reader {
+                path,
+                pcapng,
+                ports,
+                is_cut,
+                frames: 0,
+            }),
+            Err(error) => Err(ReadError::Content {
+                path,
+                reason: error.to_string(),
+            }),
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<(usize, Frame), ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let frame = match self.pcapng.next_block()? {
+                Ok(Block::EnhancedPacket(packet)) => {
+                    self.frames += 1;
+                    frame(&packet, self.ports)
+                        .map_err(|defect| format!("frame {} {defect}", self.frames))
+                }
+                Ok(_) => continue,
+                Err(_) if self.is_cut => return None,
+                Err(error) => Err(format!("after {} frames: {error}", self.frames)),
+            };
+            return Some(frame.map_err(|reason| ReadError::Content {
+                path: self.path.clone(),
+                reason,
+            }));
+        }
+    }
+}
+
+fn frame(
+    packet: &EnhancedPacketBlock<'_>,
+    ports: usize,
+) -> Result<(usize, Frame), &'static str> {
+    let port = packet.interface_id as usize;
+    if port >= ports {
+        return Err("is of an interface that the run did not have");
+    }
+    let flags = packet.options.iter().find_map(|option| match option {
+        EnhancedPacketOption::Flags(flags) => Some(flags & 3),
+        _ => None,
+    });
+    let way = match flags {
+        Some(INBOUND) => Way::In,
+        Some(OUTBOUND) => Way::Out,
+        _ => return Err("does not say which way it went"),
+    };
+    let frame = Frame {
+        at_ns: u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX),
+        direction: way.into(),
+        wire_len: packet.original_len,
+        bytes: packet.data.as_ref().into(),
+    };
+    Ok((port, frame))
 }

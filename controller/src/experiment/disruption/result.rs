@@ -159,10 +159,10 @@ impl DisruptionResult {
 #[cfg(test)]
 mod tests {
     use scenario::model::Scenario;
-    use testbeds::bed::PortRecording;
-    use testbeds::capture::{Direction, Frame, Recording};
+    use testbeds::capture::{Direction, Frame};
 
     use super::*;
+    use crate::experiment::evidence::tests::prove;
     use crate::target::Kind;
 
     fn planned(expect: &str) -> Planned {
@@ -184,26 +184,16 @@ mod tests {
         }
     }
 
-    fn evidence(carried: Vec<Carried>, frames: Vec<Frame>) -> Evidence {
+    fn evidence(carried: Vec<Carried>) -> Evidence {
         Evidence {
-            recordings: vec![PortRecording {
-                switch: "sw".to_owned(),
-                port: 1,
-                recording: Recording {
-                    frames,
-                    lost: 0,
-                    over_limit: 0,
-                },
-                undelivered: 0,
-            }],
             carried,
             ..Evidence::default()
         }
     }
 
     fn judged(planned: &Planned, carried: Vec<Carried>, frames: Vec<Frame>) -> DisruptionResult {
-        let evidence = evidence(carried, frames);
-        let (proof, _) = evidence.prove(&planned.scenario, &planned.plan);
+        let evidence = evidence(carried);
+        let (proof, _) = prove(planned, &evidence, &[(1, frames)]);
         DisruptionResult::of(planned, &planned.scenario.disruptions[0], &evidence, &proof)
     }
 
@@ -243,8 +233,8 @@ mod tests {
     #[test]
     fn frames_that_were_not_counted_prove_nothing() {
         let planned = planned("");
-        let evidence = evidence(vec![carried()], Vec::new());
-        let (mut proof, _) = evidence.prove(&planned.scenario, &planned.plan);
+        let evidence = evidence(vec![carried()]);
+        let (mut proof, _) = prove(&planned, &evidence, &[(1, Vec::new())]);
         proof.outages[0].frames = None;
         let disruption = &planned.scenario.disruptions[0];
         let result = DisruptionResult::of(&planned, disruption, &evidence, &proof);

@@ -1,16 +1,14 @@
 //! The evidence that a run left, and what it proves.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use proof::{
-    Conditions, Digest, EpochWrite, Hit, Judge, Loser, Loss, Proof, STEP_NS, Sight, TriggerCount,
-    Way,
+    Conditions, Digest, EpochWrite, Hit, Judge, Loss, Proof, STEP_NS, Sight, TriggerCount, Way,
 };
 use scenario::Plan;
 use scenario::model::Scenario;
 use scenario::telling::Telling;
-use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
 use super::captures::Kept;
@@ -20,11 +18,10 @@ use super::{Carried, disruption};
 /// Period before the next frame in which the replay skips no step, in nanoseconds.
 const LONG_NS: u64 = 600_000_000_000;
 
-/// The evidence of a run: everything that proves its faults. It comes from the run, or from the folder that kept it.
+/// The evidence of a run: everything that proves its faults, beside the frames. It comes from the run, or from the folder that
+/// kept it.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Frames at the switches' ports, if a run is judged from its folder.
-    pub recordings: Vec<PortRecording>,
     /// Counts of the frames that the folder keeps.
     pub kept: Kept,
     /// The writes of epochs, in the order in which they were sent.
@@ -60,57 +57,66 @@ impl Evidence {
         first.map(|write| write.confirmed_ns).max()
     }
 
-    /// Compares what was observed with what had to happen. Also returns the hits of the faults, in the order of the log.
-    pub fn prove(&self, scenario: &Scenario, plan: &Plan) -> (Proof, Vec<Hit>) {
+    /// Judges the frames of `ports` (switch and number) again. `frames` have their port's position; they come in the order of time,
+    /// except that a frame may follow a later one of its port. `hit` gets the hits of faults in the order of the log.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `frames`.
+    pub fn prove<E>(
+        &self,
+        scenario: &Scenario,
+        plan: &Plan,
+        ports: &[(String, u32)],
+        frames: impl IntoIterator<Item = Result<(usize, Frame), E>>,
+        mut hit: impl FnMut(Hit),
+    ) -> Result<Proof, E> {
         let mut in_order = InOrder::default();
-        let mut recordings: Vec<&PortRecording> = self.recordings.iter().collect();
-        recordings.sort_by_key(|port| (&port.switch, port.port));
-        let ports = recordings
-            .iter()
-            .map(|port| (port.switch.clone(), port.port));
-        let ports: Vec<(String, u32)> = ports.collect();
         let digest = Digest::of_seed(plan.seed);
         let conditions = Conditions {
             digest,
             shares_stamps: self.shares_stamps,
         };
-        let mut judge = Judge::new(scenario, plan, &ports, conditions);
-        for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
-            judge.lose(loss);
-        }
+        let mut judge = Judge::new(scenario, plan, ports, conditions);
+        self.losses.iter().for_each(|loss| judge.lose(loss.clone()));
         let outages = disruption::outages(scenario, &self.carried);
         outages.for_each(|outage| judge.down(&outage));
         let mut writes = self.writes.iter().peekable();
         let mut tellings = self.tellings.iter().peekable();
-        let mut frames: Vec<_> = recordings
-            .iter()
-            .map(|port| port.recording.frames.iter().peekable())
-            .collect();
-        let next_ns = |frame: Option<&&Frame>| frame.map(|frame| frame.at_ns);
+        let mut frames = frames.into_iter();
+        let mut step = Vec::new();
         let mut now_ns: u64 = 0;
-        while let Some(first_ns) = frames.iter_mut().filter_map(|of| next_ns(of.peek())).min() {
+        let mut next = frames.next().transpose()?;
+        while let Some((_, first)) = &next {
             // In a long period without frames no frame is undecided.
-            now_ns = (now_ns + STEP_NS).max(first_ns.saturating_sub(LONG_NS) / STEP_NS * STEP_NS);
+            let quiet_ns = first.at_ns.saturating_sub(LONG_NS) / STEP_NS * STEP_NS;
+            now_ns = (now_ns + STEP_NS).max(quiet_ns);
             while let Some(write) = writes.next_if(|write| write.sent_ns < now_ns) {
                 judge.write(write);
             }
             while let Some(telling) = tellings.next_if(|telling| telling.sent_ns < now_ns) {
                 judge.tell(telling);
             }
-            for (port, frames) in frames.iter_mut().enumerate() {
-                while let Some(frame) = frames.next_if(|frame| frame.at_ns < now_ns) {
-                    judge.see(port, &sight(digest, frame));
-                }
+            while let Some(passed) = next.take_if(|(_, frame)| frame.at_ns < now_ns) {
+                step.push(passed);
+                next = frames.next().transpose()?;
+            }
+            // As during the run, one port after another.
+            step.sort_by_key(|(port, _)| *port);
+            for (port, frame) in step.drain(..) {
+                judge.see(port, &sight(digest, &frame));
             }
             judge.advance(now_ns, |hit| in_order.add(hit));
+            let decided_ns = judge.decided_ns().min(now_ns);
+            in_order.take(decided_ns).into_iter().for_each(&mut hit);
         }
         writes.for_each(|write| judge.write(write));
         tellings.for_each(|telling| judge.tell(telling));
         judge.end(|hit| in_order.add(hit));
-        let mut hits = in_order.take(u64::MAX);
+        in_order.take(u64::MAX).into_iter().for_each(&mut hit);
         let proof = judge.conclude(&self.fired, &self.triggers, |hit| in_order.add(hit));
-        hits.extend(in_order.take(u64::MAX));
-        (proof, hits)
+        in_order.take(u64::MAX).into_iter().for_each(&mut hit);
+        Ok(proof)
     }
 }
 
@@ -125,24 +131,4 @@ fn sight(digest: Digest, frame: &Frame) -> Sight<'_> {
         identity: digest.of(&frame.bytes, frame.wire_len),
         bytes: &frame.bytes,
     }
-}
-
-/// Losses of the recordings.
-fn lacking(recordings: &[PortRecording]) -> impl Iterator<Item = Loss> {
-    let at = |port: &PortRecording| {
-        let loss = |frames, by| Loss {
-            since_ns: None,
-            switch: port.switch.clone(),
-            port: Some(port.port),
-            frames,
-            by,
-        };
-        [
-            loss(port.recording.lost, Loser::Recorder),
-            loss(port.recording.over_limit, Loser::Limit),
-            loss(port.undelivered, Loser::Link),
-        ]
-    };
-    let losses = recordings.iter().flat_map(at);
-    losses.filter(|loss| loss.frames > 0)
 }

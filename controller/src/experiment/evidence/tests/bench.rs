@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proof::{EpochWrite, Loss, TriggerCount};
+use proof::{EpochWrite, Hit, Loser, Loss, TriggerCount};
 use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
 use scenario::replay::{Classified, Engine, Recorded, Verdict};
-use testbeds::bed::PortRecording;
-use testbeds::capture::{Direction, Frame, Recording};
+use testbeds::capture::{Direction, Frame};
 
 use super::super::Evidence;
+use super::{conclude, prove};
 use crate::experiment::{Conclusion, FaultResult, Planned};
 use crate::target::Kind;
 
@@ -221,7 +221,7 @@ impl Bench {
     }
 
     /// Executes the run; returns the captures and the switch's counts.
-    fn run(&self) -> (Vec<PortRecording>, Vec<u64>, Vec<TriggerCount>) {
+    fn run(&self) -> (Vec<(u32, Vec<Frame>)>, Vec<u64>, Vec<TriggerCount>) {
         let Planned { scenario, plan } = &self.planned;
         let engine = Engine::new(scenario, plan, "sw").unwrap();
         let mut state = engine.start();
@@ -363,40 +363,45 @@ impl Bench {
         for frames in frames.values_mut() {
             frames.sort_by_key(|frame| frame.at_ns);
         }
-        let recording = |(port, frames): (u32, Vec<Frame>)| PortRecording {
-            switch: "sw".to_owned(),
-            port,
-            recording: Recording {
-                lost: self.unrecorded.get(&port).copied().unwrap_or(0),
-                frames,
-                over_limit: 0,
-            },
-            undelivered: 0,
-        };
         for (trigger, off) in &self.miscounted_turns {
             triggers[*trigger].on = triggers[*trigger].on.saturating_add_signed(*off);
         }
-        (frames.into_iter().map(recording).collect(), fired, triggers)
+        (frames.into_iter().collect(), fired, triggers)
     }
 
     pub fn conclude(&self) -> Conclusion {
-        Conclusion::of(&self.planned, &self.evidence())
+        let (evidence, recordings) = self.evidence();
+        conclude(&self.planned, &evidence, &recordings)
     }
 
-    pub fn evidence(&self) -> Evidence {
+    /// The hits, in the order of the log.
+    pub fn hits(&self) -> Vec<Hit> {
+        let (evidence, recordings) = self.evidence();
+        prove(&self.planned, &evidence, &recordings).1
+    }
+
+    /// The evidence and the frames of each port.
+    pub fn evidence(&self) -> (Evidence, Vec<(u32, Vec<Frame>)>) {
         let (recordings, fired, triggers) = self.run();
-        Evidence {
+        let unrecorded = self.unrecorded.iter().map(|(port, frames)| Loss {
+            since_ns: None,
+            switch: "sw".to_owned(),
+            port: Some(*port),
+            frames: *frames,
+            by: Loser::Recorder,
+        });
+        let evidence = Evidence {
             kept: Default::default(),
-            recordings,
             writes: self.writes.clone(),
             keyless: vec![0; fired.len()],
             fired,
             triggers,
-            losses: self.losses.clone(),
+            losses: unrecorded.chain(self.losses.iter().cloned()).collect(),
             carried: Vec::new(),
             tellings: Vec::new(),
             shares_stamps: false,
-        }
+        };
+        (evidence, recordings)
     }
 
     /// Result of the only fault.

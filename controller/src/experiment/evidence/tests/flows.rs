@@ -2,8 +2,8 @@
 
 use proof::FlowCount;
 
-use super::assert_proved;
 use super::bench::{Bench, Error, MS, US, evenly};
+use super::{assert_proved, conclude};
 use crate::experiment::Conclusion;
 
 /// Effects, and which packets each hits: every so many.
@@ -112,11 +112,11 @@ fn flows_are_counted_by_the_ports_of_their_hosts_alone() {
     let end_ns = 2_000 * MS;
     bench.write(0, end_ns, end_ns);
     let all = bench.conclude();
-    let mut evidence = bench.evidence();
+    let (evidence, mut recordings) = bench.evidence();
     let topology = &bench.planned.scenario.topology;
     let unseen = topology.next_hop("sw", "c").map(|port| port.number);
-    evidence.recordings.retain(|of| Some(of.port) != unseen);
-    let some = Conclusion::of(&bench.planned, &evidence);
+    recordings.retain(|(port, _)| Some(*port) != unseen);
+    let some = conclude(&bench.planned, &evidence, &recordings);
     assert_eq!(all.flows["first"], some.flows["first"]);
     // A flow that may have come from `c` is not counted.
     assert!(all.flows.contains_key("every") && !some.flows.contains_key("every"));

@@ -6,11 +6,50 @@ mod mutants;
 mod recovery;
 mod triggered;
 
-use bench::{Bench, Error, MS, Sent, US, evenly};
-use proof::{Loser, Loss};
-use proptest::prelude::*;
+use std::convert::Infallible;
 
-use crate::experiment::FaultResult;
+use bench::{Bench, Error, MS, Sent, US, evenly};
+use proof::{Hit, Loser, Loss, Proof};
+use proptest::prelude::*;
+use testbeds::capture::Frame;
+
+use super::Evidence;
+use crate::experiment::{Conclusion, FaultResult, Planned};
+
+/// Judges the frames of the ports of switch `sw`, by their numbers; returns the proof and the hits in the order of the log.
+pub(crate) fn prove(
+    planned: &Planned,
+    evidence: &Evidence,
+    recordings: &[(u32, Vec<Frame>)],
+) -> (Proof, Vec<Hit>) {
+    let ports = recordings.iter().map(|(port, _)| ("sw".to_owned(), *port));
+    let ports: Vec<(String, u32)> = ports.collect();
+    let mut frames = Vec::new();
+    for (port, (_, recorded)) in recordings.iter().enumerate() {
+        let mut until_ns = 0;
+        frames.extend(recorded.iter().map(|frame| {
+            until_ns = frame.at_ns.max(until_ns);
+            (until_ns, port, frame.clone())
+        }));
+    }
+    frames.sort_by_key(|(until_ns, ..)| *until_ns);
+    let frames = frames.into_iter().map(|(_, port, frame)| Ok((port, frame)));
+    let mut hits = Vec::new();
+    let Planned { scenario, plan } = planned;
+    let proof = evidence.prove::<Infallible>(scenario, plan, &ports, frames, |hit| hits.push(hit));
+    let Ok(proof) = proof;
+    (proof, hits)
+}
+
+/// Judges the frames of the ports of switch `sw`, and draws the conclusion.
+pub(crate) fn conclude(
+    planned: &Planned,
+    evidence: &Evidence,
+    recordings: &[(u32, Vec<Frame>)],
+) -> Conclusion {
+    let (proof, _) = prove(planned, evidence, recordings);
+    Conclusion::from(planned, evidence, proof)
+}
 
 const DENSE: &str = "faults: [{id: late, flows: every, effect: !delay 20ms}]";
 

@@ -1,8 +1,7 @@
 //! Time until a data packet that a fault took is retransmitted, from captures alone.
 
 use proof::{EpochWrite, Recovery, Teller, TriggerCount};
-use testbeds::bed::PortRecording;
-use testbeds::capture::{Direction, Frame, Recording};
+use testbeds::capture::{Direction, Frame};
 
 use super::super::Evidence;
 use super::bench::{MS, planned};
@@ -89,18 +88,8 @@ fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Rec
                 .push(frame(at_ns + MS / 10, Direction::Out));
         }
     }
-    let recordings = recordings.map(|(port, frames)| PortRecording {
-        switch: "sw".to_owned(),
-        port,
-        recording: Recording {
-            frames,
-            ..Recording::default()
-        },
-        undelivered: 0,
-    });
     let injections = planned.plan.injections.len();
     let evidence = Evidence {
-        recordings: recordings.into(),
         writes: vec![EpochWrite {
             switch: "sw".to_owned(),
             epoch: 1,
@@ -112,7 +101,7 @@ fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Rec
         triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
         ..Evidence::default()
     };
-    let conclusion = Conclusion::of(&planned, &evidence);
+    let conclusion = super::conclude(&planned, &evidence, &recordings);
     let recoveries = conclusion.recoveries.clone();
     (conclusion, recoveries)
 }

@@ -92,7 +92,7 @@ faults:
     let fault = bench.fault();
     assert_proved(&fault);
     assert!(fault.observed > 5, "{fault:#?}");
-    let hit = bench.conclude().hits;
+    let hit = bench.hits();
     assert!(
         hit.windows(2).all(|pair| pair[0].frame < pair[1].frame),
         "{hit:?}"
