@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds and runs the fuzz targets, and says what became of them (docs/fuzzing.md).
+//! `cargo xtask fuzz`: builds and runs the fuzz targets, and reports their crashes (docs/fuzzing.md).
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two lines about how far a target is.
+/// Time between two progress lines of a target.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
+    /// Run only these targets: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
     targets: Vec<String>,
-    /// How long each runs
+    /// Duration of each target in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The same in minutes
+    /// Duration of each target in minutes
     #[arg(long, conflicts_with = "seconds")]
     minutes: Option<u64>,
     /// Print the figures as JSON instead of a table
@@ -29,15 +29,15 @@ pub struct Args {
 
 struct Target {
     name: &'static str,
-    /// The crate whose `fuzz` folder has it.
+    /// Crate whose `fuzz` folder has the target.
     krate: &'static str,
-    /// Besides `fuzz/seeds/NAME`: folders with inputs, in the crate.
+    /// Folders of the crate with more inputs than those of `fuzz/seeds/NAME`.
     more_seeds: &'static [&'static str],
-    /// In the fuzz folder.
+    /// File in the fuzz folder.
     dictionary: Option<&'static str>,
     max_len: usize,
-    /// libFuzzer learns what the code compares its input with. It takes half the time, and gives little where the input is
-    /// read as choices rather than as text.
+    /// Whether libFuzzer traces comparisons. That takes half the time, and helps little where the code reads its input
+    /// as choices rather than as text.
     compares: bool,
 }
 
@@ -76,17 +76,17 @@ const fn packets(name: &'static str) -> Target {
     }
 }
 
-/// What one run gave.
+/// Result of one target.
 struct Outcome {
     name: &'static str,
     runs: u64,
     seconds: f64,
-    /// Edges of the code that inputs reached.
+    /// Edges of the code that the inputs reached.
     coverage: u64,
     crashes: Vec<PathBuf>,
 }
 
-/// Runs them one after the other; `Ok(false)` if one of them crashed.
+/// Runs the targets one after the other; `Ok(false)` if one crashed.
 pub fn run(args: &Args) -> Result<bool> {
     let targets = chosen(&args.targets)?;
     has(
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|outcome| outcome.crashes.is_empty()))
 }
 
-/// Those of these names, or all.
+/// Finds the targets of these names; without names, all targets.
 fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
     if names.is_empty() {
         return Ok(TARGETS.iter().collect());
@@ -126,7 +126,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(named).collect()
 }
 
-/// Whether `cargo` can do that.
+/// Fails with the message `otherwise` unless `cargo` can run this command.
 fn has(command: &[&str], otherwise: &str) -> Result<()> {
     let output = Command::new("cargo").args(command).output();
     if !output.is_ok_and(|output| output.status.success()) {
@@ -139,7 +139,7 @@ impl Target {
     fn run(&self, root: &Path, seconds: u64) -> Result<Outcome> {
         let krate = root.join(self.krate);
         let fuzz = krate.join("fuzz");
-        // What is found goes here; what is worth keeping is copied to the seeds by hand.
+        // New inputs go here; those worth keeping are copied to the seeds by hand.
         let work = root.join("target/fuzz").join(self.name);
         let (corpus, artifacts) = (work.join("corpus"), work.join("artifacts"));
         std::fs::create_dir_all(&corpus)?;
@@ -196,7 +196,7 @@ impl Target {
         })
     }
 
-    /// Runs it, and tells now and then how far it is. Gives what it said, and whether it went well.
+    /// Runs the command and prints its progress; returns its log, and whether it succeeded.
     fn watched(&self, cargo: &mut Command) -> Result<(String, bool)> {
         let cargo = cargo.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = cargo.spawn().context("cannot run cargo fuzz")?;

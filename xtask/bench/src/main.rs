@@ -1,6 +1,5 @@
-//! What `cargo xtask` builds only when it is asked for: measurements, other people's tests, plots, Tofino's compiler, fuzzing. `cargo
-//! xtask bench`, `conformance`, `plots`, `tofino` and `fuzz` start this program with the same words, built with profile `dist` for
-//! `bench` and with `release` for the others.
+//! Developer commands that need the product: a file or folder for each command. `cargo xtask` starts this program with
+//! the user's arguments, built with profile `dist` for `bench` and `release` for the others.
 
 mod conformance;
 mod fluid;

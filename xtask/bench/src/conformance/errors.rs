@@ -1,4 +1,4 @@
-//! `errors_rejected`, `errors_line`: p4c's faulty programs are refused, with the first error where p4c has it.
+//! `errors_rejected`, `errors_line`: p4c's faulty programs are rejected, with the first error on p4c's line.
 
 use super::corpus::{self, Corpus};
 use super::samples::only_main_is_missing;
@@ -6,10 +6,9 @@ use super::suite::{Goal, Suite};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Its suites.
 pub const NAMES: &[&str] = &["errors_rejected", "errors_line"];
 
-/// Runs both over p4_16_errors. A missing `main` is no reason to refuse a program here: it is not what is wrong with it.
+/// Runs both suites over p4_16_errors. A missing `main` does not reject a program here: it is not the error under test.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let paths = corpus.files("testdata/p4_16_errors", ".p4")?;
     let rejected = corpus::each(
@@ -52,7 +51,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     ])
 }
 
-/// A file, without its folder, and a line.
+/// File name and line of an error.
 type Place = (String, u32);
 
 fn place_of(path: &Path, wanted: &Place) -> Result<(), String> {
@@ -72,7 +71,7 @@ fn place_of(path: &Path, wanted: &Place) -> Result<(), String> {
     }
 }
 
-/// The place of the first error in p4c's output: `file.p4(12): … error: …` or `file.p4(12):syntax error …`.
+/// Position of the first error in p4c's output: `file.p4(12): … error: …` or `file.p4(12):syntax error …`.
 fn first_error(golden: &str) -> Option<Place> {
     golden.lines().find_map(|line| {
         let (file, rest) = line.split_once('(')?;

@@ -1,11 +1,10 @@
-//! `p4info`: our P4Info against the files that p4c wrote for its samples, message against message.
+//! `p4info`: our P4Info for p4c's samples, compared message by message with p4c's files.
 
 use super::corpus::{self, Corpus};
 use super::suite::{Goal, Suite};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Its suite.
 pub const NAMES: &[&str] = &["p4info"];
 
 /// Compares every golden P4Info of a v1model or PSA program.
@@ -45,8 +44,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     }])
 }
 
-/// A message in protobuf's text format, one field a line, its fields in the order of their names; repeated ones keep
-/// their own order.
+/// A message in protobuf's text format, one field a line, sorted by names; repeated fields keep their order.
 #[derive(Debug, Default, PartialEq)]
 struct Message(Vec<(String, Value)>);
 
@@ -69,7 +67,7 @@ impl Message {
             }
             if let Some(name) = line.strip_suffix(" {") {
                 let inner = Message::parse(lines);
-                // p4c writes an empty type_info where it looked for types and found none. It says nothing.
+                // p4c writes an empty type_info if it finds no types. It has no meaning.
                 if name != "type_info" || inner != Message::default() {
                     fields.push((name.to_owned(), Value::Message(inner)));
                 }

@@ -1,4 +1,4 @@
-//! `stf_v1model`, `stf_psa`: p4c's packet tests, run on the embedded switch as p4c's script runs them on BMv2.
+//! `stf_v1model`, `stf_psa`: p4c's packet tests on the embedded switch, run as p4c's script runs them on BMv2.
 
 mod bench;
 mod entries;
@@ -16,10 +16,8 @@ use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Its suites.
 pub const NAMES: &[&str] = &["stf_v1model", "stf_psa"];
 
-/// Runs both.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let xfail = corpus.expected_failures();
     let (mut v1model, mut psa) = (Vec::new(), Vec::new());
@@ -56,7 +54,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     ])
 }
 
-/// By the package that the program, or a file that it includes from its own folder, names.
+/// Architecture of the package in the program or in a file that it includes from its folder.
 fn architecture(stf: &Path) -> Option<Arch> {
     let program = std::fs::read_to_string(stf.with_extension("p4")).ok()?;
     let included = program

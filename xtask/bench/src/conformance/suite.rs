@@ -1,40 +1,37 @@
-//! What a suite found, and how it is shown.
+//! Results of suites, and their table.
 
 use std::fmt::Write;
 
-/// One test of a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// As the corpus names it.
+    /// Name in the corpus.
     pub name: String,
-    /// Why it was missed; `None`: it passed.
+    /// Reason of a miss; `None` if the case passed.
     pub missed: Option<String>,
 }
 
-/// What we want of a suite: fewer is noticed.
+/// Goal of a suite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// Cases that pass.
+    /// Least number of cases that pass.
     Cases(usize),
-    /// Share of the cases that pass, in per cent.
+    /// Least share of the cases that pass, in percent.
     Percent(f64),
 }
 
-/// A suite that was run.
+/// A completed suite.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its row in the table.
     pub name: &'static str,
-    /// What we want of it.
     pub goal: Goal,
-    /// The cases that count.
+    /// Cases that count.
     pub cases: Vec<Case>,
-    /// Cases whose own project expects them to fail: shown, not counted.
+    /// Cases that their own project expects to fail: shown, but not counted.
     pub apart: Vec<Case>,
 }
 
 impl Suite {
-    /// Cases that passed.
+    /// Number of passed cases.
     pub fn passed(&self) -> usize {
         self.cases.iter().filter(|c| c.missed.is_none()).count()
     }
@@ -43,7 +40,7 @@ impl Suite {
         100.0 * self.passed() as f64 / self.cases.len().max(1) as f64
     }
 
-    /// Whether it met its goal.
+    /// Whether the suite meets its goal.
     pub fn is_met(&self) -> bool {
         match self.goal {
             Goal::Cases(n) => self.passed() >= n,
@@ -52,7 +49,7 @@ impl Suite {
     }
 }
 
-/// The misses, case by case, then a table with a row for each suite.
+/// The misses of each case, then a table with a row for each suite.
 pub fn report(commit: &str, suites: &[Suite]) -> String {
     let mut out = String::new();
     for suite in suites {

@@ -1,7 +1,7 @@
-//! `tna_programs`: TNA programs that others wrote, compiled unchanged with our own include files, on the embedded switch.
+//! `tna_programs`: other people's TNA programs, compiled unchanged with our own include files, on the embedded switch.
 //!
-//! A program passes if it sums as it should on real packets, its entries and groups written by a control plane made here.
-//! Expected sums are computed here, frames are compared whole, and so are both executors if they are asked for.
+//! A program passes if it sums real packets correctly; the test's own control plane writes its entries and groups. The
+//! test computes the expected sums and compares whole frames, and with `--executor both` the executors.
 
 mod frames;
 mod nga;
@@ -14,10 +14,9 @@ use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The suite.
 pub const NAME: &str = "tna_programs";
 
-/// What was run, and what was not for want of a checkout.
+/// Results, and programs that were skipped for lack of a checkout.
 pub struct Programs {
     pub suite: Option<Suite>,
     pub skipped: Vec<String>,
@@ -50,7 +49,7 @@ pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor
     Programs { suite, skipped }
 }
 
-/// The switch with a program of the checkout.
+/// Loads a program of the checkout into a switch.
 fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, String> {
     let path = candidates.iter().map(|c| dir.join(c)).find(|p| p.is_file());
     let Some(path) = path else {
@@ -68,13 +67,13 @@ fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, S
     Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())
 }
 
-/// A switch, time, and what leaves.
+/// A switch and its clock.
 struct Bench {
     switch: Switch,
     now_ns: u64,
 }
 
-/// Rounds through the recirculation link before a packet is given up.
+/// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 1000;
 
 impl Bench {
@@ -82,7 +81,7 @@ impl Bench {
         Bench { switch, now_ns: 0 }
     }
 
-    /// Everything that a frame leads to: port and bytes.
+    /// Sends a frame; returns all frames that leave, with their ports.
     fn send(&mut self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         self.now_ns += 1_000;
         self.switch.handle_packet(self.now_ns, port, frame);
@@ -100,7 +99,7 @@ impl Bench {
         sent
     }
 
-    /// The frames that a frame leads to are these.
+    /// Sends a frame, and checks that exactly these frames leave.
     fn expect(
         &mut self,
         what: &str,
@@ -171,7 +170,7 @@ fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
     }
 }
 
-/// A value that looks random, the same each time.
+/// A pseudo-random value that is the same in every run.
 fn value(worker: u32, chunk: u32, i: usize) -> u32 {
     let seed = (worker + 1).wrapping_mul(0x9e37_79b9) ^ (chunk + 1).wrapping_mul(0x85eb_ca6b);
     let mixed = seed.wrapping_add(i as u32).wrapping_mul(0xc2b2_ae35);

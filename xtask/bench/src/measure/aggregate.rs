@@ -1,4 +1,4 @@
-//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, as workers with full windows use it.
+//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, with the load of workers with full windows.
 
 use super::clock::median_ns;
 use super::row::{Goal, Row};
@@ -10,7 +10,6 @@ use pipeline::{Config, Switch};
 use scenario::names::{aggregate, forward};
 use std::sync::Arc;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &[
     "aggregate_cpu",
     "aggregate_cpu_by_worker",
@@ -24,12 +23,12 @@ const HEADERS: usize = 14 + 20 + 8 + 24;
 const JOB: u16 = 7;
 const SERVER_MAC: u64 = 0x0200_0000_00aa;
 
-/// What is summed. All have as many bytes of frames and of cells.
+/// Size of the sums. All sizes have the same bytes of frames and of cells.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     values: FrameValues,
     slots: u32,
-    /// Chunks of a round, which all workers send.
+    /// Number of chunks of a round, which all workers send.
     round: u32,
 }
 
@@ -50,12 +49,13 @@ impl Size {
     }
 }
 
-/// The order in which a round's packets come in.
+/// Order in which a round's packets arrive.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// All workers' packets of a chunk, then of the next: one cell is touched by eight packets in sequence.
+    /// The packets of all workers for a chunk, then those for the next: eight successive packets use one cell.
     ByChunk,
-    /// All of a worker's packets, then the next worker's, as bursts arrive: a cell comes again after all others of the round.
+    /// All packets of a worker, then those of the next, as bursts arrive: a cell is used again after all other cells of
+    /// the round.
     ByWorker,
 }
 
@@ -69,8 +69,8 @@ impl Order {
     }
 }
 
-/// The rows. The window is all slots, so that rounds walk through all of both versions' memory. No round begins
-/// before the one before it has been summed: that is not what a worker with a window has in flight, but it touches as much.
+/// The window is all slots, so rounds cover the memory of both versions. A round starts after the previous one is
+/// summed; a worker with a window would overlap them, but touches the same amount of memory.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
         row(NAMES[0], SMALL, Order::ByChunk, Goal::AtMost(1.0))?,
@@ -101,7 +101,7 @@ fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> 
         chunk += chunks;
         sums += pass(switch, &frames);
     };
-    // Placing the next chunks into the frames is not the switch's work: it is measured and taken off.
+    // Writing the next chunk numbers into the frames is not the switch's work: its time is measured and subtracted.
     let rounds = 3 * 2 * (slots / chunks) as usize;
     let per_round = u64::from(chunks * WORKERS);
     let with = median_ns(rounds, per_round, || round(&mut switch));
@@ -134,7 +134,7 @@ fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> 
     })
 }
 
-/// Byte swap and addition of each frame's values, the sums kept slot by slot.
+/// Lower bound: byte-swaps and adds each frame's values into a row of its slot.
 fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
     let (cells, chunks) = (2 * size.slots as usize, size.round);
     let mut rows = vec![0u32; cells * size.values()];

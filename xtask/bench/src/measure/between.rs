@@ -1,7 +1,7 @@
-//! `cargo xtask bench between`: what `weir between` costs a packet that its faults spare, beside a bare cable, in one run.
+//! `cargo xtask bench between`: cost of `weir between` for packets that no fault hits, beside a bare cable, in one run.
 //!
-//! Two hosts, each a network namespace; their interfaces are the two ends of one virtual Ethernet pair, or a wire with a
-//! scenario stands between. Segments and checksums are finished by the senders in both cases, as on a cable.
+//! The two hosts are network namespaces. Their interfaces are the two ends of one virtual Ethernet pair, or a wire with
+//! a scenario connects them. In both cases the senders complete segments and checksums, as on a cable.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -19,23 +19,23 @@ use super::programs::WEIR;
 use super::row::{Goal, Row};
 use super::{Args, files, veth};
 
-/// The rows.
+/// Rows of packets that no fault hits.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
 /// Rows of one minute under a fault.
 pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
-/// Roles of this program inside the namespace.
+/// Roles of this program in the namespace.
 pub const ROLE: &str = "between";
 pub const LONG_ROLE: &str = "between-long";
 
-/// Frames of 64 bytes with their FCS.
+/// Payload of a frame of 64 bytes with its FCS.
 const PAYLOAD: usize = 18;
 const QUESTIONS: usize = 20_000;
-/// What the captures of the proof have room for.
+/// Bytes that fit into the captures of the proof.
 const BULK: usize = 100_000_000;
 const ROUNDS: usize = 5;
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// Its faults spare all that is measured.
+/// No fault hits the measured packets.
 const SCENARIO: &str = "\
 weir: 1
 name: spared
@@ -58,7 +58,6 @@ flows: {bulk: {from: left, filter: tcp.dport == 9001}}
 faults: [{id: lost, flows: bulk, effect: drop, select: {probability: 0.1%}}]
 ";
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::new(NAMES, |_| both()),
@@ -67,16 +66,16 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || WEIR.build(args.prebuilt))
 }
 
-/// Measures both, in a namespace of its own.
+/// Measures both rows in a namespace of its own.
 fn both() -> Result<Vec<Row>> {
     let text = veth::in_namespace("between", ROLE, None)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)
         .collect::<Result<_, _>>()
-        .with_context(|| format!("the measurement said {text:?}"))?;
+        .with_context(|| format!("the measurement printed {text:?}"))?;
     let [rtt, p99, bare_rtt, bare_p99, mbit, bare_mbit, unfinished] = figures[..] else {
-        anyhow::bail!("the measurement said {text:?}");
+        anyhow::bail!("the measurement printed {text:?}");
     };
     Ok(vec![
         Row {
@@ -109,7 +108,7 @@ fn both() -> Result<Vec<Row>> {
 fn a_minute() -> Result<Vec<Row>> {
     let text = veth::in_namespace("between", LONG_ROLE, None)?;
     let said: Value =
-        serde_json::from_str(&text).with_context(|| format!("the measurement said {text:?}"))?;
+        serde_json::from_str(&text).with_context(|| format!("the measurement printed {text:?}"))?;
     let figure = |name: &str| {
         said[name]
             .as_f64()
@@ -143,7 +142,7 @@ fn a_minute() -> Result<Vec<Row>> {
     ])
 }
 
-/// Inside the namespace: measures the long runs and returns the figures as JSON.
+/// Measures the long runs in the namespace; returns the figures as JSON.
 pub fn measure_long() -> Result<String> {
     Netlink::open()?.set_up("lo", true)?;
     let wired = Ends::with_a_wire()?;
@@ -165,9 +164,9 @@ pub fn measure_long() -> Result<String> {
     Ok(said.to_string())
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
-    // The switch is spoken to there.
+    // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
     let bare = Ends::new(false)?;
     let unfinished = bare.bulk()?;
@@ -178,7 +177,7 @@ pub fn measure() -> Result<String> {
     let wire = Wire::start(SCENARIO)?;
     let (rtt, p99) = wired.questions()?;
     drop(wire);
-    // A run keeps what passed, so each has its own.
+    // A run keeps its packets in memory, so each round has a run of its own.
     let rounds = (0..ROUNDS).map(|_| {
         let wire = Wire::start(SCENARIO)?;
         let rate = wired.once()?;
@@ -195,13 +194,13 @@ pub fn measure() -> Result<String> {
 struct Ends([Namespace; 2]);
 
 impl Ends {
-    /// With a cable.
+    /// Connects the hosts by a cable; `finishes` makes the senders complete segments and checksums.
     fn new(finishes: bool) -> Result<Ends> {
         Netlink::open()?.create_veth("left0", "right0")?;
         Ends::move_in(finishes)
     }
 
-    /// With a cable each, whose other ends are `left1` and `right1`.
+    /// Gives each host a cable, whose other ends are `left1` and `right1`.
     fn with_a_wire() -> Result<Ends> {
         for side in ["left", "right"] {
             Netlink::open()?.create_veth(&format!("{side}0"), &format!("{side}1"))?;
@@ -228,7 +227,7 @@ impl Ends {
         Ok(Ends(ends))
     }
 
-    /// Median and 99th percentile of the time that an answer takes, in microseconds.
+    /// Median and 99th percentile of the round-trip time, in microseconds.
     fn questions(&self) -> Result<(f64, f64)> {
         let bind = |end: usize| {
             let socket = self.0[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
@@ -246,11 +245,11 @@ impl Ends {
         });
         asking.connect((HOSTS[1], 9000))?;
         let mut took = Vec::with_capacity(QUESTIONS);
-        // The first ask for addresses.
+        // The first requests resolve addresses.
         for number in 0..QUESTIONS + 100 {
             let begun = Instant::now();
             asking.send(&[0; PAYLOAD])?;
-            let length = asking.recv(&mut [0; PAYLOAD]).context("no answer")?;
+            let length = asking.recv(&mut [0; PAYLOAD]).context("no reply")?;
             ensure!(length == PAYLOAD);
             if number >= 100 {
                 took.push(begun.elapsed().as_nanos() as f64 / 1e3);
@@ -262,7 +261,7 @@ impl Ends {
         Ok((took[took.len() / 2], took[took.len() * 99 / 100]))
     }
 
-    /// Mbit/s of TCP payload.
+    /// Median rate of TCP payload in Mbit/s.
     fn bulk(&self) -> Result<f64> {
         let rounds = (0..ROUNDS).map(|_| self.once());
         Ok(middle(rounds.collect::<Result<Vec<f64>>>()?))
@@ -271,18 +270,19 @@ impl Ends {
     fn once(&self) -> Result<f64> {
         let begun = Instant::now();
         let come = self.carry(|sent| sent < BULK)?;
-        ensure!(come == BULK, "{come} bytes of {BULK} came");
+        ensure!(come == BULK, "{come} bytes of {BULK} arrived");
         Ok(8.0 * BULK as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Mbit/s of TCP payload over one minute.
+    /// Rate of TCP payload over one minute, in Mbit/s.
     fn for_a_minute(&self) -> Result<f64> {
         let begun = Instant::now();
         let come = self.carry(move |_| begun.elapsed() < MINUTE)?;
         Ok(8.0 * come as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number of received bytes.
+    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number
+    /// of received bytes.
     fn carry(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
         let listener = self.0[1].run(|| TcpListener::bind(to))?;
@@ -314,11 +314,11 @@ fn middle(mut rounds: Vec<f64>) -> f64 {
     rounds[rounds.len() / 2]
 }
 
-/// `weir between left1 right1`, which ends with this value.
+/// A `weir between left1 right1` process, which is stopped when this value is dropped.
 struct Wire {
     child: Child,
     output: ChildStdout,
-    /// Where its scenario and its report are.
+    /// Folder of the scenario and the report.
     _folder: tempfile::TempDir,
 }
 
@@ -333,14 +333,14 @@ impl Wire {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = weir.spawn().context("cannot run weir")?;
-        let output = child.stdout.take().context("its output")?;
-        let errors = child.stderr.take().context("its output")?;
+        let output = child.stdout.take().context("no output")?;
+        let errors = child.stderr.take().context("no error output")?;
         let mut lines = BufReader::new(errors);
         let mut said = String::new();
         while !said.contains("workload begins") {
             ensure!(lines.read_line(&mut said)? > 0, "weir between: {said}");
         }
-        // It goes on writing.
+        // The process continues to write.
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Ok(Wire {
             child,
@@ -349,7 +349,7 @@ impl Wire {
         })
     }
 
-    /// Ends the wire and returns its report.
+    /// Stops the wire and returns its report.
     fn end(mut self) -> Result<Value> {
         self.interrupt();
         let mut report = String::new();

@@ -1,8 +1,8 @@
-//! `cargo xtask bench faults --row collateral`: what becomes of packets that no fault names while faults are armed, stopped,
-//! exchanged, and left alone by a controller that was killed.
+//! `cargo xtask bench faults --row collateral`: loss and delay of packets outside all flows of the faults, while faults
+//! are armed, stopped, exchanged, and left armed by a killed controller.
 //!
-//! A sender and a receiver stand at two ports of `weir switch`; `weir control` is told what to do meanwhile. Half of the packets
-//! are of the flow that the faults name, so that the switch has both at once.
+//! A sender and a receiver use two ports of `weir switch`, and `weir control` arms and exchanges the faults. Half of
+//! the packets belong to the faults' flow, so that the switch handles both kinds at once.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdout, Command, Stdio};
@@ -19,22 +19,21 @@ use super::programs::WEIR;
 use super::row::{Goal, Row};
 use super::veth::{self, Running};
 
-/// The row.
 pub const NAME: &str = "faults/collateral_under_load";
-/// The role of this program inside of the namespace.
+/// Role of this program in the namespace.
 pub const ROLE: &str = "collateral";
-/// How often each thing is done.
+/// Number of times that each action is repeated.
 const ROUNDS: usize = 20;
-/// Between two packets.
+/// Time between two packets.
 const GAP: Duration = Duration::from_micros(50);
-/// Between two things that are done.
+/// Time between two actions.
 const REST: Duration = Duration::from_millis(30);
 const LEASE: Duration = Duration::from_millis(200);
-/// UDP ports: of the flow that faults name, and of none.
+/// UDP ports: of the faults' flow, and of no flow.
 const NAMED: u16 = 7;
 const SPARED: u16 = 99;
 
-/// Drops by number, steps all the time.
+/// Drops by number, with steps all the time.
 const FIRST: &str = "weir: 1
 name: first
 topology: {star: {hosts: [a, s], switch: sw}}
@@ -68,16 +67,16 @@ faults:
 lease: 200ms
 ";
 
-/// Measures it, in a namespace of its own.
+/// Measures in a namespace of its own.
 pub fn run() -> Result<Row> {
     let text = veth::in_namespace("faults", ROLE, None)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)
         .collect::<Result<_, _>>()
-        .with_context(|| format!("the measurement said {text:?}"))?;
+        .with_context(|| format!("the measurement printed {text:?}"))?;
     let [wrong, sent, hit, quiet, worst] = figures[..] else {
-        anyhow::bail!("the measurement said {text:?}");
+        anyhow::bail!("the measurement printed {text:?}");
     };
     Ok(Row {
         name: NAME,
@@ -93,7 +92,7 @@ pub fn run() -> Result<Row> {
     })
 }
 
-/// A frame to a UDP port with a number in it.
+/// A numbered frame to a UDP port.
 fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     let host = |name| topology.host(name).context("a host");
     let (a, s) = (host("a")?, host("s")?);
@@ -110,7 +109,7 @@ fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// When each frame was sent, and how often and when it came; those of even numbers are spared.
+/// Sending time of each frame, and number and time of each arrival. Frames of even numbers belong to no flow.
 #[derive(Default)]
 struct Traffic {
     sent: Vec<Instant>,
@@ -118,7 +117,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Sends and receives until it is told to stop, and a little longer.
+    /// Sends and receives until `ends` is set, and a little longer.
     fn flow(
         topology: &Topology,
         mut from: Box<dyn PortIo>,
@@ -147,7 +146,7 @@ impl Traffic {
             }
             let Traffic { sent, came } = &mut traffic;
             let mut take = |frame: &[u8]| {
-                // A kernel speaks on its interfaces, too.
+                // The kernel sends frames on its interfaces, too.
                 let ours = frame.get(12..14) == Some(&[0x08, 0x00]);
                 let number = frame.get(42..46).filter(|_| ours);
                 let number = number.and_then(|number| number.try_into().ok());
@@ -159,7 +158,7 @@ impl Traffic {
                 }
             };
             to.receive(1024, &mut take)?;
-            // The switch wants a processor, too.
+            // The switch needs a processor, too.
             std::thread::yield_now();
         }
         Ok(traffic)
@@ -175,14 +174,14 @@ impl Traffic {
     }
 }
 
-/// `weir control`.
+/// A `weir control` process.
 struct Controller {
     child: Running,
     said: Lines<BufReader<ChildStdout>>,
 }
 
 impl Controller {
-    /// Loads a scenario into a switch; nothing is armed.
+    /// Loads a scenario into a switch without arming its faults.
     fn load(folder: &std::path::Path, file: &str, at: &str) -> Result<Controller> {
         let mut command = Command::new(WEIR.path()?);
         command
@@ -228,7 +227,7 @@ impl Controller {
     }
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     let netlink = Netlink::open()?;
     netlink.set_up("lo", true)?;

@@ -1,7 +1,7 @@
-//! `cargo xtask bench faults`: what the faults of real runs come to, by their own proofs.
+//! `cargo xtask bench faults`: accuracy of faults in real runs, by their own proofs.
 //!
-//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's
-//! datagrams, each with a number in it, so that no two are alike.
+//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's datagrams, each with a
+//! number in it, so that all packets differ.
 
 use anyhow::{Context, Result};
 use scenario::decision::{Draws, limit};
@@ -15,15 +15,15 @@ use super::row::{Goal, Row};
 use super::runs::{Bench, Ran};
 use super::{Args, collateral, jitter, judge, long};
 
-/// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
+/// Median error of netem's delays: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
-/// Between 99 of 100 values of a normal distribution, in standard deviations.
+/// Width of the central 99 % of a normal distribution, in standard deviations.
 const NINETY_NINE: f64 = 2.576;
-/// Bytes of a datagram, and how many come in a second.
+/// Bytes of a datagram, and datagrams a second.
 const BYTES: u32 = 64;
 const RATE_PPS: u32 = 25_000;
 
-/// Each effect that is decided packet by packet, with its row and how its packets are selected.
+/// Row, effect and selection of each effect that is decided for single packets.
 const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/drop", "drop", "{every: 5}"),
     ("faults/observe", "observe", "{every: 2}"),
@@ -46,7 +46,7 @@ const EFFECTS: [(&str, &str, &str); 12] = [
         "drop",
         "{every: 5}, per: connection",
     ),
-    // The stream has 21 Mbit/s. What waits goes round: a longer queue is more than a processor takes round.
+    // The stream has 21 Mbit/s. Waiting packets recirculate: a longer queue is more than a processor can recirculate.
     (
         "faults/rate",
         "{rate: {limit: 1Mbit/s, queue: 20ms}}",
@@ -60,17 +60,16 @@ const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/composed", "{delay: 500us}", "{probability: 0.1}"),
 ];
 
-/// That of the effect that only TCP knows.
+/// Row of the effect that only TCP has.
 const RESET: &str = "faults/reset";
-/// Packets without SYN that a client of a short connection sends.
+/// Number of packets without SYN that a client of a short connection sends.
 const SEGMENTS: u32 = 4;
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups(), || Bench::new(args))
 }
 
-/// In the order of the printed table.
+/// Groups in the order of the printed table.
 fn groups() -> Vec<Group<Bench>> {
     let effects = EFFECTS.map(|(name, effect, select)| {
         Group::one(name, move |bench: &Bench| {
@@ -103,7 +102,7 @@ fn groups() -> Vec<Group<Bench>> {
 }
 
 impl Bench {
-    /// Datagrams of iperf3, and faults on them.
+    /// Scenario of iperf3's datagrams; `rest` has the faults.
     fn datagrams(&self, rate_pps: u32, packets: u32, rest: &str) -> String {
         let rate = u64::from(rate_pps) * u64::from(BYTES) * 8;
         let time = packets / rate_pps + 60;
@@ -128,7 +127,7 @@ impl Bench {
         wrong(name, &ran)
     }
 
-    /// Resets among the connections of Apache's load generator to nginx, which goes on after each.
+    /// Resets connections from Apache's load generator to nginx; the generator continues after each reset.
     fn resets(&self) -> Result<Row> {
         let requests = self.args.packets / SEGMENTS;
         let nginx = concat!(
@@ -148,7 +147,7 @@ impl Bench {
         wrong(RESET, &ran)
     }
 
-    /// How far from its probability a fault was, in standard deviations.
+    /// Distance of a fault's frequency from its probability, in standard deviations.
     fn probability(&self) -> Result<Row> {
         let p = 0.01;
         let faults = format!(
@@ -172,7 +171,7 @@ impl Bench {
         })
     }
 
-    /// The same of the decision function alone, where packets would be too few.
+    /// The same for the decision function alone: at this probability a run has too few packets.
     fn small_probability(&self) -> Result<Row> {
         const DECISIONS: u32 = 100_000_000;
         let p = 1e-6;
@@ -193,7 +192,7 @@ impl Bench {
         })
     }
 
-    /// By how much packets of a delay left later than asked, where little else runs.
+    /// Lateness of delayed packets on a nearly idle machine.
     fn delay_error(&self) -> Result<Vec<Row>> {
         let faults =
             "faults:\n  - {id: x, flows: stream, effect: {delay: 5ms}, select: {every: 2}}";
@@ -236,7 +235,7 @@ impl Bench {
         ])
     }
 
-    /// Delays that are drawn, from captures.
+    /// Random delays in captures.
     fn jitter(&self) -> Result<Row> {
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
@@ -249,7 +248,7 @@ impl Bench {
         Ok(row)
     }
 
-    /// From when a step is due until the switch has confirmed it; the next packet meets it.
+    /// Time from a due step to the switch's confirmation; the next packet sees the step.
     fn event_to_effect(&self) -> Result<Row> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
                       faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
@@ -293,7 +292,7 @@ impl Bench {
         })
     }
 
-    /// How many of some runs differ from the first one: judged again from their folders, and against its ordinals.
+    /// Number of runs that differ from the first: judged again from their folders, and run again with its ordinals.
     fn replay(&self) -> Result<Row> {
         let faults = "captures: all\nfaults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
@@ -335,7 +334,7 @@ impl Bench {
     }
 }
 
-/// What a run's faults did wrong.
+/// Number of frames that a run's faults missed or hit wrongly.
 fn wrong(name: &'static str, ran: &Ran) -> Result<Row> {
     let all = ran.report["faults"].as_array().context("faults")?;
     let sum = |field: &str| {
@@ -370,7 +369,7 @@ fn events(folder: &Path) -> Result<Vec<Value>> {
     lines.collect()
 }
 
-/// Of sorted values: the smallest that so many are no larger than.
+/// The smallest of the sorted values that is at least as large as this share of them.
 fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let index = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(index.saturating_sub(1)).copied()

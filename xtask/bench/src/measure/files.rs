@@ -1,16 +1,14 @@
-//! Files of figures and for scenarios; an error names the file.
+//! Reads and writes files; an error names the file.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The text of a file, or of one of the kernel's.
 pub fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
-/// Writes a file, or to one of the kernel's.
 pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     let path = path.as_ref();
     std::fs::write(path, content).with_context(|| path.display().to_string())

@@ -1,4 +1,4 @@
-//! `idle_memory`, `idle_start`: the real binary with two ports and an L2 program.
+//! `idle_memory`, `idle_start`: memory and start time of the real binary with two ports and an L2 program.
 
 use super::Args;
 use super::clock::cpu_ns;
@@ -9,14 +9,12 @@ use super::veth::{in_namespace, lay_cables, switch, until_forwarded};
 use anyhow::{Context, Result, bail};
 use std::time::{Duration, Instant};
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["idle_memory", "idle_start"];
 
-/// The role of the process that measures.
+/// Role of the measuring process.
 pub const ROLE: &str = "idle";
 const ROUNDS: usize = 7;
 
-/// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     let text = in_namespace("switch", ROLE, None)?;
@@ -25,7 +23,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
         .filter_map(|n| n.parse().ok())
         .collect();
     let [memory, rings, start, best, worst, cpu] = numbers[..] else {
-        bail!("the measurement said {text:?}");
+        bail!("the measurement printed {text:?}");
     };
     Ok(vec![
         Row {
@@ -50,7 +48,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench lateness`: whether held packets leave within the plan's bound, run after run.
 //!
-//! `weir` runs the shipped Redis scenario. A run counts if the machine had nothing else to do: load below 0.3 before it, less than 1 %
-//! of the processors' time stolen meanwhile. All runs are printed.
+//! `weir` runs the shipped Redis scenario. A run counts if the machine was quiet: load below 0.3 before the run, less
+//! than 1 % of the processors' time stolen during it. All runs are printed.
 
 use super::Args;
 use super::driver::{self, Group};
@@ -14,13 +14,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "testbeds/scenarios/redis-get-loss.yaml";
-/// Above this the machine is busy with something else.
+/// Least load of a busy machine.
 const QUIET_LOAD: f64 = 0.3;
 const QUIET_STEAL: f64 = 0.01;
-/// Between two looks at the load.
+/// Time between two readings of the load.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What one run showed.
+/// Lateness of one run, and the machine load.
 #[derive(Debug, Clone, PartialEq)]
 struct Run {
     latest_ns: u64,
@@ -30,7 +30,7 @@ struct Run {
 }
 
 impl Run {
-    /// From the object that `weir run --json` prints.
+    /// Reads the object that `weir run --json` prints.
     fn read(report: &Value) -> Option<Run> {
         let faults = report["faults"].as_array()?;
         let late = |fault: &Value| {
@@ -56,7 +56,6 @@ impl Run {
     }
 }
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let (runs, patience) = (args.runs, Duration::from_secs(args.patience));
     let group = Group::one("lateness", move |weir: &PathBuf| {
@@ -65,7 +64,6 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, vec![group], || WEIR.build(args.prebuilt))
 }
 
-/// Carries the runs out.
 fn lateness(weir: &Path, runs: u32, patience: Duration) -> Result<Row> {
     let folder = tempfile::tempdir()?;
     let mut all = Vec::new();
@@ -91,7 +89,7 @@ fn one(weir: &Path, folder: &Path) -> Result<Run> {
     Run::read(&report).context("the report has no delay with a bound")
 }
 
-/// Waits until little else runs, or patience is at its end.
+/// Waits until the machine is quiet, for `patience` at most.
 fn await_quiet(patience: Duration) {
     let start = Instant::now();
     while load() >= QUIET_LOAD && start.elapsed() < patience {
@@ -99,7 +97,7 @@ fn await_quiet(patience: Duration) {
     }
 }
 
-/// Processes that want a processor, on average over a minute.
+/// Average number of processes that need a processor, over a minute.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
@@ -123,7 +121,7 @@ fn line(run: &Run) -> String {
     )
 }
 
-/// The share of the quiet runs that keep their bound; no figure if no run was quiet.
+/// Share of the quiet runs that keep their bound; no value if no run was quiet.
 fn row(all: &[Run]) -> Row {
     let kept = |quiet: bool| {
         let of = || all.iter().filter(move |run| run.is_quiet() == quiet);

@@ -1,4 +1,4 @@
-//! Runs that carry much, last long, or have many hosts: what their proof costs.
+//! Cost of the proof in runs with high rates, long durations or many hosts.
 
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ pub const IPERF: [&str; 3] = [
     "faults/long_iperf_verdict",
     "faults/long_iperf_rate",
 ];
-/// The same for ten minutes.
+/// Row of ten minutes at 1 Gbit/s.
 pub const TEN_MINUTES: &str = "faults/ten_minutes_memory";
-/// Rows of hosts that ping one.
+/// Rows of many hosts that ping one.
 pub const WIDE: [&str; 4] = [
     "faults/wide_64_memory",
     "faults/wide_64_beside",
@@ -25,10 +25,10 @@ pub const WIDE: [&str; 4] = [
 ];
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Length of the workload of hosts that ping.
+/// Duration of the pings.
 const PINGS: Duration = Duration::from_secs(3);
 
-/// TCP over one link of 1 Gbit/s, of which a fault takes one packet in a thousand.
+/// TCP over one link of 1 Gbit/s, with `fault`.
 fn iperf(seconds: u64, fault: &str) -> String {
     let time = seconds + 60;
     format!(
@@ -53,14 +53,14 @@ fn strain(ran: &Ran, what: &str) -> f64 {
     ran.report["machine_strain"][what].as_f64().unwrap_or(0.0)
 }
 
-/// An error if the fault is not proved.
+/// Returns the fault's report; an error if the fault is not proved.
 fn ensure_proved(ran: &Ran) -> Result<&Value> {
     let fault = &ran.report["faults"][0];
     ensure!(fault["proved"] == true, "not proved: {}", fault["reason"]);
     Ok(fault)
 }
 
-/// Ten seconds.
+/// Measures ten seconds.
 pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
     let spared = bench.carry_out("long_iperf_spared", &iperf(10, ""))?;
     let ran = bench.carry_out("long_iperf", &iperf(10, LOSS))?;
@@ -90,7 +90,7 @@ pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// Ten minutes, beside ten seconds.
+/// Measures ten minutes, and compares them with ten seconds.
 pub fn ten_minutes(bench: &Bench) -> Result<Row> {
     let short = bench.carry_out("ten_seconds", &iperf(10, LOSS))?;
     let long = bench.carry_out("ten_minutes", &iperf(600, LOSS))?;
@@ -112,10 +112,10 @@ pub fn ten_minutes(bench: &Bench) -> Result<Row> {
     })
 }
 
-/// Hosts of 100 Mbit/s that ping one, with a fault on all of them.
+/// Hosts with 100 Mbit/s that ping one host, with a fault on all of them.
 fn pings(hosts: usize) -> String {
     let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
-    // A workload has 64 commands at most.
+    // A workload has at most 64 commands.
     let senders = &names[1..hosts.min(64)];
     let commands = senders.iter().map(|name| {
         format!(
@@ -134,7 +134,7 @@ fn pings(hosts: usize) -> String {
     )
 }
 
-/// 64 hosts, and 512.
+/// Measures 64 and 512 hosts.
 pub fn wide(bench: &Bench) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (names, hosts, memory_mib, beside_s) in [

@@ -1,4 +1,4 @@
-//! `lpm_memory`, and what a lookup in a prefix table and in an exact one costs, small and large.
+//! `lpm_memory`, and the cost of a lookup in a prefix table and an exact table, small and large.
 
 use super::clock::{median_ns, thread_cpu_ns};
 use super::row::{Goal, Row};
@@ -8,7 +8,6 @@ use p4lang::runtime::{Match, TableEntry};
 use pipeline::Switch;
 use std::collections::BTreeSet;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &[
     "lpm_memory",
     "lpm_lookup",
@@ -20,7 +19,7 @@ pub const NAMES: &[&str] = &[
 const ENTRIES: usize = 1_000_000;
 const FRAMES: usize = 4096;
 
-/// The rows. A lookup is a packet through the program with the entries, less the same packet through it without.
+/// A lookup is the difference between a packet through the program with entries and the same packet without them.
 pub fn run() -> Result<Vec<Row>> {
     let million = format!("{ENTRIES} entries");
     let mut rows = Vec::new();
@@ -106,7 +105,7 @@ fn host(address: u32, _: u32) -> TableEntry {
     )
 }
 
-/// Fills a table with entries of seeded prefixes, and looks addresses up that they cover.
+/// Fills a table with seeded prefixes, and looks up addresses that they cover.
 fn measure(
     entries: usize,
     lens: std::ops::RangeInclusive<u32>,
@@ -125,7 +124,7 @@ fn measure(
         };
         prefixes.insert((n as u32 & (u32::MAX << (32 - len)), len));
     }
-    // Not in order of address, which would be kind to caches.
+    // An order by addresses would help the caches.
     let mut prefixes: Vec<(u32, u32)> = prefixes.into_iter().collect();
     for i in (1..prefixes.len()).rev() {
         prefixes.swap(i, numbers.below(i as u64 + 1) as usize);

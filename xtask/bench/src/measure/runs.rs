@@ -1,4 +1,4 @@
-//! Runs of scenarios, by `weir run`.
+//! Runs of scenarios by `weir run`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,22 +10,21 @@ use super::Args;
 use super::files::write;
 use super::programs::WEIR;
 
-/// Where runs are kept while they are looked at.
+/// Builds and runs `weir`; the folders of the runs live as long as this value.
 pub struct Bench {
     pub weir: PathBuf,
     pub folder: tempfile::TempDir,
     pub args: Args,
 }
 
-/// A run's folder, and what it reported.
 pub struct Ran {
     pub folder: PathBuf,
-    /// What it printed.
+    /// Output of `weir run --json`.
     pub report: Value,
 }
 
 impl Bench {
-    /// Builds what is measured.
+    /// Builds `weir`.
     pub fn new(args: &Args) -> Result<Bench> {
         Ok(Bench {
             weir: WEIR.build(args.prebuilt)?,
@@ -34,7 +33,7 @@ impl Bench {
         })
     }
 
-    /// Runs a scenario, and keeps its folder until this program ends.
+    /// Runs a scenario. Its folder lives as long as `self`.
     pub fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));

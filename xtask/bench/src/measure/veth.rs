@@ -1,9 +1,10 @@
-//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's simple_switch.
+//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's
+//! simple_switch.
 //!
-//! The load is a closed loop: as many frames are under way as the rings hold, a new one for each that arrives. So forwarder
-//! and switch are as busy as they can be and no frame is lost, however much of the processor others take, and the CPU time
-//! of a frame can be compared. simple_switch drops what its queues do not hold, so for it the loop is as small as loses
-//! next to nothing.
+//! The load is a closed loop: the frames in flight fill the rings, and each arriving frame is replaced by a new one.
+//! Forwarder and switch are thus fully busy and lose no frame, whatever processor time other programs take, so the CPU
+//! time of a frame can be compared. simple_switch drops the frames that its queues cannot hold, so its loop is small
+//! enough to lose almost none.
 
 mod bed;
 mod rings;
@@ -18,23 +19,23 @@ use anyhow::{Context, Result, bail, ensure};
 pub use bed::{Running, in_namespace, lay_cables, role, switch, until_forwarded};
 use std::time::{Duration, Instant};
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
-/// The role of the process that measures.
+/// Role of the measuring process.
 const ROLE: &str = "veth_cpu";
-/// Frames under way; less than the switch's receive queue.
+/// Frames in flight; fewer than the switch's receive queue holds.
 const WINDOW: u64 = 1152;
-/// What is tried for simple_switch; its queues hold 1,024 frames before ingress and 64 before each egress thread.
+/// Numbers of frames in flight tried for simple_switch, whose queues hold 1,024 frames before ingress and 64 before
+/// each egress thread.
 const BMV2_WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
-/// More than this is not near loss-free.
+/// Maximum share of lost frames in a nearly loss-free round.
 const MOST_LOST: f64 = 0.001;
-/// simple_switch on one core, near loss-free (docs/performance.md), where it is not installed.
+/// Rate of simple_switch on one core, nearly loss-free (docs/performance.md), for machines without it.
 const BMV2_PPS: f64 = 100_000.0;
 
-/// In a namespace: forwards, or measures all.
+/// Runs a role in the namespace: the forwarder, or the measurement.
 pub fn play(role: &str) -> Result<String> {
     match role {
         bed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
@@ -43,7 +44,6 @@ pub fn play(role: &str) -> Result<String> {
     }
 }
 
-/// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     let l2 = include_str!("p4/l2.p4");
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     let mut figures = text.lines().map(Figures::parse);
     let mut next = || {
         let next = figures.next().flatten();
-        next.with_context(|| format!("the measurement said {text:?}"))
+        next.with_context(|| format!("the measurement printed {text:?}"))
     };
     let (floor, ours) = (next()?, next()?);
     let (ratio, note) = match &rival {
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: [`Figures`] of the forwarder, of the switch, and of simple_switch if it is there.
+/// Measures in the namespace; returns [`Figures`] of the forwarder, the switch, and simple_switch if it is installed.
 fn measure_all() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;
@@ -120,7 +120,7 @@ fn measure_all() -> Result<String> {
     let mut others = nix::sched::CpuSet::new();
     (0..cpu).try_for_each(|i| others.set(i))?;
     let measure = |running: bed::Running, window, time| {
-        // Whoever forwards has inherited the affinity that was there before.
+        // The forwarding process has inherited the previous affinity.
         nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &others)?;
         until_forwarded(Instant::now())?;
         bed::until_quiet()?;
@@ -164,16 +164,16 @@ fn measure_all() -> Result<String> {
     Ok(text)
 }
 
-/// What rounds gave together.
+/// Figures over all rounds.
 struct Figures {
-    /// µs of CPU a frame: median, smallest, largest.
+    /// CPU time of a frame in µs: median, minimum, maximum.
     middle: f64,
     low: f64,
     high: f64,
-    /// Frames a second by the clock on the wall, median.
+    /// Frames a second by elapsed time, median.
     by_clock: f64,
     lost_percent: f64,
-    /// Frames under way.
+    /// Frames in flight.
     window: u64,
 }
 
@@ -194,7 +194,7 @@ impl Figures {
         }
     }
 
-    /// Frames a second if the switch had a core for itself.
+    /// Frames a second of a switch with a core of its own.
     fn whole_core(&self) -> f64 {
         1e6 / self.middle
     }
@@ -240,7 +240,7 @@ impl Round {
     }
 }
 
-/// A closed loop of `window` frames for this long.
+/// Runs a closed loop of `window` frames for `time`.
 fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> {
     let batch = window.min(64);
     let mut sender = rings::Sender::open("h1")?;
@@ -266,7 +266,7 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
         if now > arrived {
             (arrived, progress) = (now, Instant::now());
         } else if progress.elapsed() > Duration::from_millis(500) {
-            // What has not come by now never will.
+            // Frames that have not arrived by now are lost.
             lost = sent.saturating_sub(arrived);
             progress = Instant::now();
         }

@@ -1,8 +1,8 @@
-//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios, and of those of
-//! testbeds/tofino, which are there to be placed. The tables stand in docs/tofino.md.
+//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios and those of
+//! testbeds/tofino. docs/tofino.md has the tables.
 //!
-//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). It is nowhere to be installed from, so the user names
-//! it; without it there is nothing to say, and that is said.
+//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). No registry has it, so the user names its
+//! path; without it the command prints that it is skipped.
 
 mod verdict;
 
@@ -18,38 +18,38 @@ use verdict::Verdict;
 /// Options of `cargo xtask tofino`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Scenarios; all shipped ones if none is named
+    /// Scenarios; without any, all shipped ones
     scenarios: Vec<PathBuf>,
-    /// The compiler: p4c-barefoot or bf-p4c. Without it it is looked for on the PATH
+    /// Path of the compiler, p4c-barefoot or bf-p4c; without it, the PATH is searched
     #[arg(long, value_name = "PATH")]
     bf_p4c: Option<PathBuf>,
-    /// A folder of the compiler's core.p4, tna.p4 or t2na.p4, may be repeated
+    /// Folder with the compiler's core.p4, tna.p4 or t2na.p4; may be repeated
     #[arg(long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// Keep programs and the compiler's logs in this folder
+    /// Keep the programs and the compiler's logs in this folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Print the figures as one last line of JSON
+    /// Print the figures as JSON in the last line
     #[arg(long)]
     json: bool,
 }
 
-/// The programs that a compiler may be called, on the PATH.
+/// Names of the compiler on the PATH.
 const NAMES: [&str; 2] = ["p4c-barefoot", "bf-p4c"];
 
-/// From so many faults on, what one of them takes is told as well: a figure that is averaged over fewer is one of rounding.
+/// Least number of faults for a figure per fault: an average over fewer is mostly rounding.
 const MANY: u64 = 8;
 
-/// What one fault may take of each resource of a chip.
+/// Maximum share of each resource of a chip for one fault.
 const UNIT_SHARE: f64 = 0.1;
 
-/// A chip, as the compiler and a plan name it.
+/// A chip, with its names for the compiler and the plan.
 struct Chip {
     target: &'static str,
     arch: &'static str,
-    /// What `__TARGET_TOFINO__` is.
+    /// Value of `__TARGET_TOFINO__`.
     generation: u32,
-    /// Bits of its packet header vector.
+    /// Bits of the packet header vector.
     phv_bits: u64,
     model: TargetModel,
 }
@@ -71,18 +71,18 @@ const CHIPS: [Chip; 2] = [
     },
 ];
 
-/// What came of one switch's program on one chip.
+/// Result of one switch's program on one chip.
 struct Row {
     name: String,
     outcome: Outcome,
 }
 
 enum Outcome {
-    /// The plan itself says no.
+    /// The plan refuses the scenario.
     Refused(String),
     /// The compiler's first error.
     Error(String),
-    /// It was placed, if the chip has as much.
+    /// The compiler placed the program, which may still exceed the chip.
     Placed(Verdict),
 }
 
@@ -92,7 +92,7 @@ impl Row {
     }
 }
 
-/// Compiles everything; `Ok(false)` if a program does not fit.
+/// Compiles all programs; `Ok(false)` if one does not fit.
 pub fn run(args: &Args) -> Result<bool> {
     let Some(compiler) = args.bf_p4c.clone().or_else(on_the_path) else {
         println!("skipped bf-p4c: not on the PATH; name it with --bf-p4c");
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(rows.iter().all(Row::fits))
 }
 
-/// A scenario, and the files beside it that it names.
+/// Loads a scenario with the files that it names.
 fn load(file: &Path) -> Result<Scenario> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
@@ -256,7 +256,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// A line a program, as in docs/tofino.md.
+/// Table with a line for each program, as in docs/tofino.md.
 fn report(rows: &[Row]) -> String {
     let mut out = String::from(
         "| program, chip | stages, in / out | tables | SRAM | TCAM | map RAM | ALUs | hash dist. | \
@@ -291,7 +291,7 @@ fn report(rows: &[Row]) -> String {
     out
 }
 
-/// As the benches: name, value, reach, ok.
+/// Rows in the format of the benchmarks: name, value, reach, ok.
 fn as_json(rows: &[Row], units: &[(String, Vec<(&str, f64)>)]) -> String {
     let shares = units.iter().flat_map(|(name, shares)| {
         shares.iter().map(move |(resource, share)| {

@@ -1,25 +1,23 @@
-//! What bf-p4c placed, read from what it wrote. Its exit status 0 does not mean that a program fits: it writes more stages
-//! than a chip has, and parsers of more rows. So they are counted.
+//! Resources that bf-p4c placed, read from its output files. Its exit status 0 does not mean that a program fits: it
+//! also places more stages than a chip has, and longer parsers. So they are counted here.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Rows of one parser.
+/// Number of rows of one parser.
 pub const PARSER_ROWS: u64 = 256;
 
 /// The resources of one program on one chip.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Stages that ingress takes.
     pub ingress_stages: u64,
-    /// Stages that egress takes.
     pub egress_stages: u64,
-    /// Stages of the chip.
+    /// Stages that the chip has.
     pub chip_stages: u64,
-    /// Rows of the largest parser of ingress.
+    /// Rows of the largest ingress parser.
     pub ingress_rows: u64,
-    /// Rows of the largest parser of egress.
+    /// Rows of the largest egress parser.
     pub egress_rows: u64,
     /// Logical tables.
     pub tables: u64,
@@ -27,7 +25,6 @@ pub struct Verdict {
     pub sram: u64,
     /// TCAM blocks.
     pub tcam: u64,
-    /// Map RAMs.
     pub map_rams: u64,
     /// Meter and stateful ALUs.
     pub alus: u64,
@@ -37,18 +34,18 @@ pub struct Verdict {
     pub exact_bytes: u64,
     /// Bytes of the ternary crossbars.
     pub ternary_bytes: u64,
-    /// Bits of the containers that hold something.
+    /// Bits of the containers that hold a field.
     pub phv_bits: u64,
 }
 
 impl Verdict {
-    /// Whether the chip can hold what was placed.
+    /// Whether the chip can hold the program.
     pub fn fits(&self) -> bool {
         self.ingress_stages.max(self.egress_stages) <= self.chip_stages
             && self.ingress_rows.max(self.egress_rows) <= PARSER_ROWS
     }
 
-    /// What one of so many faults takes of each resource of the chip but stages, where `none` is the same program without.
+    /// Share of one fault in each resource of the chip except stages; `none` is the same program without faults.
     pub fn share_of_a_unit(
         &self,
         none: &Verdict,
@@ -56,7 +53,7 @@ impl Verdict {
         phv_available: u64,
     ) -> Vec<(&'static str, f64)> {
         type Of = fn(&Verdict) -> u64;
-        // Of a stage.
+        // The numbers are per stage.
         let kinds: [(&str, Of, u64); 8] = [
             ("logical tables", |v| v.tables, 16),
             ("SRAM", |v| v.sram, 80),
@@ -79,7 +76,7 @@ impl Verdict {
         shares
     }
 
-    /// Reads the folder that the compiler wrote to.
+    /// Reads the compiler's output folder.
     pub fn read(folder: &Path) -> Result<Verdict> {
         let logs = folder.join("pipe/logs");
         let resources = json(&logs.join("resources.json"))?;
@@ -95,7 +92,7 @@ impl Verdict {
             .with_context(|| format!("{} is not what bf-p4c writes", logs.display()))
     }
 
-    /// `None` where a part is missing.
+    /// Counts the resources; `None` if a part is missing.
     fn of(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
         let mau = &resources["mau"];
         let mut verdict = Verdict {
@@ -142,7 +139,7 @@ impl Verdict {
     }
 }
 
-/// How many stages of the assembly are of this half of the pipeline.
+/// Number of stages of this gress in the assembly.
 fn stages(assembly: &str, gress: &str) -> u64 {
     let is_stage = |line: &&str| {
         let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());
@@ -215,7 +212,7 @@ mod tests {
             ..verdict.clone()
         };
         let shares = verdict.share_of_a_unit(&none, 8, 64);
-        // Two tables more, of 32 in two stages.
+        // Two more tables, of 32 in two stages.
         assert_eq!(shares[0], ("logical tables", 2.0 / 8.0 / 32.0));
         assert_eq!(shares[8], ("PHV", 32.0 / 8.0 / 64.0));
         assert!(shares[1..8].iter().all(|(_, share)| *share == 0.0));

@@ -1,7 +1,7 @@
-//! A switch under test: commands in, then a comparison of what was sent with what was expected.
+//! A switch under test: executes commands, then compares sent packets with expected ones.
 //!
-//! As on BMv2: only ports that the file names have an interface, so that only there an unexpected packet is seen;
-//! packets on one port are compared in order; tables, actions and key fields may be named by a suffix.
+//! As on BMv2, only ports that the file names have an interface, so an unexpected packet is noticed only there. Packets
+//! of one port are compared in order. A suffix may name a table, an action or a key field.
 
 use super::entries;
 use super::replication::Replication;
@@ -11,16 +11,16 @@ use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
 
-/// Between packets, and for `wait`.
+/// Time between packets, and time of `wait`.
 const STEP_NS: u64 = 1_000_000;
 const WAIT_NS: u64 = 1_000_000_000;
-/// Rounds through the recirculation link before a packet is given up.
+/// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 10_000;
 
 pub struct Bench {
     switch: Switch,
-    /// As the harness of Tofino's compiler: an entry written again replaces the first, every port is watched, and a
-    /// counter is named by the end of its name.
+    /// Follows the harness of Tofino's compiler: an entry that is written again replaces the first, every port is
+    /// watched, and the end of a counter's name selects it.
     tofino: bool,
     replication: Replication,
     now_ns: u64,
@@ -40,7 +40,7 @@ impl Bench {
         }
     }
 
-    /// As `new`, with the habits of the harness that Tofino's compiler is tested with.
+    /// Creates a switch that follows the harness of Tofino's compiler.
     pub fn tofino(switch: Switch) -> Bench {
         Bench {
             tofino: true,
@@ -122,7 +122,7 @@ impl Bench {
         }
     }
 
-    /// Lets everything leave that is on its way.
+    /// Collects packets until none are in flight.
     fn collect(&mut self) {
         for _ in 0..ROUNDS {
             while let Some(packet) = self.switch.poll_transmit() {
@@ -171,7 +171,7 @@ impl Bench {
             "<=" => found <= condition.value,
             ">" => found > condition.value,
             ">=" => found >= condition.value,
-            other => return Err(format!("no such comparison: {other}")),
+            other => return Err(format!("`{other}` is not a comparison")),
         };
         if holds {
             Ok(())
@@ -199,7 +199,7 @@ impl Bench {
             .switch
             .register_read(&register.name, index)
             .map_err(|e| format!("register {name}: {e}"))?;
-        let half = cell.get(usize::from(high)).ok_or("it is no pair")?;
+        let half = cell.get(usize::from(high)).ok_or("it is not a pair")?;
         if half.to_u128() == Some(value) {
             return Ok(());
         }
@@ -277,7 +277,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Whether each port sent what was expected there, in order, and nothing else.
+    /// Checks that each port sent the expected packets in order, and nothing else.
     pub fn finish(mut self) -> Result<(), String> {
         if let Some(difference) = self.switch.take_differences().into_iter().next() {
             return Err(format!("the executors differ: {difference}"));
@@ -288,7 +288,7 @@ impl Bench {
             }
         }
         for (port, expected) in &self.expected {
-            // Without a pattern: whatever comes, and however much.
+            // An expectation without a pattern accepts any number of any packets.
             if self.tofino && expected.contains(&None) {
                 continue;
             }
@@ -312,7 +312,7 @@ impl Bench {
     }
 }
 
-/// Committed and peak, each `rate:burst`, units a microsecond.
+/// Committed and peak rate, each `rate:burst`, in units a microsecond.
 fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
     let rate = |text: &str| -> Result<(u64, u64), String> {
         let (rate, burst) = text.split_once(':').ok_or("not a rate")?;
@@ -330,7 +330,7 @@ fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
                 pburst,
             })
         }
-        _ => Err("two rates are wanted".into()),
+        _ => Err("expected two rates".into()),
     }
 }
 

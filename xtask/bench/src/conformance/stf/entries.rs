@@ -1,15 +1,15 @@
-//! From an STF file's names and values to entries of our tables.
+//! Turns names and values of an STF file into entries of our tables.
 
 use super::script::{Call, digits, wide_number};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry, Value};
 use pipeline::{FieldSpec, MatchKind, Switch, TableSpec};
 
-/// The table of that name, or the only one whose name ends so.
+/// The table with this name, or the only one whose name ends with it.
 pub fn table<'s>(switch: &'s Switch, name: &str) -> Result<&'s TableSpec, String> {
     one(switch.tables(), name, |t| &t.name).map_err(|what| format!("{what} table {name}"))
 }
 
-/// The one of exactly this name, else the only one whose name ends with it.
+/// The item with exactly this name, else the only one whose name ends with it.
 pub fn one<'a, T: 'a>(
     all: impl Iterator<Item = &'a T>,
     name: &str,
@@ -38,7 +38,7 @@ pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
     })
 }
 
-/// An entry. Exact fields that are left out are 0.
+/// An entry. Missing exact fields are 0.
 pub fn entry(
     table: &TableSpec,
     priority: Option<i32>,
@@ -66,7 +66,7 @@ pub fn entry(
     Ok(TableEntry {
         table: table.name.clone(),
         key,
-        // Here the largest wins, from 1 on; in STF files from 0 on.
+        // The largest priority wins; ours start at 1, those of STF files at 0.
         priority: if table.wants_priority() {
             priority.unwrap_or(0) + 1
         } else {
@@ -76,7 +76,7 @@ pub fn entry(
     })
 }
 
-/// `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; else a name or the end of one.
+/// Index of a field. `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; other names may be suffixes.
 fn field(fields: &[FieldSpec], name: &str) -> Option<usize> {
     let name = indexed(name);
     let valid = name
@@ -108,12 +108,12 @@ fn indexed(name: &str) -> String {
 
 fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     match spec.kind {
-        // Bits beyond the field do not count, as in a mask.
+        // Bits beyond the field are ignored, as in a mask.
         MatchKind::Exact => Ok(Match::exact(&wide_number(text)? & &spec.max())),
         MatchKind::Optional => Ok(Match::optional(wide_number(text)?)),
         MatchKind::Ternary => {
             let (value, mask) = match digits(text) {
-                // A decimal number has no digits that could be left out.
+                // A decimal number has no digits to omit.
                 (_, 10) => (wide_number(text)?, spec.max()),
                 _ => masked(text)?,
             };
@@ -136,14 +136,14 @@ fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     }
 }
 
-/// Every digit that is written counts, a `*` does not; digits that are not written do not either.
+/// Value and mask: written digits count; `*` and missing digits do not.
 fn masked(text: &str) -> Result<(Value, Value), String> {
     let (digits, radix) = digits(text);
     let all = match radix {
         16 => 'f',
         8 => '7',
         2 => '1',
-        _ => return Err(format!("a ternary value wants a prefix: {text}")),
+        _ => return Err(format!("a ternary value needs a prefix such as 0x: {text}")),
     };
     let mask = |digit: char| if digit == '*' { '0' } else { all };
     let mask: String = digits.chars().map(mask).collect();
@@ -154,7 +154,7 @@ fn masked(text: &str) -> Result<(Value, Value), String> {
     Ok((value(&digits.replace('*', "0"))?, value(&mask)?))
 }
 
-/// `value/length`, else as many bits as there are digits in front of stars.
+/// `value/length`, or the digits before the stars.
 fn prefix(text: &str) -> Result<(Value, u32), String> {
     if let Some((value, length)) = text.split_once('/') {
         let length = length

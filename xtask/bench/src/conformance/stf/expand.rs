@@ -1,15 +1,15 @@
-//! What the harness of Tofino's compiler takes in an STF file beyond p4c's: several commands on a line and a command on
-//! several, `setenv`, and loops written for a shell. A text comes out that has one command a line.
+//! Expands the extensions of Tofino's compiler to p4c's STF format: several commands on a line, a command on several
+//! lines, `setenv`, and shell loops. The result has one command a line.
 //!
-//! Nothing is given to a shell: of its language only `$(for V in $(seq A B); do printf "FORMAT" ARGUMENT…; done)` is
-//! understood, with `%d`, `%x` and `%0Nx` in the format.
+//! No shell runs. Of its language only `$(for V in $(seq A B); do printf "FORMAT" ARGUMENT…; done)` is supported, with
+//! `%d`, `%x` and `%0Nx` in the format.
 
 use std::collections::BTreeMap;
 
-/// Commands that one loop may write.
+/// Maximum number of iterations of a loop.
 const MOST_ROUNDS: u64 = 65_536;
 
-/// The text without `;`, variables and loops; a line keeps its number only if it had none of them.
+/// The text without `;`, variables and loops. Line numbers stay the same only without them.
 pub fn expand(text: &str) -> Result<String, String> {
     let mut variables = BTreeMap::new();
     let mut out = String::new();
@@ -38,7 +38,7 @@ pub fn expand(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// `$NAME` of a variable that is set gives its value; other dollar signs stay, as they are in names of fields.
+/// Replaces `$NAME` by the value of a variable that is set; other dollar signs belong to field names and stay.
 fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut parts = line.split('$');
@@ -58,7 +58,7 @@ fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// What a loop prints.
+/// Output of a loop.
 fn rounds(text: &str) -> Result<String, String> {
     let parsed = || {
         let (name, rest) = text.trim().strip_prefix("for ")?.split_once(" in ")?;
@@ -86,7 +86,7 @@ fn rounds(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// As `printf` of a shell.
+/// Formats like the shell's `printf`.
 fn printed(format: &str, values: &[u64]) -> Result<String, String> {
     let mut values = values.iter();
     let mut parts = format.split('%');

@@ -1,14 +1,13 @@
-//! The text of an STF file: one command a line.
+//! Parser of STF files, which have one command a line.
 
 use p4lang::runtime::Value;
 use std::fmt;
 
-/// A line that cannot be read.
+/// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -25,7 +24,7 @@ pub struct Call {
     pub args: Vec<(String, String)>,
 }
 
-/// What a counter is compared with.
+/// Expected value of a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     pub bytes: bool,
@@ -33,7 +32,6 @@ pub struct Condition {
     pub value: u128,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A packet arrives.
@@ -41,7 +39,7 @@ pub enum Command {
         port: u32,
         bytes: Vec<u8>,
     },
-    /// A packet is sent: hex digits, `*` for any, `$` for the end; `None`: whatever it holds.
+    /// A packet is sent. The pattern has hex digits, `*` for any digit, and `$` for the end; `None` accepts any packet.
     Expect {
         port: u32,
         pattern: Option<String>,
@@ -61,26 +59,26 @@ pub enum Command {
         index: u128,
         condition: Option<Condition>,
     },
-    /// A cell of a register, or of one half of a pair.
+    /// Compares a cell of a register, or one half of a pair.
     CheckRegister {
         register: String,
         index: u128,
-        /// The second field of a pair, else the first.
+        /// Whether the second field of a pair is meant.
         high: bool,
         value: u128,
     },
-    /// A Tofino 2's traffic manager reports what a queue of pipe 0 holds.
+    /// The traffic manager of a Tofino 2 reports the depth of a queue of pipe 0.
     Ghost {
         queue: u64,
         cells: u64,
     },
     Wait,
     NoPacket,
-    /// A command of BMv2's run-time shell: its words.
+    /// Words of a command of BMv2's runtime shell.
     Shell(Vec<String>),
 }
 
-/// Reads a file, comments left out.
+/// Parses a file; comments are ignored.
 pub fn parse(text: &str) -> Result<Vec<Command>, BadLine> {
     let mut commands = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -164,7 +162,7 @@ fn ghost(rest: &str) -> Result<Command, String> {
 /// The port, and the rest without white space.
 fn port(rest: &str) -> Result<(u32, String), String> {
     let (port, data) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let port = port.parse().map_err(|_| format!("no port: {port}"))?;
+    let port = port.parse().map_err(|_| format!("not a port: {port}"))?;
     Ok((port, data.split_whitespace().collect()))
 }
 
@@ -179,7 +177,7 @@ fn bytes(hex: &str) -> Result<Vec<u8>, String> {
 }
 
 fn add(rest: &str) -> Result<Command, String> {
-    // Brackets may be left out where there are no arguments.
+    // An action without arguments needs no brackets.
     let open = rest.find('(').unwrap_or(rest.len());
     let head = joined(&rest[..open]);
     let mut words: Vec<&str> = head.split_whitespace().collect();
@@ -210,7 +208,7 @@ fn add(rest: &str) -> Result<Command, String> {
     })
 }
 
-/// Without white space around colons.
+/// Removes white space around colons.
 fn joined(text: &str) -> String {
     let parts: Vec<&str> = text.split(':').map(str::trim).collect();
     parts.join(":")
@@ -227,7 +225,7 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("not an argument: {arg}")),
     };
-    // A comma between two arguments may be left out.
+    // Commas between arguments are optional.
     let inside = joined(&text[open + 1..close]);
     let args = inside
         .split(|c: char| c == ',' || c.is_whitespace())
@@ -238,7 +236,7 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
     })
 }
 
-/// `name(index)`, and `packets == 2` if it is to be compared.
+/// `name(index)`, followed by `packets == 2` for a comparison.
 fn check_counter(rest: &str) -> Result<Command, String> {
     let (counter, rest) = rest.split_once('(').ok_or("an index is missing")?;
     let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
@@ -275,7 +273,7 @@ fn check_register(rest: &str) -> Result<Command, String> {
     }
 }
 
-/// A cell's value: as C writes numbers, octal behind a 0.
+/// Value of a cell in C's notation, with octal numbers after a 0.
 fn cell(text: &str) -> Result<u128, String> {
     match text.strip_prefix('0') {
         Some(octal) if !octal.is_empty() && octal.bytes().all(|b| b.is_ascii_digit()) => {
@@ -291,13 +289,13 @@ pub fn number(text: &str) -> Result<u128, String> {
     value.to_u128().ok_or_else(|| format!("too large: {text}"))
 }
 
-/// A number as wide as it is written.
+/// A number of any width.
 pub fn wide_number(text: &str) -> Result<Value, String> {
     let (digits, radix) = digits(text);
     Value::from_str_radix(digits, radix).ok_or_else(|| format!("not a number: {text}"))
 }
 
-/// The digits behind the prefix, and their base.
+/// The digits after the prefix, and their base.
 pub fn digits(text: &str) -> (&str, u32) {
     match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
         Some("0x") => (&text[2..], 16),

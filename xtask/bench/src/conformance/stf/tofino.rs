@@ -1,7 +1,7 @@
-//! `stf_tna`: the packet tests of Tofino's own compiler, of a checkout that the user names, on the embedded switch.
+//! `stf_tna`: the packet tests of Tofino's own compiler, from a checkout that the user names, on the embedded switch.
 //!
-//! A program runs for the Tofino that it is written for: for both if it asks `__TARGET_TOFINO__`, as the compiler's driver
-//! sets it. Programs of architectures that are not here are named, not counted.
+//! A program runs on the Tofino that it is written for, or on both if it uses `__TARGET_TOFINO__`, which the compiler's
+//! driver sets. Programs of unsupported architectures are listed, but not counted.
 
 use super::bench::Bench;
 use super::{expand, script};
@@ -13,16 +13,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The suite.
 pub const NAME: &str = "stf_tna";
 
-/// Cases that pass today: fewer is a step back.
+/// Number of cases that pass today.
 const GOAL: usize = 181;
 
-/// A port of pipe 0 that no test names.
+/// A port of pipe 0 that no test uses.
 const UNUSED_PORT: u32 = 63;
 
-/// What was run, and what was not.
+/// Results, and skipped programs.
 #[derive(Default)]
 pub struct Found {
     pub suite: Option<Suite>,
@@ -95,7 +94,7 @@ pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
     found
 }
 
-/// The tests in a folder, by name.
+/// Tests in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -106,10 +105,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The generations of Tofino that a test's program is for (those that are none of TNA's run once); or why it is not run.
+/// Generations of Tofino for a test's program, or the reason to skip it. Programs of other architectures than TNA run
+/// once.
 fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     let Ok(text) = std::fs::read_to_string(stf.with_extension("p4")) else {
-        return Err("there is no program of that name".into());
+        return Err("the test has no program of its name".into());
     };
     let includes = |file: &str| {
         let mut lines = text.lines().map(str::trim);
@@ -134,8 +134,8 @@ fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     }
 }
 
-/// Generation, folder and program of the tests that the project's build files expect to fail, or to be refused by the
-/// compiler. They lie beside the checkout's folder.
+/// Generation, folder and program of the tests that the project's build files expect to fail or to be rejected. The
+/// build files are beside the checkout's folder.
 fn expected_failures(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (file, generation) in [
@@ -166,7 +166,7 @@ fn case(test: &Test, include: &str, executor: Executor) -> Result<(), String> {
     let compiled = corpus::compile_with(&program, &options).map_err(|d| d.short())?;
     let config = Config {
         executor,
-        // No port of a test: Tofino 2 has it at 0 unless it is set, where the tests have a port like any other.
+        // Tofino 2's CPU port is 0 unless it is set, but the tests use port 0 like any other.
         cpu_port: match compiled.program.arch {
             Arch::Tna | Arch::T2na => UNUSED_PORT,
             _ => Config::default().cpu_port,

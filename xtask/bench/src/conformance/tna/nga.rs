@@ -1,6 +1,7 @@
-//! The prototype `ngaa.p4`: slots that are counted full, the last packet carries the sum to the parameter server.
+//! The prototype `ngaa.p4`: the packet that completes a slot carries the sum to the parameter server.
 //!
-//! Its defects are behaviour, too: a duplicate counts like another worker's packet, and no slot is freed but by an ACK.
+//! The test includes the prototype's defects: a duplicate counts like another worker's packet, and only an ACK frees a
+//! slot.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number};
 use super::{Bench, load, value};
@@ -106,7 +107,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     }
 }
 
-/// Every slot's last packet has the sum; the others are dropped.
+/// The last packet of each slot carries the sum; the others are dropped.
 fn aggregation(bench: &mut Bench) -> Result<(), String> {
     for chunk in 0..64u32 {
         let header = Header::of(chunk * 255, chunk + 1);
@@ -127,7 +128,7 @@ fn aggregation(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Another fragment in a taken slot goes on unsummed and marked; an ACK frees the slot on its way.
+/// A second fragment in an occupied slot is forwarded unsummed with a mark; an ACK frees the slot when it passes.
 fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
     let (taken, other) = (Header::of(7, 1000), Header::of(7, 1001));
     bench.expect(
@@ -159,7 +160,7 @@ fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
     bench.expect("the slot is free again", 1, &frame, &[])
 }
 
-/// Completion is a counter: a duplicate fills the slot as another worker would.
+/// Completion is a counter: a duplicate completes the slot like another worker's packet.
 fn duplicate(bench: &mut Bench) -> Result<(), String> {
     let header = Header::of(100, 2000);
     let sent = [values(0, 5), values(1, 5), values(2, 5), values(2, 5)];
@@ -172,7 +173,7 @@ fn duplicate(bench: &mut Bench) -> Result<(), String> {
     bench.expect("the duplicate", 2, &frame, &[(SERVER_PORT, whole)])
 }
 
-/// Packets for other switches and of other protocols are routed, what has no route is dropped.
+/// Packets for other switches and of other protocols are routed; packets without a route are dropped.
 fn others(bench: &mut Bench) -> Result<(), String> {
     let elsewhere = Header {
         switch: 3,

@@ -1,7 +1,7 @@
-//! SwitchML: two versions of every slot, a bitmap of workers, results by multicast and retransmissions by unicast.
+//! SwitchML: two versions of each slot, a bitmap of workers, results by multicast and retransmissions by unicast.
 //!
-//! Packets of 256 bytes take two passes through pipe 0; those of 1024 bytes twelve, through all four pipes, whose ports are
-//! in loopback. The entries are those that its controller writes.
+//! Packets of 256 bytes take two passes through pipe 0; those of 1024 bytes take twelve, through all four pipes, whose
+//! ports are in loopback. The entries are those of its controller.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number, udp};
 use super::{Bench, call, load, value};
@@ -18,7 +18,7 @@ const FLOOD: u16 = 64;
 const SWITCH_MAC: Mac = [6, 0, 0, 0, 0, 1];
 const SWITCH_IP: Ip = [10, 0, 0, 254];
 const SWITCH_UDP: u16 = 0xbee0;
-/// The same at all workers: a result goes to the port that the last packet came from.
+/// All workers use this port: a result goes to the port that the last packet came from.
 const WORKER_UDP: u16 = 5000;
 
 /// `packet_size_t`
@@ -49,7 +49,7 @@ fn ip(worker: u32) -> Ip {
     [10, 0, 0, 1 + worker as u8]
 }
 
-/// One chunk of the tensor: which slot and version it uses.
+/// A chunk of the tensor, with its slot and version.
 #[derive(Clone, Copy)]
 struct Chunk {
     number: u32,
@@ -91,7 +91,7 @@ impl Chunk {
         ethernet(SWITCH_MAC, mac(worker), 0x0800, &packet)
     }
 
-    /// The greatest exponents of all workers.
+    /// The maximum exponents over all workers.
     fn most(self) -> [i8; 2] {
         let all = (0..WORKERS).map(|w| self.exponents(w));
         all.fold([i8::MIN; 2], |most, e| {
@@ -99,9 +99,9 @@ impl Chunk {
         })
     }
 
-    /// What a worker should get: sums modulo 2³². The exponents are those of the packet that asked last: the program
-    /// hands `exponents.apply` their struct as its last argument, inout, so that it is copied back over the greatest ones
-    /// (P4_16 1.2.5, section 6.8). Those stay in the register.
+    /// Expected result of a worker: sums modulo 2³². The exponents are those of the last requesting packet: the program
+    /// passes their struct to `exponents.apply` as its last argument, inout, so the copy-out overwrites the maximum
+    /// (P4_16 1.2.5, section 6.8), which stays in the register.
     fn result(self, worker: u32, asked: u32) -> (u32, Vec<u8>) {
         let mut sums = vec![0u32; self.size.values()];
         for w in 0..WORKERS {
@@ -139,7 +139,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     }
 }
 
-/// All workers' packets of a chunk, with retransmissions before and after it is complete.
+/// Sends all workers' packets of a chunk, with retransmissions before and after it is complete.
 fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
     let named = |what: &str| {
         format!(
@@ -160,7 +160,7 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
             bench.expect(&named("resent early"), port(worker), &frame, &[])?;
         }
     }
-    // A worker that missed the result asks again by sending its packet again.
+    // A worker that missed the result requests it by sending its packet again.
     for worker in [chunk.number % WORKERS, (chunk.number + 2) % WORKERS] {
         let frame = chunk.sent_by(worker);
         let again = [chunk.result(worker, worker)];
@@ -181,7 +181,7 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
 }
 
 fn configure(bench: &mut Bench) -> Result<(), String> {
-    // Pipe 0's ports 64 … 67 and all of the other pipes' come back in.
+    // Ports 64 … 67 of pipe 0 and all ports of the other pipes are in loopback.
     let loopback = (64..68).chain(128..512).filter(|p| *p != 320);
     bench.switch.set_loopback_ports(loopback.collect());
     let written = |e: Result<(), pipeline::ReplicationError>| e.map_err(|e| e.to_string());
@@ -273,7 +273,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
     steps(bench)
 }
 
-/// `next_step`: size, worker, packet type, first or last, bitmap; the action, its port.
+/// Entry of `next_step`: size, worker, packet type, first or last, bitmap; the action, its port.
 type Step = (
     Option<Size>,
     Option<u32>,
@@ -284,13 +284,13 @@ type Step = (
     Option<u32>,
 );
 
-/// What a packet does next, the first that matches.
+/// Next step of a packet: the first match counts.
 fn steps(bench: &mut Bench) -> Result<(), String> {
     // packet_type_t
     const CONSUME: [u8; 4] = [4, 5, 6, 7];
     const HARVEST: [u8; 8] = [8, 9, 10, 11, 12, 13, 14, 15];
-    // Where harvest passes 1 to 7 come in: two in each pipe, from the last to the first. Its controller names 448 for the
-    // third, which is in pipe 3, so that pipe 3's sums would come twice and half of pipe 2's not at all.
+    // Input ports of harvest passes 1 to 7: two in each pipe, from the last pipe to the first. The controller uses 448
+    // for the third, which is in pipe 3, so pipe 3's sums would arrive twice and half of pipe 2's not at all.
     const INTO: [u32; 8] = [0, 452, 324, 325, 196, 192, 64, 68];
     const FIRST: Option<u8> = Some(0);
     const LAST: Option<u8> = Some(1);
@@ -418,7 +418,7 @@ fn steps(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames that are not SwitchML's go by their MAC address, or everywhere but back.
+/// Frames of other protocols are forwarded by MAC address, or flooded to all other ports.
 fn forwarding(bench: &mut Bench) -> Result<(), String> {
     let frame = ethernet(mac(2), mac(0), 0x86dd, &[7; 60]);
     bench.expect("forwarded", port(0), &frame, &[(port(2), frame.clone())])?;

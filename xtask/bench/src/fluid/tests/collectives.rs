@@ -1,4 +1,4 @@
-//! A collective takes the time that its formula gives.
+//! Collectives take the time that their formula gives.
 
 use planner::{Network, NodeId, Switch};
 
@@ -21,7 +21,7 @@ fn star(count: usize) -> (Network, Vec<NodeId>) {
     (network, workers)
 }
 
-/// 2 (n − 1) steps of an n-th of the gradient.
+/// 2 (n − 1) steps, each with an n-th of the gradient.
 #[test]
 fn a_ring_takes_two_times_all_but_an_nth() {
     for count in [2, 3, 4, 7] {
@@ -33,8 +33,8 @@ fn a_ring_takes_two_times_all_but_an_nth() {
     assert_eq!(ring::schedule(1).messages, []);
 }
 
-/// 4 workers: ½ and ¼, and back: 1.5 gradients. 3 workers: one is given first and given back last, the other two exchange
-/// ½ twice: 3 gradients.
+/// 4 workers: ½ and ¼, and back: 1.5 gradients. 3 workers: the third sends its gradient first and receives the sum
+/// last, the other two exchange ½ twice: 3 gradients.
 #[test]
 fn halves_are_exchanged() {
     for (count, gradients) in [(2, 1.0), (3, 3.0), (4, 1.5), (8, 1.75)] {

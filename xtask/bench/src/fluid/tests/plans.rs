@@ -1,4 +1,4 @@
-//! A round takes the time that the rate of its plan gives.
+//! Rounds take the time that the rate of their plan gives.
 
 use planner::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
 use planner::evaluation::{Instance, Shape, examples};
@@ -12,8 +12,8 @@ use crate::fluid::{Pull, Round, Simulation};
 
 const GBIT: u64 = 1_000_000_000;
 
-/// GRID's plan for its example is 3 Gbit/s; its server's link carries 9 down, so a tree takes no longer than a worker's link,
-/// and four streams share a link of 3.
+/// GRID's plan for its example reaches 3 Gbit/s. The server's link carries 9 Gbit/s down, so a tree takes no longer
+/// than a worker's link; with unicast, four streams share a link of 3.
 #[test]
 fn a_round_takes_what_its_plan_says() {
     let (network, job) = examples::grid().unwrap();
@@ -47,7 +47,7 @@ fn a_round_takes_what_its_plan_says() {
     near(run(Pull::Unicast, false).pull_s, 32.0);
 }
 
-/// Two jobs of four workers at a switch that sums 12 Gbit/s. Each job has a server whose link carries 6 Gbit/s.
+/// Two jobs of four workers at a switch that sums 12 Gbit/s. Each job has a server with a link of 6 Gbit/s.
 fn two_jobs() -> (Network, [Job; 2]) {
     let mut network = Network::new();
     let sums = Switch {
@@ -68,9 +68,9 @@ fn two_jobs() -> (Network, [Job; 2]) {
     (network, jobs)
 }
 
-/// Both at once push 21 Gbit at 2.625, in 8 s. If the second begins when the first has ended, each has the switch alone, but
-/// its plan still sends the rest raw: of each bit 3/7 of four streams and 4/7 of one, so the server's 6 Gbit/s are full at
-/// 2.625 again.
+/// Together both push 21 Gbit at 2.625 Gbit/s, in 8 s. If the second starts after the first has ended, each has the
+/// switch alone, but its plan still sends the rest unsummed: 3/7 of each bit in four streams and 4/7 in one. The
+/// server's 6 Gbit/s are full at 2.625 again.
 #[test]
 fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
     let (network, jobs) = two_jobs();
@@ -110,7 +110,7 @@ fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
     }
 }
 
-/// A plan alone in its network pushes a gradient in the time that its rate gives.
+/// Alone in its network, a plan pushes a gradient in the time that its rate gives.
 fn check_alone(network: &Network, job: &Job, plan: &Plan) {
     let mut simulation = Simulation::new();
     let round = Round {

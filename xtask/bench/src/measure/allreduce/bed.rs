@@ -1,4 +1,5 @@
-//! Where ranks stand: a namespace each, with a cable to an embedded switch, to a bridge of the kernel, or all in one.
+//! Network of the ranks: a namespace for each with a cable to an embedded switch or a kernel bridge, or one namespace
+//! for all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,29 +21,29 @@ const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH: &str = "sw";
 
-/// What ranks send through.
+/// Transport network of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
     /// The embedded switch, which also sums.
     Switch,
-    /// A bridge of the kernel.
+    /// A kernel bridge.
     Bridge,
-    /// The loopback interface of one namespace for all.
+    /// The loopback interface of one namespace for all ranks.
     Loopback,
 }
 
-/// A network with hosts. It ends with this value.
+/// A network with hosts; dropping it removes them.
 pub struct Bed {
     pub scenario: Scenario,
     pub hosts: Vec<Host>,
-    /// Who tells the switch: before the switch, so that it has somebody to take leave of.
+    /// Configures the switch. It is dropped before the switch, so that it can close its session.
     _fleet: Option<Fleet>,
     switch: Option<Process>,
     _links: Vec<Netlink>,
 }
 
 impl Bed {
-    /// Brings up what a setting asks for. In a private network namespace.
+    /// Creates the network of a setting. The caller is in a private network namespace.
     pub fn up(setting: &Setting, weir: &Path) -> Result<Bed> {
         let loaded = scenario::load("bench.yaml", &scenario_text(setting));
         let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
@@ -66,7 +67,7 @@ impl Bed {
         Ok(bed)
     }
 
-    /// A cable for each host; the interfaces at the other ends, in order.
+    /// Creates a cable for each host; returns the interfaces at the switch's ends, in the order of hosts.
     fn lay_cables(&mut self, setting: &Setting) -> Result<Vec<String>> {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
@@ -115,8 +116,8 @@ impl Bed {
         Ok(ports)
     }
 
-    /// The real binary, told what `weir run` tells it. What it loses cannot be proved, since what it takes in does not come out:
-    /// nobody captures here, and the sums are what is looked at.
+    /// Starts the real binary with the configuration that `weir run` would give it. No capture proves the losses, since
+    /// sums leave the switch instead of updates; the sums themselves are verified.
     fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
         let mut command = Command::new(weir);
         command.args(["switch", "--no-p4", "--device-id", "1"]);
@@ -144,13 +145,13 @@ impl Bed {
         Ok(())
     }
 
-    /// The switch's process.
+    /// Process id of the switch.
     pub fn switch_id(&self) -> Option<u32> {
         self.switch.as_ref().map(Process::id)
     }
 }
 
-/// A star of ranks whose values the switch sums, and what it loses.
+/// Scenario of a star of ranks whose values the switch sums, with the losses of the setting.
 fn scenario_text(setting: &Setting) -> String {
     let ranks = (0..setting.jobs * setting.ranks).map(|rank| format!("r{rank}"));
     let ranks: Vec<String> = ranks.collect();
@@ -171,7 +172,7 @@ fn scenario_text(setting: &Setting) -> String {
     if let Some(loss) = setting.loss {
         let [updates, sums] = match setting.transport {
             Transport::Udp => ["agg.kind == 1".to_owned(), "agg.kind == 2".to_owned()],
-            // What RoCEv2 carries is an update on its way in, and a sum on its way out.
+            // A RETH packet from a rank is an update; one to a rank is a sum.
             Transport::Rdma => {
                 ["from", "to"].map(|way| format!("{{{way}: [{}], filter: reth}}", ranks.join(", ")))
             }
@@ -185,7 +186,7 @@ fn scenario_text(setting: &Setting) -> String {
     text
 }
 
-/// Plugs the cables into a bridge.
+/// Attaches the ports to a bridge.
 fn bridge(ports: &[String]) -> Result<()> {
     ip("link add bridge0 type bridge")?;
     for port in ports {
@@ -205,7 +206,7 @@ fn ip(arguments: &str) -> Result<()> {
     Ok(())
 }
 
-/// The first wanted line of a process.
+/// Waits for the first line of a process that `wanted` accepts.
 pub fn line(
     process: &mut Process,
     patience: Duration,
@@ -219,7 +220,7 @@ pub fn line(
             Output::TimedOut | Output::End => {
                 process.kill();
                 bail!(
-                    "it never said what was waited for: {}",
+                    "the process never printed the expected line: {}",
                     process.stderr().trim()
                 )
             }
@@ -227,7 +228,7 @@ pub fn line(
     }
 }
 
-/// Puts the scripts and the package for them there: copied, so that nothing is left in the sources.
+/// Copies the scripts and their package into `folder`, so that nothing is written to the sources.
 pub fn package(folder: &Path, native: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-agent/python");
     let package = folder.join("weir");

@@ -1,11 +1,11 @@
-//! `allreduce/jobs_16`: 16 jobs of 2 ranks at one switch, all of them as fast as it goes; how even their shares are, and how each
-//! does beside the same job whose parameter server sums alone.
+//! `allreduce/jobs_16`: 16 jobs of 2 ranks at one switch, all at full speed: the fairness of their shares, and the
+//! throughput of each job compared with the same job whose parameter server sums alone.
 //!
-//! Links are not shaped and each rank has its own port, so what the jobs share is the switch's one thread. The slots are divided
-//! once and for all, 64 for each job. Members are processes of `host-agent/examples/throughput.rs`, which differ in nothing but
-//! in who sums. With a server a job is measured twice: the switch sums and the server answers, and the server does both, while
-//! the same switch forwards. The latter is what a job has that gets no slots, and so what its share of the switch has to be
-//! worth.
+//! Links are not shaped and each rank has its own port, so the jobs share only the switch's one thread. The slots are
+//! divided statically, 64 for each job. Members are processes of `host-agent/examples/throughput.rs`, which differ only
+//! in who sums. A job with a server is measured twice: the switch sums and the server answers, or the server does both
+//! and the switch forwards. The latter is the throughput of a job without slots, and so the least that its share of the
+//! switch must be worth.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,24 +31,24 @@ pub const NAMES: &[&str] = &[
 
 const JOBS: usize = 16;
 const RANKS: usize = 2;
-/// All slots of a switch, among the jobs.
+/// The jobs divide all slots of a switch.
 const WINDOW: u32 = 64;
-/// What is summed at a time: 1 MiB, 1,024 frames.
+/// Values of one sum: 1 MiB, 1,024 frames.
 const VALUES: usize = 1 << 18;
-/// Until all jobs run evenly.
+/// Time until all jobs run evenly.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// In which throughput is measured.
+/// Time over which throughput is measured.
 const MEASURED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is added to the number of a job so that the switch knows none of that number.
+/// Added to a job's number to make one that the switch does not know.
 const UNKNOWN: u16 = 1000;
 
-/// Who sums.
+/// Summing party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The switch, for the ranks.
     Switch,
-    /// The switch, for a server that answers.
+    /// The switch, for a server that answers the ranks.
     SwitchAndServer,
     /// The server.
     Server,
@@ -57,7 +57,7 @@ pub enum By {
 const BY: [By; 3] = [By::Switch, By::Server, By::SwitchAndServer];
 
 impl By {
-    /// What the process that measures is called by.
+    /// Role of the measuring process.
     fn name(self) -> &'static str {
         match self {
             By::Switch => "jobs_16_switch",
@@ -66,7 +66,6 @@ impl By {
         }
     }
 
-    /// The one of that name.
     pub fn named(name: &str) -> Option<By> {
         BY.into_iter().find(|by| by.name() == name)
     }
@@ -134,7 +133,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// In the namespace: the jobs, and what each of their ranks had when.
+/// Runs the jobs in the namespace; returns the times of each rank's sums.
 pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
     let setting = by.setting();
     let bed = Bed::up(&setting, weir)?;
@@ -165,7 +164,7 @@ pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
         let host = member.host().to_owned();
         let said = hear(member, deadline).context(host)?;
         if let Some(job) = job {
-            let said = said.first().context("a member said nothing")?;
+            let said = said.first().context("a member printed no result")?;
             jobs[*job].push(said["sums_ns"].clone());
         }
     }
@@ -178,7 +177,7 @@ pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
     }))
 }
 
-/// The members of a job; with its number those that get sums.
+/// Starts the members of a job; returns with its number those that receive sums.
 fn start_job(
     by: By,
     setting: &Setting,
@@ -232,11 +231,11 @@ fn start_job(
     Ok(members)
 }
 
-/// What jobs had at the same time.
+/// Throughput of the jobs over the same time.
 struct Measured {
-    /// Of each.
+    /// Throughput of each job.
     bytes_per_s: Vec<f64>,
-    /// Of the time, how long the switch's process had a processor.
+    /// Share of the time that the switch's process ran on a processor.
     switch_share: f64,
     machine: String,
 }
@@ -257,7 +256,7 @@ impl Measured {
             };
             let sums = ranks.iter().map(of_rank).collect::<Result<Vec<f64>>>();
             let sums = sums.with_context(|| format!("job {job}"))?;
-            // Ranks have the same sums, but not at the same moment.
+            // Ranks receive the same sums at different times; the slower rank counts.
             let least = sums.into_iter().fold(f64::INFINITY, f64::min);
             Ok(least * 4.0 * VALUES as f64 * 1e9 / (end_ns - begin_ns) as f64)
         };
@@ -286,14 +285,14 @@ impl Measured {
     }
 }
 
-/// How many sums a rank had in a time, the parts of those that were under way at its ends included. Of the last one nothing
-/// counts if it never came.
+/// Number of sums that a rank received in an interval, including fractions of those in progress at its ends. A last sum
+/// that never arrives counts as 0.
 fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     ensure!(
         sums_ns
             .first()
             .is_some_and(|first_ns| *first_ns <= begin_ns),
-        "it had no sum before the time that is measured"
+        "it received no sum before the measured interval"
     );
     let by = |time_ns: u64| {
         let done = sums_ns.partition_point(|sum_ns| *sum_ns <= time_ns);
@@ -306,15 +305,15 @@ fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     Ok(by(end_ns) - by(begin_ns))
 }
 
-/// Jain's index: 1 if all have the same, 1/n if one has all.
+/// Jain's index: 1 for equal shares, 1/n if one job has all.
 fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
-    // Who all have nothing are not treated fairly, but not at all: that is no number, and meets no goal.
+    // If all shares are 0, the result is NaN and meets no goal.
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Of jobs one by one, the least of what they have by what they would have.
+/// Smallest ratio of a job's throughput to its reference.
 fn least_ratio(have: &[f64], would_have: &[f64]) -> f64 {
     let ratios = have
         .iter()
@@ -349,7 +348,7 @@ mod tests {
     fn sums_count_by_the_part_of_them_that_lies_in_the_time() {
         let even: Vec<u64> = (0..=12).map(|n| n * 100).collect();
         assert!((sums_in(&even, 150, 1050).unwrap() - 9.0).abs() < 1e-9);
-        // It stands still from 500 on.
+        // It stalls from 500 on.
         assert!((sums_in(&even[..=5], 100, 1000).unwrap() - 4.0).abs() < 1e-9);
         assert!(sums_in(&even[3..], 100, 1000).is_err());
         assert!(sums_in(&[], 100, 1000).is_err());
@@ -385,7 +384,7 @@ mod tests {
         assert!(jain(&one_slow.bytes_per_s) < 0.99);
         let ratio = least_ratio(&one_slow.bytes_per_s, &even.bytes_per_s);
         assert!((ratio - 0.5).abs() < 1e-6, "{ratio}");
-        // It never had one.
+        // The last sum of the slow job never arrives.
         assert!(Measured::parse(&said(7, 5_000_000_000)).is_ok());
         let mut silent = said(JOBS, 0);
         silent["jobs"][2][1] = json!([]);

@@ -44,7 +44,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// What the calls of a backend took at all ranks, in microseconds.
+/// Times of a backend's calls at all ranks in microseconds, sorted.
 fn sorted(measured: &Measured, backend: &str) -> Vec<f64> {
     let rounds = measured.of(backend);
     let mut took: Vec<f64> = rounds

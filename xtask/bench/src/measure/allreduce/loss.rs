@@ -1,5 +1,5 @@
-//! `allreduce/loss`: the same links, with updates and sums that the switch loses; against no loss. `slow_loss`: links of 50
-//! Mbit/s.
+//! `allreduce/loss`: the shaped links with updates and sums that the switch drops, over the time without loss.
+//! `slow_loss`: links of 50 Mbit/s.
 
 use anyhow::{Result, ensure};
 
@@ -50,7 +50,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     beside_no_loss(bench, NAMES, &FAST)
 }
 
-/// Over links that are slow enough for few processors: there the protocol is what limits.
+/// Links of 50 Mbit/s: few processors keep up, so the protocol sets the limit.
 pub fn run_slow(bench: &Bench) -> Result<Vec<Row>> {
     beside_no_loss(bench, SLOW_NAMES, &SLOW)
 }
@@ -70,7 +70,7 @@ fn beside_no_loss(
             measured
                 .of("weir")
                 .all(|round| round.digest == without.digest),
-            "{name}: the sums have other bits than without loss"
+            "{name}: the sums differ in their bits from those without loss"
         );
         let count = |what: &str| measured.counters[what].as_u64().unwrap_or_default();
         Ok(Row {

@@ -1,14 +1,14 @@
-//! How busy the machine was with others' work meanwhile: what a figure has to be read beside.
+//! Machine load during a measurement, as context of its figures.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::files::read;
 
-/// proc_stat(5) counts in these.
+/// Unit of the counters in /proc/stat, proc_stat(5).
 const TICK_S: f64 = 0.01;
 
-/// A look at the processors' time so far.
+/// A snapshot of the processors' time.
 pub struct Look {
     busy_s: f64,
     stolen_s: f64,
@@ -17,7 +17,6 @@ pub struct Look {
 }
 
 impl Look {
-    /// Now.
     pub fn now() -> Result<Look> {
         let stat = read("/proc/stat")?;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
@@ -45,7 +44,7 @@ impl Look {
         })
     }
 
-    /// Since this look: the load then, and the shares of the processors' time that were busy and that the host took.
+    /// Load at this snapshot, and the shares of processor time since then that were busy and that the host took.
     pub fn until_now(&self) -> Result<Value> {
         let now = Look::now()?;
         let all_s = (now.all_s - self.all_s).max(TICK_S);
@@ -57,7 +56,7 @@ impl Look {
     }
 }
 
-/// The same, to be read.
+/// The same, as text for a note.
 pub fn told(look: &Value) -> String {
     let percent = |name: &str| 100.0 * look[name].as_f64().unwrap_or_default();
     format!(

@@ -1,9 +1,9 @@
-//! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. Figures are kept in
-//! docs/performance.md.
+//! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. docs/performance.md keeps
+//! the figures.
 //!
-//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`bed`]), and run one script by both backends in
-//! turn ([`ranks`]). What is measured is built first, as it is shipped. Each row looks at the sums: all ranks' bits are the
-//! same, and the values are right; else it is an error and no figure.
+//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`bed`]), and run one script with both
+//! backends in turn ([`ranks`]). This program first builds the measured programs with the shipped profile. Each row
+//! verifies the sums: if the bits of the ranks differ or a value is wrong, the row is an error.
 
 pub(super) mod bed;
 mod bulk;
@@ -34,30 +34,30 @@ use scenario::job::Transport;
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
-    /// What the process that measures is called by.
+    /// Role of the measuring process.
     pub name: &'static str,
-    /// What each rank runs, of `host-agent/python/bench`.
+    /// Script of the ranks in `host-agent/python/bench`.
     pub script: &'static str,
     pub through: Through,
     pub jobs: usize,
-    /// Of each job.
+    /// Number of ranks of each job.
     pub ranks: usize,
-    /// Hosts that are no ranks, after all those that are.
+    /// Number of hosts that are not ranks; they follow the ranks.
     pub servers: usize,
-    /// In turn.
+    /// Backends, in turn.
     pub backends: &'static [&'static str],
-    /// Values of 4 bytes.
+    /// Number of values, 4 bytes each.
     pub values: usize,
-    /// How often each backend has its turn, and how often it sums then.
+    /// Number of rounds of each backend, and of sums in a round.
     pub rounds: usize,
     pub calls: usize,
-    /// Of each link, in both directions.
+    /// Rate of each link, in both directions.
     pub rate_bps: Option<u64>,
-    /// What may leave a shaped link at once.
+    /// Burst size of a shaped link.
     pub burst_bytes: u32,
-    /// What may wait for it.
+    /// Queue size of a shaped link.
     pub queue_bytes: u32,
-    /// The share of updates, and of sums, that the switch drops.
+    /// Share of updates, and of sums, that the switch drops.
     pub loss: Option<f64>,
     pub transport: Transport,
     pub window: u32,
@@ -65,7 +65,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Float32 that is summed once a round, between hosts with what a network card has.
+    /// One float32 sum in each round, between hosts with queues like those of a network card.
     pub const BASE: Setting = Setting {
         name: "",
         script: "allreduce.py",
@@ -78,9 +78,9 @@ impl Setting {
         rounds: 3,
         calls: 1,
         rate_bps: None,
-        // A thousandth of what a round sends, and more than the timer's tick.
+        // A thousandth of a round's bytes, and more than the timer's tick.
         burst_bytes: 64 << 10,
-        // What a testbed's may.
+        // A testbed's queue.
         queue_bytes: 4 << 20,
         loss: None,
         transport: Transport::Udp,
@@ -102,13 +102,11 @@ fn settings() -> Vec<Setting> {
     all
 }
 
-/// What is measured, and how.
 struct Bench {
     weir: PathBuf,
     args: Args,
 }
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::new(shaped::NAMES, shaped::run),
@@ -125,7 +123,7 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || {
         ensure!(
             ranks::have_torch(),
-            "ranks want PyTorch: apt-get install python3-torch"
+            "ranks need PyTorch: apt-get install python3-torch"
         );
         for program in [NATIVE, THROUGHPUT] {
             program.build(args.prebuilt)?;
@@ -138,20 +136,20 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 impl Bench {
-    /// A setting, in a namespace of its own.
+    /// Measures a setting in a namespace of its own.
     fn measure(&self, setting: &Setting) -> Result<Measured> {
         Measured::parse(setting, &self.said(setting.name)?)
     }
 
-    /// What is said by the process of this name, in a namespace of its own.
+    /// Output of the process with this role, in a namespace of its own.
     fn said(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
         let text = veth::in_namespace("allreduce", name, None)?;
-        serde_json::from_str(&text).with_context(|| format!("{name} said {text:?}"))
+        serde_json::from_str(&text).with_context(|| format!("{name} printed {text:?}"))
     }
 }
 
-/// In the namespace: what the setting of this name, or the jobs, came to, in JSON.
+/// Measures the setting or the jobs of this role in the namespace; returns JSON.
 pub fn play(role: &str) -> Result<String> {
     Ok(measure(role)?.to_string())
 }
@@ -170,7 +168,7 @@ fn measure(role: &str) -> Result<Value> {
     ranks::measure(&setting, &weir, &native)
 }
 
-/// Now, by the clock that all processes of the machine share.
+/// Time of the clock that all processes of the machine share.
 pub(super) fn monotonic_ns() -> Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(Duration::from(now).as_nanos() as u64)

@@ -1,4 +1,5 @@
-//! `allreduce/ps_bytes`: what a parameter server's link is spared, by the counters of `weir demo`.
+//! `allreduce/ps_bytes`: share of bytes that the switch saves a parameter server's link, by the counters of `weir
+//! demo`.
 
 use std::process::Command;
 

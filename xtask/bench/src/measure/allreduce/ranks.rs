@@ -1,4 +1,4 @@
-//! Ranks that run the script, and what they say.
+//! Starts ranks that run the script, and reads their reports.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,23 +14,22 @@ use super::bed::{Bed, Through, package};
 use super::machine::{self, Look};
 use super::{Setting, monotonic_ns};
 
-/// Debian's, for which its PyTorch is.
+/// Debian's Python, for which its PyTorch is built.
 pub const PYTHON: &str = "/usr/bin/python3";
-/// A round of the slowest row is some 30 s on an idle machine.
+/// A round of the slowest row takes about 30 s on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(900);
-/// Between two looks at the switch's processor time.
+/// Time between two samples of the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
-/// What a sum may be off, in parts of the largest: binary32 keeps 2^-24 of it.
+/// Maximum relative error of a sum: binary32 has a precision of 2^-24.
 const OFF: f64 = 1e-6;
 
-/// Whether there is what ranks run with.
 pub fn have_torch() -> bool {
     let mut python = Command::new(PYTHON);
     let output = python.args(["-c", "import torch.distributed"]).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// In the namespace: brings the network up, runs the ranks, and gives what they said.
+/// Creates the network in the namespace and runs the ranks; returns their reports.
 pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     package(folder.path(), native)?;
@@ -56,7 +55,7 @@ pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
     }))
 }
 
-/// The processor time that the switch has had, now and then: the ranks know when their rounds were, and nothing of it.
+/// Samples the switch's processor time: the ranks know when their rounds were, but not the switch's time.
 fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     let mut samples = Vec::new();
     let Some(switch) = switch else {
@@ -103,13 +102,13 @@ fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Pro
     Ok(host.spawn(command)?)
 }
 
-/// All lines of a rank that has ended well.
+/// All output lines of a rank that exits successfully.
 pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();
     loop {
         match process.next_line(deadline.saturating_duration_since(Instant::now())) {
             Output::Line(line) => lines.push(serde_json::from_str(&line).context(line)?),
-            Output::TimedOut => bail!("nothing for {PATIENCE:?}"),
+            Output::TimedOut => bail!("no output for {PATIENCE:?}"),
             Output::End => break,
         }
     }
@@ -122,41 +121,41 @@ pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     Ok(lines)
 }
 
-/// What a setting came to.
+/// Result of a setting.
 pub struct Measured {
     rounds: Vec<Round>,
-    /// Of rank 0, as the package counts.
+    /// Counters of the package at rank 0.
     pub counters: Value,
-    /// How busy the machine was.
+    /// Machine load.
     pub machine: String,
 }
 
-/// A backend's turn, all ranks together.
+/// A round of a backend, all ranks combined.
 #[derive(Debug, Clone)]
 pub struct Round {
     backend: String,
-    /// From when the first rank began until the last had ended.
+    /// Time from the first start to the last end.
     pub seconds: f64,
-    /// What each call took, by rank.
+    /// Time of each call, by rank.
     pub took_ns: Vec<Vec<u64>>,
     /// Processor time of all ranks.
     pub user_s: f64,
     pub system_s: f64,
-    /// Of the switch.
+    /// Processor time of the switch.
     pub switch_s: f64,
-    /// What came out at all of them.
+    /// Digest of the sums, equal at all ranks.
     pub digest: String,
 }
 
 impl Measured {
-    /// What [`measure`] said, if the sums are right.
+    /// Parses the output of [`measure`], and verifies the sums.
     pub fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
         let ranks = said["ranks"].as_array().context("ranks")?;
         let ranks: Vec<&Vec<Value>> = ranks.iter().filter_map(Value::as_array).collect();
         let count = setting.rounds * setting.backends.len();
         ensure!(
             ranks.len() == setting.ranks && ranks.iter().all(|lines| lines.len() == count + 1),
-            "a rank said too little"
+            "a rank printed too few lines"
         );
         let samples = samples(&said["switch"]);
         let round = |number: usize| {
@@ -170,13 +169,12 @@ impl Measured {
         })
     }
 
-    /// The rounds of a backend.
     pub fn of<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a Round> {
         let of = move |round: &&Round| round.backend == backend;
         self.rounds.iter().filter(of)
     }
 
-    /// The best round of a backend: what else runs on the machine only adds to it.
+    /// The best round of a backend: other processes on the machine only add to its time.
     pub fn best(&self, backend: &str) -> Result<&Round> {
         let rounds = self.rounds.iter();
         rounds
@@ -185,7 +183,7 @@ impl Measured {
             .with_context(|| format!("no round of {backend}"))
     }
 
-    /// Seconds of all rounds of a backend, to be read.
+    /// Seconds of all rounds of a backend, as text for a note.
     pub fn seconds(&self, backend: &str) -> String {
         let seconds = self
             .of(backend)
@@ -211,7 +209,7 @@ impl Round {
         );
         ensure!(
             ranks.iter().all(|rank| rank["digest"] == first["digest"]),
-            "{backend}: ranks have different bits"
+            "{backend}: the sums of the ranks have different bits"
         );
         let begun = number("begun_ns").fold(f64::INFINITY, f64::min);
         let ended = number("ended_ns").fold(0.0, f64::max);
@@ -239,7 +237,7 @@ fn samples(said: &Value) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What the switch had had by then, between two samples.
+/// Processor time of the switch at a moment, interpolated between two samples.
 fn at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
     let next = samples.partition_point(|(at_ns, _)| *at_ns < time_ns);
     match (samples.get(next.wrapping_sub(1)), samples.get(next)) {

@@ -1,4 +1,4 @@
-//! `allreduce/stream`: what a rank takes beyond a tensor of 10⁹ values while that is summed.
+//! `allreduce/stream`: memory of a rank beyond a tensor of 10⁹ values during its sum.
 
 use anyhow::{Context, Result};
 

@@ -1,8 +1,8 @@
-//! What the measuring program prints: a line for each subject, its median, least and most.
+//! Output of the measuring program: a line for each subject with its median, minimum and maximum.
 
 use anyhow::{Context, Result, ensure};
 
-/// A subject.
+/// Rate or time of a subject.
 pub struct Figure<'t> {
     pub name: &'t str,
     pub median: f64,
@@ -11,7 +11,7 @@ pub struct Figure<'t> {
 }
 
 impl Figure<'_> {
-    /// As rows tell it, to so many places.
+    /// The figure as notes print it, with this number of decimal places.
     pub fn told(&self, places: usize) -> String {
         format!(
             "{} {:.places$} ({:.places$} to {:.places$})",
@@ -20,14 +20,14 @@ impl Figure<'_> {
     }
 }
 
-/// All lines.
+/// Parses all lines.
 pub fn read(text: &str) -> Result<Vec<Figure<'_>>> {
     let figures = text.lines().map(|line| {
-        let (name, rest) = line.split_once(": ").context("a figure")?;
+        let (name, rest) = line.split_once(": ").context("a line without `NAME: `")?;
         let numbers = rest.split_whitespace().map(str::parse::<f64>);
         let numbers: Vec<f64> = numbers.collect::<Result<_, _>>()?;
         let [median, least, most] = numbers[..] else {
-            anyhow::bail!("three numbers, not {rest:?}");
+            anyhow::bail!("expected three numbers, found {rest:?}");
         };
         Ok(Figure {
             name,

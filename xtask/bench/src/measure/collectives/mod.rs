@@ -1,8 +1,8 @@
-//! `cargo xtask bench collectives`: RDMA and what is made of it, beside bounds and rivals in the same run. Figures are kept in
-//! docs/rdma.md.
+//! `cargo xtask bench collectives`: RDMA and the collectives on it, beside bounds and other programs in the same run.
+//! docs/rdma.md keeps the figures.
 //!
-//! What measures is `host-agent/rdma/examples/measure`, or `weir` with a scenario, or programs of others; ours are built as what
-//! is shipped, and all are in namespaces of their own.
+//! `host-agent/rdma/examples/measure`, `weir` with a scenario, or other people's programs measure, each in a namespace
+//! of its own. Ours are built with the shipped profile.
 
 mod figures;
 mod goodput;
@@ -25,7 +25,6 @@ use super::driver::{self, Group};
 use super::programs::{AGENT, RDMA, WEIR};
 use super::row::Row;
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::one("write_cpu", |args| measured(args, "write_cpu", write::row)),
@@ -54,7 +53,7 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || Ok(args.clone()))
 }
 
-/// In the namespace: what a row of this name came to.
+/// Measures a row in this process, in a namespace; returns its figures as text.
 pub fn play(role: &str) -> Result<String> {
     match role {
         rxe::ROLE => rxe::measure(),
@@ -63,7 +62,7 @@ pub fn play(role: &str) -> Result<String> {
     }
 }
 
-/// The row of what the measuring program prints of a subject.
+/// Runs the measuring program for a subject, and reads the row from its output.
 fn measured(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
     let example = RDMA.build(args.prebuilt)?;
     let mut command = Command::new("unshare");

@@ -1,7 +1,8 @@
-//! `qps`: several queue pairs between two hosts against one, over two spines whose links carry half of what the hosts' do.
+//! `qps`: throughput of several queue pairs between two hosts over that of one, through two spines with half the link
+//! rate of the hosts.
 //!
-//! The embedded switches share flows out by their ports (ECMP), and each queue pair has a source port of its own. Runs of a
-//! scenario.
+//! The embedded switches distribute flows by their ports (ECMP), and each queue pair has a source port of its own. Each
+//! count is a run of a scenario.
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 use super::super::row::{Goal, Row};
 use super::scenario_run;
 
-/// Queue pairs to each peer.
+/// Numbers of queue pairs to each peer.
 const COUNTS: [usize; 4] = [1, 2, 4, 8];
 const RUNS: usize = 3;
-/// Of a rank for the other; a spine's links carry 100 Mbit/s, those of hosts 200.
+/// Links of spines carry 100 Mbit/s, those of hosts 200 Mbit/s.
 const SCENARIO: &str = "\
 weir: 1
 name: qps
@@ -27,7 +28,7 @@ workload:
     - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *told}
 ";
 
-/// How much faster the most queue pairs are than one; stated.
+/// Ratio of the most queue pairs to one; it has no goal.
 pub fn row(weir: &Path) -> Result<Row> {
     let mut of_each = Vec::new();
     for qps in COUNTS {
@@ -61,7 +62,7 @@ pub fn row(weir: &Path) -> Result<Row> {
     })
 }
 
-/// What each host sends to the other.
+/// Rate from each host to the other, in Mbit/s.
 fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
     let text = SCENARIO
         .replace("QPS", &qps.to_string())

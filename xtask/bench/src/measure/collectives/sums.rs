@@ -1,7 +1,7 @@
-//! `sums`: an all-reduce of 64 MB that the switch sums, 4 ranks at links of 200 Mbit/s, by RoCEv2 and by UDP; and with 1 % of all
-//! updates and sums lost.
+//! `sums`: an all-reduce of 64 MB that the switch sums, with 4 ranks at links of 200 Mbit/s, over RoCEv2 and over UDP;
+//! also with 1 % of updates and sums lost.
 //!
-//! Ranks are `weir agent all-reduce`, each in a namespace of its own, and look whether their sums are right.
+//! Ranks are `weir agent all-reduce` processes, each in a namespace of its own, and verify their sums.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,11 +21,12 @@ use super::super::veth;
 pub const NAMES: &[&str] = &["sums", "sums_udp", "sums_loss_1", "sums_udp_loss_1"];
 
 const RATE_BPS: u64 = 200_000_000;
-/// Of the values of a packet, 1,024 bytes; as the shaper counts: Ethernet's header, neither preamble, gap nor FCS.
+/// Frame over values of a packet with 1,024 bytes of values. As in the shaper, a frame has Ethernet's header, but no
+/// preamble, gap or FCS.
 const ROCE_FRAMING: f64 = (1024 + 78) as f64 / 1024.0;
 const UDP_FRAMING: f64 = 1090.0 / 1024.0;
 const LOSS: f64 = 0.01;
-/// The first finds queues and windows empty.
+/// The first operation starts with empty queues and windows, and does not count.
 const OPERATIONS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -60,7 +61,7 @@ const SETTINGS: [Setting; 4] = [
     },
 ];
 
-/// In the namespace: what all ranks said.
+/// Measures in the namespace; returns the reports of all ranks.
 pub fn measure(role: &str) -> Result<Value> {
     let weir = &WEIR.path()?;
     let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
@@ -86,9 +87,9 @@ pub fn measure(role: &str) -> Result<Value> {
     Ok(json!({ "ranks": said, "machine": before.until_now()? }))
 }
 
-/// What a setting came to.
+/// Result of a setting.
 struct Measured {
-    /// Of each operation but the first, until the slowest rank has its sums.
+    /// Time of each operation after the first until the slowest rank has its sums.
     seconds: Vec<f64>,
     digest: String,
     again: u64,
@@ -107,17 +108,22 @@ impl Measured {
 
     fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
         let ranks = said["ranks"].as_array().context("ranks")?;
-        ensure!(ranks.len() == setting.ranks, "{} ranks", ranks.len());
+        ensure!(
+            ranks.len() == setting.ranks,
+            "{} ranks reported, expected {}",
+            ranks.len(),
+            setting.ranks
+        );
         let first = &ranks[0];
         for rank in ranks {
             ensure!(rank["wrong"] == 0, "wrong sums: {}", rank["wrong"]);
             ensure!(
                 rank["sums_sha256"] == first["sums_sha256"],
-                "ranks have different bits"
+                "the sums of the ranks have different bits"
             );
             ensure!(
                 rank["transport"] == setting.transport.name(),
-                "values came by {}",
+                "the values were sent by {}",
                 rank["transport"]
             );
         }
@@ -141,7 +147,7 @@ impl Measured {
         })
     }
 
-    /// What else runs on the machine only adds to the best.
+    /// Best time: other processes on the machine only add to it.
     fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -159,7 +165,7 @@ impl Measured {
     }
 }
 
-/// All rows; every setting has to give the same bits.
+/// Measures all rows; the sums of all settings must have the same bits.
 pub fn run() -> Result<Vec<Row>> {
     let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(Measured::of);
     let (roce, udp) = (roce?, udp?);
@@ -183,7 +189,10 @@ pub fn run() -> Result<Vec<Row>> {
     rows.push(free(NAMES[1], &udp, Goal::Nothing, UDP_FRAMING));
     for (name, lossy, free) in [(NAMES[2], roce_lossy?, &roce), (NAMES[3], udp_lossy?, &udp)] {
         for other in [&lossy, &udp] {
-            ensure!(other.digest == roce.digest, "{name}: other bits");
+            ensure!(
+                other.digest == roce.digest,
+                "{name}: the sums differ in their bits from those of `sums`"
+            );
         }
         rows.push(Row {
             name,

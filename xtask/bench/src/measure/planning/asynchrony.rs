@@ -13,7 +13,7 @@ pub const NAMES: &[&str] = &["goat_over_atp", "goat_over_atp_in_step"];
 
 /// Rounds of each setting.
 const ROUNDS: u32 = 40;
-/// The share of its mean by which computing deviates, for the row.
+/// Standard deviation of the row's computing times, as a share of their mean.
 const OUT_OF_STEP: f64 = 0.1;
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
@@ -41,7 +41,8 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         let setting = settings.iter().find(|setting| {
             number(setting, "/out_of_step").is_ok_and(|found| found == out_of_step)
         });
-        let setting = setting.context("the setting was not measured")?;
+        let setting =
+            setting.with_context(|| format!("no setting has a deviation of {out_of_step}"))?;
         let images = |name| number(scheme(setting, name)?, "/images_a_second");
         Ok(Row {
             name,
@@ -50,7 +51,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             goal: Goal::Nothing,
             floor: None,
             note: format!(
-                "images a second, all 16 waited for, computing that deviates by {:.0} %; the paper's is 931 / 512 = 1.82{table}",
+                "images per second, waiting for all 16, computing times with a deviation of {:.0} %; the paper's is 931 / 512 = 1.82{table}",
                 100.0 * out_of_step
             ),
         })

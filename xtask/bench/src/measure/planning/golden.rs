@@ -1,4 +1,4 @@
-//! The papers' examples, expected and found.
+//! The examples of the papers: expected and computed figures.
 
 use std::fmt::Write;
 

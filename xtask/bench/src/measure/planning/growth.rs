@@ -1,4 +1,4 @@
-//! Time and memory over networks of 100 to 10,000 hosts.
+//! Time and memory of planners on networks of 100 to 10,000 hosts.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub const NAMES: &[&str] = &["growth_s", "growth_gb"];
 const PORTS: &[u32] = &[8, 12, 16, 20, 26, 36];
 /// Leaves of 40 hosts: 120 to 10,000.
 const LEAVES: &[u32] = &[3, 10, 25, 50, 110, 250];
-/// Networks for which it is waited how good GRID's plan is.
+/// Networks for which the row waits for a proof of GRID's gap.
 const PROVED_PORTS: &[u32] = &[8, 12, 16, 20];
 const PROVED_LEAVES: &[u32] = &[3, 10, 25, 50, 110];
-/// For a proof, at most.
+/// Time limit of a proof.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Line {
@@ -92,7 +92,7 @@ const LINES: [Line; 8] = [
     },
 ];
 
-/// What was measured of one network.
+/// Measurement of one network.
 struct Point {
     hosts: f64,
     seconds: f64,
@@ -128,7 +128,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         lines.push((line, points));
     }
     draw(bench, &lines)?;
-    // A proof is not asked of the largest.
+    // The largest networks have no proof.
     let planned = lines
         .iter()
         .filter(|(line, _)| line.planner != "grid-proof");
@@ -138,7 +138,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         .collect();
     let row = |name, unit, goal, of: &dyn Fn(&Point) -> f64, table: &str| -> Result<Row> {
         let worst = largest.iter().max_by(|a, b| of(a.1).total_cmp(&of(b.1)));
-        let (line, worst) = worst.context("nothing was planned for 10,000 hosts")?;
+        let (line, worst) = worst.context("no planner has planned for 10,000 hosts")?;
         let hosts = worst.hosts;
         Ok(Row {
             name,

@@ -1,4 +1,4 @@
-//! Injection points of 100 tenants.
+//! Planning of injection points for 100 tenants.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["injection_s", "injection_share", "injection_gap"];
 
-/// Seeds, at most.
+/// Maximum number of seeds.
 const SEEDS: u32 = 30;
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {

@@ -1,4 +1,4 @@
-//! GRID on the networks of its paper: gaps, and ratios to others.
+//! GRID on the networks of its paper: gaps, and ratios to other planners.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub const NAMES: &[&str] = &[
     "grid_over_halving",
 ];
 
-/// Whom GRID is compared with, and the ratio that its paper has (16.9 Gbit/s over theirs).
+/// Row, planner that GRID is compared with, and the ratio in GRID's paper (16.9 Gbit/s over theirs).
 const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_atp", "atp", Some(16.9 / 12.0)),
     ("grid_over_esa", "esa", None),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_halving", "halving-doubling", None),
 ];
 
-/// As the program that measures calls them.
+/// Names of the networks in the measuring process.
 const NETWORKS: [&str; 8] = [
     "fat-tree-racks-100",
     "fat-tree-racks-400",
@@ -47,7 +47,7 @@ const NETWORKS: [&str; 8] = [
     "leaf-spine-20%-400",
 ];
 
-/// Those of which ratios are drawn.
+/// Networks whose ratios are drawn.
 const DRAWN: [(&str, &str, RGBColor); 4] = [
     (
         "fat-tree-racks-100",
@@ -83,7 +83,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Of both of GRID: how it is called in a table, and in what the program says.
+/// Both kinds of GRID: name in a table, and name in the measuring process's output.
 const BY: [(&str, &str); 2] = [("grid-push", "push"), ("grid", "round")];
 
 fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
@@ -148,7 +148,8 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
     ])
 }
 
-/// What GRID's rate is of another's: of what is sent, or, where the other has answers in it, of a round.
+/// Ratio of GRID's rate to another planner's: of the workers' rate, or of a round's rate if the other includes the
+/// return of sums.
 fn ratio(seed: &Value, other: &str) -> Result<f64> {
     let of = match other {
         "ring" | "halving-doubling" => "round_bps",
@@ -207,7 +208,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
     Ok(rows.collect())
 }
 
-/// GRID with answers beside all others with theirs.
+/// GRID and the other planners, all with the return of sums.
 fn rounds(networks: &[Value]) -> Result<String> {
     let others = [
         "push",
@@ -237,7 +238,7 @@ fn rounds(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// R-GRIA, the paper's rounding: by how much it exceeds what there is, and what is left once it does not.
+/// R-GRIA, the paper's rounding: how far it exceeds capacities, and its rate after the repair.
 fn rounding(networks: &[Value]) -> Result<String> {
     let mut table = String::from(
         "\n| R-GRIA: network, server's link | relaxed λ, Gbit/s | exceeded: mean, most | repaired, sent | repaired, in a round |\n\
@@ -261,7 +262,7 @@ fn rounding(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// Of each seed's ratio to ATP: how many seeds have no more.
+/// For each ratio to ATP, the share of seeds whose ratio is no greater.
 fn margins_drawing(networks: &[Value]) -> Result<String> {
     let mut curves = Vec::new();
     for (network, name, color) in DRAWN {

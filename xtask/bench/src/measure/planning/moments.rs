@@ -1,4 +1,5 @@
-//! What has to be there at once: GRID's plan on the fat tree of its paper, and InArt's for a job that comes or goes.
+//! Planning that has to be immediate: GRID's plan on the fat tree of its paper, and InArt's when a job arrives or
+//! departs.
 
 use anyhow::Result;
 
@@ -8,9 +9,9 @@ use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["fat_tree", "arrival", "departure"];
 
-/// Of each of the fat tree's settings.
+/// Number of seeds for each setting of the fat tree.
 const SEEDS: u32 = 10;
-/// How often the job comes and goes.
+/// Number of times that the job arrives and departs.
 const TIMES: u32 = 10;
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {

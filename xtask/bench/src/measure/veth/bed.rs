@@ -1,4 +1,4 @@
-//! A namespace of the benchmark's own, with two cables, and who stands at their ends.
+//! A network namespace with two cables, and the programs at their ends.
 
 use super::super::bmv2::Rival;
 use super::super::files::{read, write};
@@ -10,15 +10,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in the process that stands in the namespace: what it is to do.
+/// Environment variable with the role of the process in the namespace.
 const ROLE: &str = "WEIR_BENCH_ROLE";
-/// The role of the plain forwarder.
+/// Role of the plain forwarder.
 pub const FORWARDER: &str = "forwarder";
-/// Destination that the switch's program sends to port 2.
+/// Destination that the switch's program forwards to port 2.
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Runs this program again in a private user and network namespace, as `role` of `subject`, with these variables; what it printed.
-/// Errors: there is no such namespace, or the measurement failed; the last line that the process wrote to stderr says why.
+/// Runs this program in a private user and network namespace, as `role` of `subject`, with this environment variable;
+/// returns its output. If the namespace cannot be created or the measurement fails, the error has the last line that
+/// the process wrote to stderr.
 pub fn in_namespace(
     subject: &str,
     role: &str,
@@ -34,7 +35,7 @@ pub fn in_namespace(
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run unshare")?;
-    let errors = BufReader::new(child.stderr.take().context("its errors")?);
+    let errors = BufReader::new(child.stderr.take().context("no error output")?);
     let reader = std::thread::spawn(move || {
         let mut last = String::new();
         for line in errors.lines().map_while(Result::ok) {
@@ -49,17 +50,17 @@ pub fn in_namespace(
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What this process is to do in the namespace.
+/// Role of this process in the namespace.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// Cables s1–h1 and s2–h2.
+/// Creates the cables s1–h1 and s2–h2.
 pub fn lay_cables() -> Result<()> {
     for (switch, host) in [("s1", "h1"), ("s2", "h2")] {
         ip(&format!("link add {switch} type veth peer name {host}"))?;
         for name in [switch, host] {
-            // Nothing else speaks on them.
+            // Without IPv6, only the benchmark sends frames.
             write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1")?;
             ip(&format!("link set {name} up"))?;
         }
@@ -76,7 +77,7 @@ fn ip(arguments: &str) -> Result<()> {
     Ok(())
 }
 
-/// Frames that an interface has received.
+/// Number of frames that an interface has received.
 pub fn received(interface: &str) -> Result<u64> {
     let table = read("/proc/self/net/dev")?;
     let counters = table
@@ -86,7 +87,7 @@ pub fn received(interface: &str) -> Result<u64> {
     frames.with_context(|| format!("no counters of {interface}"))
 }
 
-/// A process that ends with this value.
+/// A process that is killed when this value is dropped.
 pub struct Running(pub Child);
 
 impl Drop for Running {
@@ -96,7 +97,7 @@ impl Drop for Running {
     }
 }
 
-/// A switch between s1 and s2, on one processor if one is named.
+/// Starts a switch between s1 and s2, on processor `cpu` if given.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
     write(&program, include_str!("../p4/l2.p4"))?;
@@ -108,14 +109,14 @@ pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     Ok(Running(command.spawn().context("cannot run weir")?))
 }
 
-/// The plain forwarder between s1 and s2.
+/// Starts the plain forwarder between s1 and s2.
 pub fn forwarder(cpu: usize) -> Result<Running> {
     let mut command = on_cpu(&std::env::current_exe()?, Some(cpu));
     command.args(["bench", "switch"]).env(ROLE, FORWARDER);
     Ok(Running(command.spawn()?))
 }
 
-/// BMv2 between s1 and s2.
+/// Starts BMv2 between s1 and s2.
 pub fn rival(rival: &Rival, cpu: usize) -> Result<Running> {
     let command = rival.command(&[(1, "s1"), (2, "s2")])?;
     let mut pinned = on_cpu(rival.program(), Some(cpu));
@@ -140,7 +141,7 @@ fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
     }
 }
 
-/// The kernel's thread for softirqs that do not get done where they arise.
+/// The kernel's thread for deferred softirqs on this processor.
 pub fn ksoftirqd(cpu: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{cpu}\n");
     std::fs::read_dir("/proc")
@@ -152,7 +153,7 @@ pub fn ksoftirqd(cpu: usize) -> Option<u32> {
         })
 }
 
-/// A frame of 64 bytes with its FCS.
+/// A frame of 60 bytes: 64 with its FCS.
 pub fn frame() -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&FRAME_DESTINATION);
@@ -160,7 +161,7 @@ pub fn frame() -> Vec<u8> {
     frame
 }
 
-/// How long until a frame from h1 comes out at h2; one is sent every 200 µs.
+/// Time until a frame from h1 arrives at h2; one is sent every 200 µs.
 pub fn until_forwarded(since: Instant) -> Result<Duration> {
     let mut sender = Sender::open("h1")?;
     let (before, frame) = (received("h2")?, frame());
@@ -172,10 +173,10 @@ pub fn until_forwarded(since: Instant) -> Result<Duration> {
             return Ok(since.elapsed());
         }
     }
-    bail!("nothing is forwarded")
+    bail!("no frame is forwarded")
 }
 
-/// Waits until nothing more comes out at h2.
+/// Waits until no more frames arrive at h2.
 pub fn until_quiet() -> Result<()> {
     let mut before = None;
     loop {

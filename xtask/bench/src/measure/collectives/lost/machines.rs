@@ -1,4 +1,5 @@
-//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, anew for each packet.
+//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, restarted for each
+//! packet.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -20,18 +21,18 @@ use super::super::super::veth::{self, Running};
 use super::super::super::{Args, files};
 use super::{Lost, PACKETS};
 
-/// Of this program in the namespace.
+/// Role of this program in the namespace.
 pub const ROLE: &str = "lost_rxe";
 pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
-/// Until packets pass.
+/// Time limit for `weir between` to forward packets.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program of perftest's, and the opcodes of its data.
+/// A program of perftest, and the opcodes of its data packets.
 struct Subject {
     name: &'static str,
     program: &'static str,
     opcodes: &'static str,
-    /// Whose data: what the client asks is answered by the server, at the other end.
+    /// Sender of the data: the server at the other end if the client reads.
     from: &'static str,
 }
 
@@ -52,7 +53,8 @@ const SUBJECTS: [Subject; 2] = [
 ];
 
 impl Subject {
-    /// Messages of [`PACKETS`] packets, one after the other, five at least: the last packet of the first has none behind it.
+    /// Five messages of [`PACKETS`] packets, one after the other, so that packets follow the last one of the first
+    /// message.
     fn command(&self) -> String {
         let size = PACKETS * 1024;
         format!("{} -s {size} -n 5 -t 1 -m 1024", self.program)
@@ -74,7 +76,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 }
 
-/// The rows, measured in a namespace of its own.
+/// Measures the rows in a namespace of its own.
 pub fn rows(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     if let Err(error) = machines::image() {
@@ -108,9 +110,9 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
         .collect()
 }
 
-/// In the namespace: of each subject and packet a report, in a line.
+/// Measures in the namespace; returns a line with a report for each subject and packet.
 pub fn measure() -> Result<String> {
-    // The switch is spoken to there.
+    // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
     let weir = WEIR.path()?;
     let options = [1, 2].map(|number: u8| {
@@ -131,7 +133,7 @@ pub fn measure() -> Result<String> {
     Ok(lines)
 }
 
-/// The report of what passes between the machines meanwhile.
+/// Runs `weir between` with a scenario while `meanwhile` sends packets, and returns its report.
 fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     files::write(folder.path().join("s.yaml"), scenario)?;
@@ -147,8 +149,8 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut switch = Running(command.current_dir(folder.path()).spawn()?);
-    let lines = BufReader::new(switch.0.stderr.take().context("its errors")?);
-    let mut report = switch.0.stdout.take().context("its report")?;
+    let lines = BufReader::new(switch.0.stderr.take().context("no error output")?);
+    let mut report = switch.0.stdout.take().context("no output")?;
     let (begins, may_begin) = mpsc::channel();
     let drained = std::thread::spawn(move || {
         let mut said = String::new();
@@ -156,7 +158,7 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
             let line = String::from_utf8_lossy(&line);
             said += &format!("{line}\n");
             if line.contains("workload begins") {
-                // Who has waited too long is not there any more.
+                // The receiver is gone if it has timed out.
                 let _ = begins.send(());
             }
         }
@@ -165,7 +167,7 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     let said = |drained: JoinHandle<String>| drained.join().expect("it only reads");
     if may_begin.recv_timeout(PATIENCE).is_err() {
         drop(switch);
-        bail!("`weir between` does not begin: {}", said(drained));
+        bail!("`weir between` does not start: {}", said(drained));
     }
     let passed = meanwhile();
     kill(Pid::from_raw(switch.0.id() as i32), Signal::SIGINT)?;

@@ -1,5 +1,5 @@
-//! `lost_write`, `lost_read`: of the 100 packets of a message each is lost once, in a run of `weir run` each; how long it takes
-//! until it comes again, as the run's report has it. `lost_write_rxe`, `lost_read_rxe`: the same between two machines' rxe.
+//! `lost_write`, `lost_read`: recovery of each of the 100 packets of a message, lost once in a run of `weir run`; the
+//! run's report has the times. `lost_write_rxe`, `lost_read_rxe`: the same between the rxes of two machines.
 
 pub mod machines;
 
@@ -13,12 +13,12 @@ use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing};
 
-/// Packets of the message, of 1,024 bytes each.
+/// Number of packets of the message, 1,024 bytes each.
 const PACKETS: u32 = 100;
-/// The time-out's code: T = 4.096 µs · 2^14, what perftest takes.
+/// Timeout T = 4.096 µs · 2^14, perftest's default code.
 const TIMEOUT_US: f64 = 4.096 * 16_384.0;
 
-/// What is done, and which way its data go.
+/// An RDMA operation, and the direction of its data.
 pub struct Subject {
     name: &'static str,
     verb: &'static str,
@@ -72,7 +72,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 }
 
-/// What came of all packets.
+/// Row of all packets of an operation.
 fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
     args.draw(&format!("{name}.svg"), || drawn(lost))?;
     let recovered = lost.iter().filter(|of| of.is_right()).count();
@@ -98,7 +98,7 @@ fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
         goal: Goal::AtLeast(f64::from(PACKETS)),
         floor: None,
         note: format!(
-            "packets that came again, the last after T to 4 T, all others since they were told of; NAK generation {}, NAK response {}, retransmission {}; {} were told of; the last took {:.2} T",
+            "packets recovered as specified, the last after T to 4 T, all others after a NAK; NAK generation {}, NAK response {}, retransmission {}; {} had a NAK; the last took {:.2} T",
             told_of(|of| of.generation_us),
             told_of(|of| of.response_us),
             told_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
@@ -108,7 +108,7 @@ fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
     })
 }
 
-/// What came of a lost packet, in microseconds.
+/// Recovery of a lost packet, with times in microseconds.
 struct Lost {
     k: u32,
     generation_us: Option<f64>,
@@ -117,7 +117,7 @@ struct Lost {
 }
 
 impl Lost {
-    /// Of a run's report. A run whose packet does not come again is one that fails, and has a report.
+    /// Reads a run's report. A run fails without the retransmission, and has a report nevertheless.
     fn read(report: &Value, k: u32) -> Result<Lost> {
         let recovery = &report["recoveries"][0];
         ensure!(recovery["relative_psn"] == k, "packet {k}: {report:#}");
@@ -130,7 +130,7 @@ impl Lost {
         })
     }
 
-    /// Whether it came again as it should: nothing tells of the last one.
+    /// Whether the packet was recovered as specified: the last one by timeout, since no later packet causes a NAK.
     fn is_right(&self) -> bool {
         let in_time = |us: f64| (TIMEOUT_US..=4.0 * TIMEOUT_US).contains(&us);
         match self.k == PACKETS - 1 {
@@ -140,7 +140,7 @@ impl Lost {
     }
 }
 
-/// Over the number of the lost packet.
+/// Draws the times over the number of the lost packet.
 fn drawn(lost: &[Lost]) -> Result<String> {
     let curve = |name, color, of: fn(&Lost) -> Option<f64>| Curve {
         name,

@@ -1,13 +1,14 @@
-//! GOAT, ATP, ESA and Geryon with workers out of step: what the server receives in a round, and how long that takes.
+//! GOAT, ATP, ESA and Geryon with workers out of step: the bytes that the server receives in a round, and the time.
 //!
-//! GOAT's set-up (IWQoS 2023) is not before us; what it measured says some of it. With 16 workers Geryon's server receives 704 MB,
-//! so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. Images a second of GOAT and Geryon come to 1.23 s of
-//! computing and 1,477 images in a round of all workers; with that, ATP's 1.64 s and ESA's 1.34 s are 515 and 575 images a second,
-//! where 512 and 585 are printed. Ours: four leaves of four workers and two spines; all switches together hold one gradient.
+//! The set-up follows from the measurements of GOAT's paper (IWQoS 2023). With 16 workers Geryon's server receives 704
+//! MB, so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. The images per second of GOAT and Geryon
+//! give 1.23 s of computing and 1,477 images in a round of all workers. With these values, ATP's 1.64 s and ESA's 1.34
+//! s give 515 and 575 images per second; the paper prints 512 and 585. Ours has four leaves of four workers and two
+//! spines; all switches together hold one gradient.
 //!
-//! A worker's gradient is there when it has computed, by a normal distribution, and goes out in fragments at its link's rate.
-//! What comes to the server waits for what came before it. Other links and the ways' delays are left out, and whatever a
-//! protocol does about loss and order: what is compared is how much is summed.
+//! A worker finishes computing after a normally distributed time, and then sends its gradient in fragments at its
+//! link's rate. The server receives one fragment after another. The model leaves out other links, delays, and a
+//! protocol's handling of loss and order, since it compares only how much the switches sum.
 
 use anyhow::{Context, Result};
 use planner::Network;
@@ -25,16 +26,16 @@ const GRADIENT_BYTES: u64 = 44_000_000;
 const LINK_BPS: u64 = 2_890_000_000;
 const COMPUTE_S: f64 = 1.23;
 const IMAGES: f64 = 1_477.0;
-/// Of a gradient.
+/// Number of fragments of a gradient.
 const FRAGMENTS: usize = 48;
-/// Fragments that each of the six switches holds at a time.
+/// Number of fragments that each of the six switches holds at a time.
 const SLOTS: usize = FRAGMENTS / 4;
-/// Standard deviations of computing, in thousandths of its mean.
+/// Standard deviations of computing times, in thousandths of the mean.
 const OUT_OF_STEP: [u32; 6] = [0, 10, 20, 50, 100, 200];
-/// Workers that GOAT waits for.
+/// Numbers of workers that GOAT waits for.
 const FASTEST: [usize; 3] = [16, 14, 12];
 
-/// Means over so many rounds, each drawn by its number.
+/// Means over `rounds` rounds; a round's number is its seed.
 pub fn run(rounds: u32) -> Result<Value> {
     let (network, job) = network()?;
     let fragment = GRADIENT_BYTES / FRAGMENTS as u64;
@@ -61,11 +62,11 @@ pub fn run(rounds: u32) -> Result<Value> {
     Ok(Value::Array(found))
 }
 
-/// What came of a round.
+/// Result of a round.
 struct Came {
     passed: Passed,
     end_s: f64,
-    /// Workers that were waited for.
+    /// Number of workers that the round waited for.
     workers: usize,
 }
 
@@ -120,12 +121,12 @@ fn schemes(
     Ok(came)
 }
 
-/// Fragments in the order in which they are sent.
+/// Fragments in the order in which workers send them.
 struct Sends {
     order: Vec<Send>,
-    /// When each is out, in seconds from the round's beginning.
+    /// End of each fragment's transmission, in seconds from the start of the round.
     at_s: Vec<f64>,
-    /// When each worker has computed.
+    /// End of each worker's computing, in seconds from the start of the round.
     ready_s: Vec<f64>,
     /// By worker.
     waits_for: Vec<bool>,
@@ -134,7 +135,7 @@ struct Sends {
 impl Sends {
     fn draw(out_of_step: f64, round: u64) -> Sends {
         let mut random = ChaCha12Rng::seed_from_u64(round);
-        // The sum of twelve is nearly normal.
+        // The sum of twelve uniform numbers is nearly normal.
         let mut normal = || {
             let unit = || random.next_u32() as f64 / f64::from(u32::MAX);
             std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
@@ -173,7 +174,7 @@ impl Sends {
         Sends::of(self.ready_s.clone(), waits_for)
     }
 
-    /// When the server has taken in what comes, one fragment after another.
+    /// Time at which the server has received all fragments, one after another.
     fn end_s(&self, passed: &Passed) -> f64 {
         let last_s = self.at_s.last().copied().unwrap_or(0.0);
         let comes = passed.brought_by.iter();
@@ -182,12 +183,12 @@ impl Sends {
     }
 }
 
-/// What a fragment takes on a link.
+/// Time of a fragment on a link.
 fn fragment_s() -> f64 {
     GRADIENT_BYTES as f64 * 8.0 / FRAGMENTS as f64 / LINK_BPS as f64
 }
 
-/// Of each scheme, in the order in which they come.
+/// Figures of each scheme, in the order in which they are added.
 #[derive(Default)]
 struct Means(Vec<(String, [f64; 4])>);
 
@@ -230,7 +231,7 @@ impl Means {
     }
 }
 
-/// Four leaves of four workers each, the server on the last of them.
+/// Four leaves with four workers each; the server is on the last one.
 fn network() -> Result<(Network, Job)> {
     let holds = Switch {
         programmable: true,

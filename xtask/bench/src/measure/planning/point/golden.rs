@@ -1,4 +1,4 @@
-//! The papers' examples: what each says, and what is found.
+//! The examples of the papers: printed and computed figures.
 
 use anyhow::{Result, bail};
 use planner::Network;
@@ -9,21 +9,20 @@ use planner::gradient::{Job, Plan, goat, grid, inart};
 use planner::routing::{Costs, Routing};
 use serde_json::{Value, json};
 
-/// Examples have one best plan, or several as good, whatever the seed.
+/// Each example has a single best plan or several equal ones, so any seed will do.
 const SEED: u64 = 7;
 
 /// A figure of a paper.
 struct Figure {
     of: &'static str,
     what: &'static str,
-    /// As it is printed.
+    /// The figure as the paper prints it.
     printed: &'static str,
-    /// What that is exactly.
+    /// Exact value of the printed figure.
     expected: f64,
     found: f64,
 }
 
-/// All of them.
 pub fn run() -> Result<Value> {
     let mut figures = grids()?;
     figures.extend(goats()?);
@@ -84,7 +83,7 @@ fn rates<const N: usize>(
     found.into_iter().map(figure).collect()
 }
 
-/// One worker after another, which is as far out of step as can be.
+/// The workers send one after another, as far out of step as possible.
 fn goats() -> Result<Vec<Figure>> {
     let (network, job) = examples::goat(false)?;
     let sends: Vec<Send> = (0..4)

@@ -1,4 +1,5 @@
-//! How time and memory grow with the network: all hosts but the servers are one job's workers, or tenants fill the switches.
+//! Time and memory over the size of a network: all hosts except the servers are workers of one job, or tenants fill the
+//! switches.
 
 use anyhow::{Result, bail};
 use planner::evaluation::{Instance, Shape};
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 use super::measure::{Took, peak_bytes, timed};
 
 const GBIT: u64 = 1_000_000_000;
-/// What draws throughputs and servers.
+/// Seed of throughputs and servers.
 const SEED: u64 = 1;
 
-/// A planner on a network of one shape and so many ports a switch (fat tree), or so many leaves.
+/// Runs a planner on a network. `size` is the number of ports of a switch in a fat tree, or the number of leaves.
 pub fn run(planner: &str, shape: &str, size: u32) -> Result<Value> {
     match planner {
         "injection" => injection(size),
@@ -79,7 +80,7 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
     }))
 }
 
-/// Faults on a fat tree, five tenants for four switches, ten flows each.
+/// Faults on a fat tree: five tenants for four switches, with ten flows each.
 fn injection(ports: u32) -> Result<Value> {
     let ports = ports as usize;
     let switches = ports * ports * 5 / 4;

@@ -1,5 +1,5 @@
-//! One point of `cargo xtask bench planning`: the hidden command `planning-point WHAT [ARGUMENTS]` measures one point and prints
-//! it as a line of JSON. `bench planning` starts a process for each point, so that a point's peak memory is its own.
+//! The hidden command `planning-point WHAT [ARGUMENTS]`: measures one point of `cargo xtask bench planning`, and prints
+//! it as a line of JSON.
 
 mod asynchrony;
 mod gap;
@@ -13,7 +13,6 @@ mod servers;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The name of the hidden command.
 pub const COMMAND: &str = "planning-point";
 
 /// Options of the hidden command.
@@ -25,7 +24,6 @@ pub struct Args {
     arguments: Vec<String>,
 }
 
-/// Measures one point and prints it.
 pub fn run(args: &Args) -> Result<bool> {
     println!("{}", measured(&args.what, &args.arguments)?);
     Ok(true)
@@ -63,7 +61,7 @@ mod tests {
         is_wanted
     }
 
-    /// The point that a command line asks for, without the command's name.
+    /// Measures the point that the words of `line` name.
     fn point(line: &str) -> Result<Value> {
         let mut words = line.split(' ').map(str::to_owned);
         let what = words.next().unwrap_or_default();
@@ -95,7 +93,7 @@ mod tests {
         for by in ["push", "round"] {
             assert_eq!(seed[by]["over_capacity"], false, "{by}");
         }
-        // What was planned with its answers is no slower in a round than what was planned without.
+        // In a round, a plan that includes the return of sums is at least as fast as one that does not.
         let round = of(seed, "/round_bps");
         assert!(round["push"].as_f64() <= round["grid"].as_f64(), "{round}");
         for other in ["atp", "esa", "switchml", "geryon", "lbmm", "raw"] {
@@ -125,7 +123,7 @@ mod tests {
             let path = format!("/{setting}/schemes/{scheme}/received_bytes");
             of(&settings, &path).as_f64().expect("a number")
         };
-        // Geryon, ATP, ESA, GOAT; in step, then with the most deviation.
+        // The schemes are Geryon, ATP, ESA and GOAT; the settings are in step, then with the largest deviation.
         let last = settings.as_array().expect("a list").len() - 1;
         for other in 0..3 {
             assert!(
@@ -133,7 +131,7 @@ mod tests {
                 "{settings}"
             );
         }
-        // In step, all is summed at the nearest switches.
+        // In step, the nearest switches sum everything.
         assert!(received(0, 1) < received(0, 3), "{settings}");
     }
 

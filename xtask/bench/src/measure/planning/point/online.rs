@@ -1,4 +1,4 @@
-//! A job of 1,000 workers comes and goes.
+//! Arrival and departure of a job with 1,000 workers.
 
 use anyhow::{Context, Result, ensure};
 use planner::evaluation::{Instance, Shape};
@@ -12,7 +12,7 @@ const GBIT: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 const SERVERS: usize = 4;
 
-/// So often; the best times count, since others use the machine as well.
+/// Repeats `times` times; the best times count, since other programs use the machine too.
 pub fn run(times: u32) -> Result<Value> {
     // 1,040 hosts on 26 leaves.
     let instance = Instance {
@@ -39,7 +39,10 @@ pub fn run(times: u32) -> Result<Value> {
         departed.context("the job had arrived")?;
         departure = departure.min(took);
     }
-    ensure!(*online.network() == network, "something was not given back");
+    ensure!(
+        *online.network() == network,
+        "the departed job still occupies capacity"
+    );
     Ok(json!({
         "workers": job.workers.len(),
         "rate_bps": rate_bps,
