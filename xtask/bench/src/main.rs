@@ -30,7 +30,7 @@ enum Command {
     /// Measure one point of `bench planning`, and print it as JSON
     #[command(name = point::COMMAND, hide = true)]
     PlanningPoint(point::Args),
-    /// Measure in virtual time what docs/performance.md plots, and draw it
+    /// Draw the plots of docs/performance.md, measured in virtual time
     Plots(plots::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),

@@ -12,7 +12,6 @@ use std::sync::Mutex;
 /// Programs nest deeply, and recursive checks need a stack for the deepest.
 const STACK_BYTES: usize = 256 << 20;
 
-/// A checkout of p4lang/p4c.
 pub struct Corpus {
     root: PathBuf,
     filter: String,
@@ -69,7 +68,7 @@ impl Corpus {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if name_of(&path).ends_with(ending) {
+                } else if file_name(&path).ends_with(ending) {
                     if folder != top {
                         parts.extend(included_files(&path));
                     }
@@ -77,7 +76,7 @@ impl Corpus {
                 }
             }
         }
-        found.retain(|path| name_of(path).contains(&self.filter) && !parts.contains(path));
+        found.retain(|path| file_name(path).contains(&self.filter) && !parts.contains(path));
         found.sort();
         Ok(found)
     }
@@ -132,7 +131,7 @@ pub fn name_below(path: &Path, folder: &Path) -> String {
 }
 
 /// The last component of a path.
-pub fn name_of(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -156,7 +155,7 @@ pub fn compile_with(
 }
 
 /// Runs `test` over all items on every core; a panic is a miss. Cases keep the order of the items.
-pub fn each<T: Sync>(
+pub fn run_cases<T: Sync>(
     items: &[T],
     name: impl Fn(&T) -> String + Sync,
     test: impl Fn(&T) -> std::result::Result<(), String> + Sync,
@@ -217,7 +216,7 @@ mod tests {
     #[test]
     fn every_item_is_a_case_in_its_place() {
         let items: Vec<u32> = (0..100).collect();
-        let cases = each(&items, u32::to_string, |n| {
+        let cases = run_cases(&items, u32::to_string, |n| {
             if n % 10 == 3 {
                 Err(format!("{n} is odd"))
             } else {
@@ -271,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_miss() {
-        let cases = each(&[0], u32::to_string, |_| panic!("boom"));
+        let cases = run_cases(&[0], u32::to_string, |_| panic!("boom"));
         assert_eq!(cases[0].missed.as_deref(), Some("panic: boom"));
     }
 }

@@ -98,7 +98,10 @@ pub fn run(args: &Args) -> Result<bool> {
         );
     }
     if suites.is_empty() && skipped.is_empty() {
-        bail!("no suite is called {}", args.suite);
+        bail!(
+            "no suite has `{}` in its name; leave --suite out to run all",
+            args.suite
+        );
     }
     print!("{}", suite::report(&corpus.commit, &suites));
     for (name, what) in skipped {

@@ -1,7 +1,7 @@
 //! `samples_accepted`: the front end accepts p4c's sample programs.
 
 use super::corpus::{self, Corpus};
-use super::suite::{Case, Goal, Suite};
+use super::suite::{Case, Suite, SuiteGoal};
 use anyhow::Result;
 use p4lang::diagnostics::Diagnostics;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let samples = corpus.path(SAMPLES);
     let paths = corpus.files(SAMPLES, ".p4")?;
     let paths: Vec<_> = paths.into_iter().filter(|path| is_ours(path)).collect();
-    let cases: Vec<Case> = corpus::each(
+    let cases: Vec<Case> = corpus::run_cases(
         &paths,
         |path| corpus::name_below(path, &samples),
         |path| match corpus::compile(path) {
@@ -26,7 +26,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     );
     Ok(vec![Suite {
         name: NAMES[0],
-        goal: Goal::Percent(97.0),
+        goal: SuiteGoal::Percent(97.0),
         cases,
         apart: Vec::new(),
     }])

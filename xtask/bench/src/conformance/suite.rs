@@ -12,7 +12,7 @@ pub struct Case {
 
 /// Goal of a suite.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Goal {
+pub enum SuiteGoal {
     /// Least number of cases that pass.
     Cases(usize),
     /// Least share of the cases that pass, in percent.
@@ -23,7 +23,7 @@ pub enum Goal {
 #[derive(Debug)]
 pub struct Suite {
     pub name: &'static str,
-    pub goal: Goal,
+    pub goal: SuiteGoal,
     /// Cases that count.
     pub cases: Vec<Case>,
     /// Cases that their own project expects to fail: shown, but not counted.
@@ -31,7 +31,6 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Number of passed cases.
     pub fn passed(&self) -> usize {
         self.cases.iter().filter(|c| c.missed.is_none()).count()
     }
@@ -43,8 +42,8 @@ impl Suite {
     /// Whether the suite meets its goal.
     pub fn is_met(&self) -> bool {
         match self.goal {
-            Goal::Cases(n) => self.passed() >= n,
-            Goal::Percent(p) => self.percent() >= p,
+            SuiteGoal::Cases(n) => self.passed() >= n,
+            SuiteGoal::Percent(p) => self.percent() >= p,
         }
     }
 }
@@ -82,8 +81,8 @@ pub fn report(commit: &str, suites: &[Suite]) -> String {
     );
     for suite in suites {
         let goal = match suite.goal {
-            Goal::Cases(n) => n.to_string(),
-            Goal::Percent(p) => format!("{p} %"),
+            SuiteGoal::Cases(n) => n.to_string(),
+            SuiteGoal::Percent(p) => format!("{p} %"),
         };
         let share = format!("{:.1} %", suite.percent());
         let ok = if suite.is_met() { "yes" } else { "no" };
@@ -109,12 +108,12 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 pub fn json(suites: &[Suite]) -> String {
     let row = |suite: &Suite| {
         let (value, unit, goal) = match suite.goal {
-            Goal::Cases(n) => (
+            SuiteGoal::Cases(n) => (
                 suite.passed().into(),
                 format!("of {}", suite.cases.len()),
                 serde_json::Value::from(n),
             ),
-            Goal::Percent(p) => (
+            SuiteGoal::Percent(p) => (
                 serde_json::Value::from((suite.percent() * 100.0).round() / 100.0),
                 "%".to_owned(),
                 p.into(),
@@ -131,7 +130,7 @@ pub fn json(suites: &[Suite]) -> String {
 mod tests {
     use super::*;
 
-    fn suite(goal: Goal) -> Suite {
+    fn suite(goal: SuiteGoal) -> Suite {
         let case = |name: &str, missed: Option<&str>| Case {
             name: name.into(),
             missed: missed.map(str::to_owned),
@@ -146,11 +145,11 @@ mod tests {
 
     #[test]
     fn misses_count_and_cases_apart_do_not() {
-        assert!(suite(Goal::Cases(2)).is_met());
-        assert!(!suite(Goal::Cases(3)).is_met());
-        assert!(suite(Goal::Percent(66.0)).is_met());
-        assert!(!suite(Goal::Percent(67.0)).is_met());
-        let text = report("abc", &[suite(Goal::Cases(3))]);
+        assert!(suite(SuiteGoal::Cases(2)).is_met());
+        assert!(!suite(SuiteGoal::Cases(3)).is_met());
+        assert!(suite(SuiteGoal::Percent(66.0)).is_met());
+        assert!(!suite(SuiteGoal::Percent(67.0)).is_met());
+        let text = report("abc", &[suite(SuiteGoal::Cases(3))]);
         assert!(text.contains("s: b: why\n"), "{text}");
         assert!(
             text.contains("s: d (expected to fail by its project): known\n"),
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn json_is_one_line() {
-        let text = json(&[suite(Goal::Cases(2)), suite(Goal::Percent(97.0))]);
+        let text = json(&[suite(SuiteGoal::Cases(2)), suite(SuiteGoal::Percent(97.0))]);
         assert_eq!(
             text,
             r#"[{"name":"s","value":2,"unit":"of 3","goal":2,"ok":true},{"name":"s","value":66.67,"unit":"%","goal":97.0,"ok":false}]"#

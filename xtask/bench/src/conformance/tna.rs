@@ -8,7 +8,7 @@ mod nga;
 mod switchml;
 
 use super::corpus;
-use super::suite::{Case, Goal, Suite};
+use super::suite::{Case, Suite, SuiteGoal};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ pub struct Programs {
     pub skipped: Vec<String>,
 }
 
-type Test = fn(&Path, Executor) -> Result<(), String>;
+type ProgramTest = fn(&Path, Executor) -> Result<(), String>;
 
 /// Runs each program whose checkout is given.
 pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor) -> Programs {
-    let all: [(&str, Option<&Path>, Test); 2] = [
+    let all: [(&str, Option<&Path>, ProgramTest); 2] = [
         ("switchml", switchml, switchml::test),
         ("nga", nga, nga::test),
     ];
@@ -38,11 +38,11 @@ pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor
             None => skipped.push(format!("{name} (--{name} DIR names no checkout)")),
         }
     }
-    let name = |(name, _, _): &(&str, PathBuf, Test)| (*name).to_owned();
-    let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir, executor));
+    let name = |(name, _, _): &(&str, PathBuf, ProgramTest)| (*name).to_owned();
+    let cases: Vec<Case> = corpus::run_cases(&given, name, |(_, dir, test)| test(dir, executor));
     let suite = (!cases.is_empty()).then(|| Suite {
         name: NAME,
-        goal: Goal::Cases(cases.len()),
+        goal: SuiteGoal::Cases(cases.len()),
         cases,
         apart: Vec::new(),
     });
@@ -68,7 +68,7 @@ fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, S
 }
 
 /// A switch and its clock.
-struct Bench {
+struct ClockedSwitch {
     switch: Switch,
     now_ns: u64,
 }
@@ -76,9 +76,9 @@ struct Bench {
 /// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 1000;
 
-impl Bench {
-    fn new(switch: Switch) -> Bench {
-        Bench { switch, now_ns: 0 }
+impl ClockedSwitch {
+    fn new(switch: Switch) -> ClockedSwitch {
+        ClockedSwitch { switch, now_ns: 0 }
     }
 
     /// Sends a frame; returns all frames that leave, with their ports.

@@ -17,7 +17,6 @@ pub enum Pull {
     Unicast,
 }
 
-/// A round of a job.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
     pub job: &'a Job,
@@ -96,12 +95,12 @@ impl Simulation {
             }
         }
         for (server, before) in by_server.iter().enumerate() {
-            let share = share_of(round.plan, server);
+            let share = server_share(round.plan, server);
             let after: &[TransferId] = if round.is_pipelined { &[] } else { before };
             if share == 0.0 {
                 continue;
             }
-            for arcs in downward(network, round, server)? {
+            for arcs in pull_streams(network, round, server)? {
                 let uses = arcs.into_iter().map(|arc| link(network, arc)).collect();
                 let transfer = Transfer {
                     start_s: round.start_s,
@@ -173,14 +172,14 @@ pub(super) fn link(network: &Network, arc: Arc) -> Use {
 }
 
 /// Share of the model on a server: the share of the first worker's gradient that this server receives.
-fn share_of(plan: &Plan, server: usize) -> f64 {
+fn server_share(plan: &Plan, server: usize) -> f64 {
     let parts = plan.parts.iter().filter(|part| part.server == server);
     let first = parts.filter(|part| part.members.iter().any(|member| member.worker == 0));
     first.map(|part| part.share).sum()
 }
 
 /// Links of each stream of sums from a server.
-fn downward(
+fn pull_streams(
     network: &Network,
     round: &Round<'_>,
     server: usize,
@@ -198,16 +197,16 @@ fn downward(
             if let Some(answers) = planned {
                 return Ok(vec![answers.tree.clone()]);
             }
-            let ways = ways(network, root, workers)?;
+            let ways = paths(network, root, workers)?;
             let arcs: BTreeSet<Arc> = ways.into_iter().flatten().collect();
             Ok(vec![arcs.into_iter().collect()])
         }
-        Pull::Unicast => ways(network, root, workers),
+        Pull::Unicast => paths(network, root, workers),
     }
 }
 
 /// Paths of a tree from a root to leaves: one link reaches each node, the first one of a shortest path.
-fn ways(network: &Network, root: NodeId, leaves: &[NodeId]) -> Result<Vec<Vec<Arc>>, FluidError> {
+fn paths(network: &Network, root: NodeId, leaves: &[NodeId]) -> Result<Vec<Vec<Arc>>, FluidError> {
     let mut reached: BTreeMap<NodeId, Option<Arc>> = BTreeMap::from([(root, None)]);
     let mut ahead = VecDeque::from([root]);
     while let Some(node) = ahead.pop_front() {

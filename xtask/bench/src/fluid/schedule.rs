@@ -76,7 +76,7 @@ impl Simulation {
             let after = message.after.iter().map(|place| {
                 let known = ids.get(*place).copied();
                 // A later message has no transfer yet: the error names the number that it would get.
-                known.ok_or_else(|| FluidError::Order(own, own.plus(place - ids.len())))
+                known.ok_or_else(|| FluidError::Order(own, own.offset(place - ids.len())))
             });
             let after = after.collect::<Result<Vec<TransferId>, FluidError>>()?;
             let route = match routes.entry(pair) {

@@ -15,7 +15,7 @@ pub struct TransferId(usize);
 
 impl TransferId {
     /// The number `later` places after this one.
-    pub(super) fn plus(self, later: usize) -> TransferId {
+    pub(super) fn offset(self, later: usize) -> TransferId {
         TransferId(self.0.saturating_add(later))
     }
 }
@@ -126,11 +126,11 @@ impl Outcome {
 pub struct Simulation {
     numbers: BTreeMap<Resource, usize>,
     capacities: Vec<f64>,
-    transfers: Vec<Added>,
+    transfers: Vec<AddedTransfer>,
 }
 
 #[derive(Debug, Clone)]
-struct Added {
+struct AddedTransfer {
     transfer: Transfer,
     /// Loads by resource number, each once.
     loads: Vec<(usize, f64)>,
@@ -184,7 +184,7 @@ impl Simulation {
         for after in &transfer.after {
             self.transfers[after.0].before.push(id.0);
         }
-        self.transfers.push(Added {
+        self.transfers.push(AddedTransfer {
             transfer,
             loads: loads.into_iter().collect(),
             before: Vec::new(),
@@ -203,7 +203,7 @@ impl Simulation {
     ///
     /// [`FluidError::Stalled`].
     pub fn run(&self) -> Result<Outcome, FluidError> {
-        let mut run = Run::of(self);
+        let mut run = RunState::new(self);
         loop {
             run.start();
             let step_s = run.step_s()?;
@@ -215,7 +215,7 @@ impl Simulation {
     }
 }
 
-struct Run<'s> {
+struct RunState<'s> {
     simulation: &'s Simulation,
     now_s: f64,
     /// Transfers without open dependencies, by start time. Times are not negative, so their bit patterns sort like the
@@ -231,15 +231,15 @@ struct Run<'s> {
     peaks: Vec<f64>,
 }
 
-impl<'s> Run<'s> {
-    fn of(simulation: &'s Simulation) -> Run<'s> {
+impl<'s> RunState<'s> {
+    fn new(simulation: &'s Simulation) -> RunState<'s> {
         let transfers = &simulation.transfers;
         let waits = transfers.iter().map(|added| added.transfer.after.len());
         let unknown = Span {
             start_s: 0.0,
             end_s: 0.0,
         };
-        let mut run = Run {
+        let mut run = RunState {
             simulation,
             now_s: 0.0,
             due: BTreeSet::new(),
@@ -253,13 +253,13 @@ impl<'s> Run<'s> {
         };
         for number in 0..transfers.len() {
             if run.waits[number] == 0 {
-                run.is_due(number);
+                run.schedule_start(number);
             }
         }
         run
     }
 
-    fn is_due(&mut self, number: usize) {
+    fn schedule_start(&mut self, number: usize) {
         let start_s = self.simulation.transfers[number].transfer.start_s;
         // Adding 0 turns −0 into 0.
         let start_s = start_s.max(self.now_s) + 0.0;
@@ -373,7 +373,7 @@ impl<'s> Run<'s> {
         for later in &self.simulation.transfers[number].before {
             self.waits[*later] -= 1;
             if self.waits[*later] == 0 {
-                self.is_due(*later);
+                self.schedule_start(*later);
             }
         }
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::{Demand, FluidError, Schedule, Simulation, Transfer, TransferId, Use, max_min};
 
-fn near(found: f64, expected: f64) {
+fn assert_near(found: f64, expected: f64) {
     let off = (found - expected).abs() / expected;
     assert!(off <= 1e-9, "{found} instead of {expected}");
 }
@@ -147,7 +147,7 @@ proptest! {
 
     /// All bits arrive, no faster than the fullest resource allows, and no resource is overloaded.
     #[test]
-    fn nothing_is_lost(
+    fn all_bits_arrive(
         capacities in vec(0.5..100.0_f64, RESOURCES),
         transfers in vec((wants(), 0.0..100.0_f64, 0.0..5.0_f64, any::<bool>()), 1..20),
     ) {
@@ -208,7 +208,7 @@ fn on(number: usize, capacity_bps: f64) -> Use {
 
 /// 1 and 3 bits over 2 bit/s: both at 1 bit/s until the first ends at 1 s, then 2 bits at 2 bit/s.
 #[test]
-fn what_is_left_goes_faster() {
+fn the_remaining_transfer_speeds_up() {
     let mut simulation = Simulation::new();
     let short = simulation
         .add(Transfer::new(1.0, vec![on(0, 2.0)]))
@@ -245,7 +245,7 @@ fn an_aggregate_is_as_slow_as_its_slowest_member() {
 }
 
 #[test]
-fn what_has_nothing_left_is_named() {
+fn a_stalled_transfer_is_named() {
     let mut simulation = Simulation::new();
     let stalled = simulation
         .add(Transfer::new(1.0, vec![on(0, 5.0), on(3, 0.0)]))
@@ -263,7 +263,7 @@ fn what_has_nothing_left_is_named() {
 
 /// The first transfer has no bits and ends at once; the other still starts five seconds later.
 #[test]
-fn a_transfer_without_bits_ends_nothing_else() {
+fn a_transfer_without_bits_ends_alone() {
     let mut simulation = Simulation::new();
     let limited = |bits: f64, start_s: f64| Transfer {
         start_s,
@@ -279,7 +279,7 @@ fn a_transfer_without_bits_ends_nothing_else() {
 }
 
 #[test]
-fn a_schedule_that_names_nobody_is_refused() {
+fn unknown_ranks_are_refused() {
     let mut network = Network::new();
     let host = network.add_host("h", Host::default()).unwrap();
     let mut schedule = Schedule::default();

@@ -86,9 +86,9 @@ impl Rival {
 
     /// Output of `--version`.
     pub fn version(&self) -> String {
-        let said = Command::new(&self.program).arg("--version").output();
-        let said = said.map(|output| output.stdout).unwrap_or_default();
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let printed = Command::new(&self.program).arg("--version").output();
+        let printed = printed.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&printed).trim().to_owned()
     }
 
     pub fn json(&self) -> &Path {

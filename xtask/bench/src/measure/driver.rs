@@ -46,7 +46,7 @@ pub fn measure<C>(
 ) -> Result<bool> {
     let groups = choose(groups, &args.row)?;
     let shared = prepare()?;
-    let rows = carry_out(groups, &shared, &mut std::io::stdout())?;
+    let rows = measure_groups(groups, &shared, &mut std::io::stdout())?;
     if args.json {
         println!("{}", json(&rows));
     }
@@ -73,7 +73,7 @@ fn choose<C>(mut groups: Vec<Group<C>>, words: &[String]) -> Result<Vec<Group<C>
     Ok(groups)
 }
 
-fn carry_out<C>(groups: Vec<Group<C>>, shared: &C, out: &mut impl Write) -> Result<Vec<Row>> {
+fn measure_groups<C>(groups: Vec<Group<C>>, shared: &C, out: &mut impl Write) -> Result<Vec<Row>> {
     let names = groups.iter().flat_map(|group| &group.names);
     let width = names.map(|name| name.len()).max().unwrap_or(0).max(16);
     writeln!(out, "{}", header(width))?;
@@ -148,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_fails_takes_no_other_row_with_it() {
+    fn a_failed_group_leaves_other_rows() {
         let mut out = Vec::new();
-        let rows = carry_out(groups(), &(), &mut out).unwrap();
+        let rows = measure_groups(groups(), &(), &mut out).unwrap();
         let figures: Vec<_> = rows.iter().map(|row| (row.name, row.value)).collect();
         assert_eq!(
             figures,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_row_that_a_group_leaves_out_has_failed() {
         let groups = vec![Group::new(&["a", "b"], |()| Ok(vec![row("a", 1.0)]))];
-        let rows = carry_out(groups, &(), &mut Vec::new()).unwrap();
+        let rows = measure_groups(groups, &(), &mut Vec::new()).unwrap();
         assert!(!rows[0].has_failed() && rows[1].has_failed());
     }
 
@@ -203,7 +203,7 @@ mod tests {
                 Ok(row("second", 1.0))
             }),
         ];
-        let rows = carry_out(groups, &output, &mut &output).unwrap();
+        let rows = measure_groups(groups, &output, &mut &output).unwrap();
         assert!(rows.iter().all(Row::ok), "{rows:?}");
     }
 }

@@ -4,47 +4,34 @@
 //! builds this program with the shipped profile (`dist`), and this program builds the others that it measures
 //! ([programs]).
 
-mod aggregate;
 mod allreduce;
 mod between;
 mod bmv2;
 mod clock;
-mod collateral;
 mod collectives;
 mod driver;
 mod faults;
 mod files;
-mod filters;
-mod idle;
-mod jitter;
-mod judge;
 mod lateness;
-mod load;
-mod long;
-mod lpm;
 pub mod planning;
 mod programs;
 mod qq;
 mod quantise;
-mod router;
 mod row;
-mod runs;
 mod simulator;
 mod support;
-mod ternary;
+mod switch;
 mod veth;
-mod writes;
 
 use anyhow::{Context, Result, bail};
-use driver::{Group, measure};
 use std::path::PathBuf;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args, Clone)]
 pub struct Args {
     /// Subject to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator", "collectives"])]
-    subject: String,
+    #[arg(value_enum)]
+    subject: Subject,
     /// lateness, faults: number of runs
     #[arg(long, default_value_t = 20)]
     runs: u32,
@@ -83,6 +70,19 @@ pub struct Args {
     bmv2_json: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    Switch,
+    Lateness,
+    Faults,
+    Between,
+    Quantise,
+    Allreduce,
+    Planning,
+    Simulator,
+    Collectives,
+}
+
 impl Args {
     /// Writes a drawing into the folder of `--plots`, if that is given.
     fn draw(&self, name: &str, svg: impl FnOnce() -> Result<String>) -> Result<()> {
@@ -98,52 +98,31 @@ impl Args {
 /// Measures the rows that `args` selects; `Ok(false)` if one misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
     if let Some(role) = veth::role() {
-        print!("{}", play(&args.subject, &role)?);
+        print!("{}", run_role(args.subject, &role)?);
         return Ok(true);
     }
-    match args.subject.as_str() {
-        "switch" => measure(args, switch(), || Ok(args.clone())),
-        "quantise" => {
-            let group = Group::new(quantise::NAMES, |()| quantise::run());
-            measure(args, vec![group], || Ok(()))
-        }
-        "lateness" => lateness::run(args),
-        "faults" => faults::run(args),
-        "between" => between::run(args),
-        "allreduce" => allreduce::run(args),
-        "planning" => planning::run(args),
-        "simulator" => simulator::run(args),
-        "collectives" => collectives::run(args),
-        subject => bail!("no subject is called {subject}"),
+    match args.subject {
+        Subject::Switch => switch::run(args),
+        Subject::Lateness => lateness::run(args),
+        Subject::Faults => faults::run(args),
+        Subject::Between => between::run(args),
+        Subject::Quantise => quantise::run(args),
+        Subject::Allreduce => allreduce::run(args),
+        Subject::Planning => planning::run(args),
+        Subject::Simulator => simulator::run(args),
+        Subject::Collectives => collectives::run(args),
     }
 }
 
-/// Measures a role of a subject in this process, which the driver has started in a namespace; returns the figures for
-/// it.
-fn play(subject: &str, role: &str) -> Result<String> {
+/// Measures a role of a subject in this process, which runs in a namespace; returns the figures for its parent.
+fn run_role(subject: Subject, role: &str) -> Result<String> {
     match (subject, role) {
-        ("switch", idle::ROLE) => idle::measure(),
-        ("switch", role) => veth::play(role),
-        ("faults", collateral::ROLE) => collateral::measure(),
-        ("between", between::ROLE) => between::measure(),
-        ("between", between::LONG_ROLE) => between::measure_long(),
-        ("allreduce", role) => allreduce::play(role),
-        ("collectives", role) => collectives::play(role),
-        _ => bail!("{subject} has no role {role}"),
+        (Subject::Switch, role) => switch::run_role(role),
+        (Subject::Faults, faults::ROLE) => faults::measure_role(),
+        (Subject::Between, between::ROLE) => between::measure(),
+        (Subject::Between, between::LONG_ROLE) => between::measure_long(),
+        (Subject::Allreduce, role) => allreduce::run_role(role),
+        (Subject::Collectives, role) => collectives::run_role(role),
+        _ => bail!("no role of this subject is called {role}"),
     }
-}
-
-/// Rows of the subject `switch`, in the order of the printed table.
-fn switch() -> Vec<Group<Args>> {
-    vec![
-        Group::new(router::NAMES, |_| router::run()),
-        Group::new(aggregate::NAMES, |_| aggregate::run()),
-        Group::new(filters::NAMES, |_| filters::run()),
-        Group::new(ternary::NAMES, |_| ternary::run()),
-        Group::new(lpm::NAMES, |_| lpm::run()),
-        Group::new(load::NAMES, |_| load::run()),
-        Group::new(writes::NAMES, writes::run),
-        Group::new(veth::NAMES, veth::run),
-        Group::new(idle::NAMES, idle::run),
-    ]
 }

@@ -39,12 +39,12 @@ pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> 
     let marks = ((high - low) / step).round() as usize;
     for mark in 0..=marks {
         let value = low + mark as f64 * step;
-        let told = (value * 1e6).round() / 1e6;
+        let label = (value * 1e6).round() / 1e6;
         let _ = writeln!(
             svg,
             "<path d=\"M{:.1} {TOP}V{base}M{LEFT} {:.1}H{end}\" stroke=\"var(--line)\" stroke-width=\"0.7\"/>\
-             <text x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{told}</text>\
-             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{told}</text>",
+             <text x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{label}</text>\
+             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
             x(value),
             y(value),
             x(value),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_right_lies_on_the_line() {
+    fn equal_quantiles_lie_on_the_line() {
         let points = [(10.0, 10.0), (20.0, 20.0), (30.0, 50.0)];
         let plot = svg("t", "x", "y", &points);
         // The axes go from 10 to 50.

@@ -13,11 +13,13 @@ use aggregation::quantise::{Exponent, block};
 use aggregation::rank::{bf16, f16};
 use anyhow::{Result, ensure};
 
+use super::Args;
 use super::clock::thread_cpu_ns;
+use super::driver::{self, Group};
 use super::row::{Goal, Row};
 use super::support::Numbers;
 
-pub const NAMES: &[&str] = &[
+const NAMES: &[&str] = &[
     "quantise",
     "dequantise",
     "exponent",
@@ -39,7 +41,12 @@ const RANKS: u16 = 8;
 /// Bytes of Ethernet, IPv4, UDP and the aggregation header: the values after them are not aligned for vectors.
 const HEADERS: usize = 62;
 
-pub fn run() -> Result<Vec<Row>> {
+pub fn run(args: &Args) -> Result<bool> {
+    let group = Group::new(NAMES, |()| rows());
+    driver::measure(args, vec![group], || Ok(()))
+}
+
+fn rows() -> Result<Vec<Row>> {
     let mut numbers = Numbers(1);
     let unit = |word: u64| (word >> 40) as f32 / (1 << 23) as f32 - 1.0;
     let values: Vec<f32> = (0..VALUES).map(|_| unit(numbers.next())).collect();
@@ -68,8 +75,8 @@ pub fn run() -> Result<Vec<Row>> {
     drop((values, copy));
 
     for (names, [quantised, dequantised]) in [
-        (["quantise_f16", "dequantise_f16"], both(&halves)),
-        (["quantise_bf16", "dequantise_bf16"], both(&brains)),
+        (["quantise_f16", "dequantise_f16"], both_ways(&halves)),
+        (["quantise_bf16", "dequantise_bf16"], both_ways(&brains)),
     ] {
         rows.push(row(names[0], &quantised, Goal::Nothing, None));
         rows.push(row(names[1], &dequantised, Goal::Nothing, None));
@@ -78,7 +85,7 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn both<T: Float>(values: &[T]) -> [Measured; 2] {
+fn both_ways<T: Float>(values: &[T]) -> [Rates; 2] {
     let mut copy = values.to_vec();
     [
         against_memcpy(values, &mut copy, |values, _| quantise(values, None)),
@@ -87,7 +94,7 @@ fn both<T: Float>(values: &[T]) -> [Measured; 2] {
 }
 
 /// Medians of the rounds.
-struct Measured {
+struct Rates {
     /// Time of memcpy over the time of the measured code.
     ratio: f64,
     bytes_per_ns: f64,
@@ -98,7 +105,7 @@ fn against_memcpy<T: Copy>(
     values: &[T],
     copy: &mut [T],
     mut run: impl FnMut(&[T], &mut [T]),
-) -> Measured {
+) -> Rates {
     let bytes = size_of_val(values) as f64;
     let mut measured = Vec::new();
     // The first round warms up and does not count.
@@ -117,15 +124,15 @@ fn against_memcpy<T: Copy>(
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    Measured {
+    Rates {
         ratio: median(|(memcpy, run)| memcpy / run),
         bytes_per_ns: bytes / median(|(_, run)| *run),
         memcpy_bytes_per_ns: bytes / median(|(memcpy, _)| *memcpy),
     }
 }
 
-fn row(name: &'static str, measured: &Measured, goal: Goal, frames: Option<&Measured>) -> Row {
-    let Measured {
+fn row(name: &'static str, measured: &Rates, goal: Goal, frames: Option<&Rates>) -> Row {
+    let Rates {
         bytes_per_ns,
         memcpy_bytes_per_ns,
         ..
@@ -181,9 +188,9 @@ fn send(values: &[f32]) {
     let chunks: Vec<&[f32]> = values.chunks(CHUNK).collect();
     let mut exponents: Vec<Option<Exponent>> = Vec::with_capacity(chunks.len());
     for (index, chunk) in chunks.iter().enumerate() {
-        let said = (index + WINDOW).min(chunks.len() - 1);
-        if said >= exponents.len() {
-            let read = &chunks[exponents.len()..(said + READ).min(chunks.len())];
+        let announced = (index + WINDOW).min(chunks.len() - 1);
+        if announced >= exponents.len() {
+            let read = &chunks[exponents.len()..(announced + READ).min(chunks.len())];
             exponents.extend(read.iter().map(|chunk| block::exponent(chunk)));
         }
         let exponent = exponents[index].unwrap_or_default();

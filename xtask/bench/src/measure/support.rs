@@ -22,6 +22,11 @@ impl Numbers {
     }
 }
 
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// A switch with this P4 program.
 pub fn switch(text: &str) -> Result<Switch> {
     let mut files = p4lang::Files::new();

@@ -6,8 +6,8 @@
 //! time of a frame can be compared. simple_switch drops the frames that its queues cannot hold, so its loop is small
 //! enough to lose almost none.
 
-mod bed;
 mod rings;
+mod testbed;
 
 use super::Args;
 use super::bmv2::Rival;
@@ -16,8 +16,10 @@ use super::programs::WEIR;
 use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, bail, ensure};
-pub use bed::{Running, in_namespace, lay_cables, role, switch, until_forwarded};
 use std::time::{Duration, Instant};
+pub use testbed::{
+    Running, in_namespace, ip, lay_cables, numbers_in_namespace, role, switch, until_forwarded,
+};
 
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
@@ -36,9 +38,9 @@ const MOST_LOST: f64 = 0.001;
 const BMV2_PPS: f64 = 100_000.0;
 
 /// Runs a role in the namespace: the forwarder, or the measurement.
-pub fn play(role: &str) -> Result<String> {
+pub fn run_role(role: &str) -> Result<String> {
     match role {
-        bed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
+        testbed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
         ROLE => measure_all(),
         _ => bail!("no role is called {role}"),
     }
@@ -119,14 +121,14 @@ fn measure_all() -> Result<String> {
     // The generator stays off the switch's processor.
     let mut others = nix::sched::CpuSet::new();
     (0..cpu).try_for_each(|i| others.set(i))?;
-    let measure = |running: bed::Running, window, time| {
+    let measure = |running: testbed::Running, window, time| {
         // The forwarding process has inherited the previous affinity.
         nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &others)?;
         until_forwarded(Instant::now())?;
-        bed::until_quiet()?;
+        testbed::wait_until_quiet()?;
         load(running.0.id(), cpu, window, time)
     };
-    let start_rival = |rival: &Rival| bed::rival(rival, cpu);
+    let start_rival = |rival: &Rival| testbed::rival(rival, cpu);
     let mut window = BMV2_WINDOWS[0];
     if let Some(rival) = &rival {
         let mut least = f64::MAX;
@@ -139,7 +141,7 @@ fn measure_all() -> Result<String> {
     }
     let (mut floors, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        floors.push(measure(bed::forwarder(cpu)?, WINDOW, ROUND)?);
+        floors.push(measure(testbed::forwarder(cpu)?, WINDOW, ROUND)?);
         ours.push(measure(switch(&weir, Some(cpu))?, WINDOW, ROUND)?);
         if let Some(rival) = &rival {
             theirs.push(measure(start_rival(rival)?, window, ROUND)?);
@@ -152,7 +154,7 @@ fn measure_all() -> Result<String> {
         ("simple_switch", theirs, window),
     ] {
         if !rounds.is_empty() {
-            let figures = Figures::of(rounds, window);
+            let figures = Figures::from_rounds(rounds, window);
             let lost = figures.lost_percent;
             ensure!(
                 lost < 100.0 * MOST_LOST,
@@ -178,8 +180,8 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(mut rounds: Vec<Round>, window: u64) -> Figures {
-        let sum = |count: fn(&Round) -> u64| rounds.iter().map(count).sum::<u64>() as f64;
+    fn from_rounds(mut rounds: Vec<LoadRound>, window: u64) -> Figures {
+        let sum = |count: fn(&LoadRound) -> u64| rounds.iter().map(count).sum::<u64>() as f64;
         let lost_percent = 100.0 * sum(|r| r.lost) / sum(|r| r.sent);
         rounds.sort_by(|a, b| a.by_clock.total_cmp(&b.by_clock));
         let by_clock = rounds[rounds.len() / 2].by_clock;
@@ -227,30 +229,30 @@ impl Figures {
     }
 }
 
-struct Round {
+struct LoadRound {
     us: f64,
     by_clock: f64,
     sent: u64,
     lost: u64,
 }
 
-impl Round {
+impl LoadRound {
     fn lost_share(&self) -> f64 {
         self.lost as f64 / self.sent as f64
     }
 }
 
 /// Runs a closed loop of `window` frames for `time`.
-fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> {
+fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<LoadRound> {
     let batch = window.min(64);
     let mut sender = rings::Sender::open("h1")?;
-    let frame = bed::frame();
-    let ksoftirqd = bed::ksoftirqd(cpu);
+    let frame = testbed::frame();
+    let ksoftirqd = testbed::ksoftirqd(cpu);
     let spent = || -> Result<u64> {
         let softirqs = ksoftirqd.map_or(Ok(0), cpu_ns)?;
         Ok(cpu_ns(process)? + softirqs)
     };
-    let (first, before) = (bed::received("h2")?, spent()?);
+    let (first, before) = (testbed::received("h2")?, spent()?);
     let (mut sent, mut arrived, mut lost) = (0u64, 0, 0);
     let start = Instant::now();
     let mut progress = start;
@@ -262,7 +264,7 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
             sender.flush();
             sent += batch;
         }
-        let now = bed::received("h2")? - first;
+        let now = testbed::received("h2")? - first;
         if now > arrived {
             (arrived, progress) = (now, Instant::now());
         } else if progress.elapsed() > Duration::from_millis(500) {
@@ -274,7 +276,7 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
     let ns = spent()?
         .checked_sub(before)
         .context("CPU time runs backwards")?;
-    Ok(Round {
+    Ok(LoadRound {
         us: ns as f64 / 1000.0 / (arrived.max(1)) as f64,
         by_clock: arrived as f64 / start.elapsed().as_secs_f64(),
         sent,

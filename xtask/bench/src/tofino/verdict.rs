@@ -46,15 +46,15 @@ impl Verdict {
     }
 
     /// Share of one fault in each resource of the chip except stages; `none` is the same program without faults.
-    pub fn share_of_a_unit(
+    pub fn shares_per_fault(
         &self,
         none: &Verdict,
         faults: u64,
         phv_available: u64,
     ) -> Vec<(&'static str, f64)> {
-        type Of = fn(&Verdict) -> u64;
+        type ResourceCount = fn(&Verdict) -> u64;
         // The numbers are per stage.
-        let kinds: [(&str, Of, u64); 8] = [
+        let kinds: [(&str, ResourceCount, u64); 8] = [
             ("logical tables", |v| v.tables, 16),
             ("SRAM", |v| v.sram, 80),
             ("TCAM", |v| v.tcam, 24),
@@ -64,13 +64,13 @@ impl Verdict {
             ("exact crossbar", |v| v.exact_bytes, 128),
             ("ternary crossbar", |v| v.ternary_bytes, 66),
         ];
-        let share = |of: Of, available: u64| {
-            let more = of(self) as f64 - of(none) as f64;
+        let share = |count: ResourceCount, available: u64| {
+            let more = count(self) as f64 - count(none) as f64;
             more / faults as f64 / available as f64
         };
         let mut shares: Vec<(&str, f64)> = kinds
             .into_iter()
-            .map(|(name, of, available)| (name, share(of, available * self.chip_stages)))
+            .map(|(name, count, available)| (name, share(count, available * self.chip_stages)))
             .collect();
         shares.push(("PHV", share(|v| v.phv_bits, phv_available)));
         shares
@@ -88,12 +88,12 @@ impl Verdict {
             .with_context(|| format!("no assembly in {}", folder.display()))?;
         let assembly = std::fs::read_to_string(&assembly)
             .with_context(|| format!("cannot read {}", assembly.display()))?;
-        Verdict::of(&resources["resources"], &containers, &assembly)
+        Verdict::from_logs(&resources["resources"], &containers, &assembly)
             .with_context(|| format!("{} is not what bf-p4c writes", logs.display()))
     }
 
     /// Counts the resources; `None` if a part is missing.
-    fn of(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
+    fn from_logs(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
         let mau = &resources["mau"];
         let mut verdict = Verdict {
             ingress_stages: stages(assembly, "ingress"),
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_placed_is_counted() {
+    fn placed_resources_are_counted() {
         let containers = json!({"containers": [
             {"bit_width": 32, "slices": [1]},
             {"bit_width": 16, "slices": []},
             {"bit_width": 8},
         ]});
         let assembly = "stage 0 ingress:\n  x\nstage 1 ingress:\nstage 0 egress:\n stage\n";
-        let verdict = Verdict::of(&resources(256), &containers, assembly).unwrap();
+        let verdict = Verdict::from_logs(&resources(256), &containers, assembly).unwrap();
         assert_eq!(
             verdict,
             Verdict {
@@ -211,23 +211,23 @@ mod tests {
             phv_bits: 0,
             ..verdict.clone()
         };
-        let shares = verdict.share_of_a_unit(&none, 8, 64);
+        let shares = verdict.shares_per_fault(&none, 8, 64);
         // Two more tables, of 32 in two stages.
         assert_eq!(shares[0], ("logical tables", 2.0 / 8.0 / 32.0));
         assert_eq!(shares[8], ("PHV", 32.0 / 8.0 / 64.0));
         assert!(shares[1..8].iter().all(|(_, share)| *share == 0.0));
-        let rows = Verdict::of(&resources(257), &containers, assembly).unwrap();
+        let rows = Verdict::from_logs(&resources(257), &containers, assembly).unwrap();
         assert!(!rows.fits());
         let deeper = format!("{assembly}stage 2 ingress:\n");
         assert!(
-            !Verdict::of(&resources(9), &containers, &deeper)
+            !Verdict::from_logs(&resources(9), &containers, &deeper)
                 .unwrap()
                 .fits()
         );
     }
 
     #[test]
-    fn other_files_are_not_taken_for_a_verdict() {
-        assert_eq!(Verdict::of(&json!({}), &json!({}), ""), None);
+    fn other_files_have_no_verdict() {
+        assert_eq!(Verdict::from_logs(&json!({}), &json!({}), ""), None);
     }
 }

@@ -21,7 +21,7 @@ pub fn expand(text: &str) -> Result<String, String> {
             let inside = written
                 .strip_suffix(')')
                 .ok_or_else(|| failed("a bracket is missing".into()))?;
-            out.push_str(&rounds(inside).map_err(failed)?);
+            out.push_str(&expand_loop(inside).map_err(failed)?);
         } else if let Some(rest) = line.strip_prefix("setenv ") {
             let (name, value) = rest
                 .trim()
@@ -29,7 +29,7 @@ pub fn expand(text: &str) -> Result<String, String> {
                 .unwrap_or((rest, ""));
             variables.insert(name.to_owned(), value.trim().to_owned());
         } else {
-            for command in substituted(line, &variables).split(';') {
+            for command in substitute(line, &variables).split(';') {
                 out.push_str(command.trim());
                 out.push('\n');
             }
@@ -39,7 +39,7 @@ pub fn expand(text: &str) -> Result<String, String> {
 }
 
 /// Replaces `$NAME` by the value of a variable that is set; other dollar signs belong to field names and stay.
-fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
+fn substitute(line: &str, variables: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut parts = line.split('$');
     out.push_str(parts.next().unwrap_or(""));
@@ -59,7 +59,7 @@ fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
 }
 
 /// Output of a loop.
-fn rounds(text: &str) -> Result<String, String> {
+fn expand_loop(text: &str) -> Result<String, String> {
     let parsed = || {
         let (name, rest) = text.trim().strip_prefix("for ")?.split_once(" in ")?;
         let (range, rest) = rest.trim().strip_prefix("$(seq ")?.split_once(')')?;
@@ -80,14 +80,14 @@ fn rounds(text: &str) -> Result<String, String> {
             _ => word.parse().map_err(|_| format!("not a number: {word}")),
         };
         let values: Result<Vec<u64>, String> = arguments.split_whitespace().map(argument).collect();
-        let printed = printed(format, &values?)?;
+        let printed = print_format(format, &values?)?;
         out.extend(printed.split(';').flat_map(|c| [c.trim(), "\n"]));
     }
     Ok(out)
 }
 
 /// Formats like the shell's `printf`.
-fn printed(format: &str, values: &[u64]) -> Result<String, String> {
+fn print_format(format: &str, values: &[u64]) -> Result<String, String> {
     let mut values = values.iter();
     let mut parts = format.split('%');
     let mut out = parts.next().unwrap_or("").to_owned();

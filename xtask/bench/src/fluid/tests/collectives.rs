@@ -2,7 +2,7 @@
 
 use planner::{Network, NodeId, Switch};
 
-use super::{hosts, near};
+use super::{assert_near, hosts};
 use crate::fluid::{Schedule, Simulation, halving_doubling, ring};
 
 fn time_s(network: &Network, workers: &[NodeId], schedule: &Schedule, bytes: u64) -> f64 {
@@ -28,7 +28,7 @@ fn a_ring_takes_two_times_all_but_an_nth() {
         let (network, workers) = star(count);
         let n = count as f64;
         let found = time_s(&network, &workers, &ring::schedule(count), 1000);
-        near(found, 1000.0 * 2.0 * (n - 1.0) / n);
+        assert_near(found, 1000.0 * 2.0 * (n - 1.0) / n);
     }
     assert_eq!(ring::schedule(1).messages, []);
 }
@@ -40,7 +40,7 @@ fn halves_are_exchanged() {
     for (count, gradients) in [(2, 1.0), (3, 3.0), (4, 1.5), (8, 1.75)] {
         let (network, workers) = star(count);
         let found = time_s(&network, &workers, &halving_doubling::schedule(count), 1000);
-        near(found, 1000.0 * gradients);
+        assert_near(found, 1000.0 * gradients);
     }
 }
 
@@ -53,7 +53,7 @@ fn no_worker_sends_more_than_it_must() {
             sent[message.from] += message.share;
         }
         for share in sent {
-            near(share, 2.0 * 15.0 / 16.0);
+            assert_near(share, 2.0 * 15.0 / 16.0);
         }
     }
 }

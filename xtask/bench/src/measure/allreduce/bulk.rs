@@ -4,10 +4,10 @@
 use anyhow::Result;
 
 use super::super::row::{Goal, Row};
-use super::bed::Through;
-use super::ranks::Measured;
+use super::network::Fabric;
+use super::ranks::BackendRounds;
 use super::shaped::processors;
-use super::{Bench, Setting};
+use super::{AllReduceBench, AllReduceSetting};
 
 pub const NAMES: &[&str] = &[
     "allreduce/bulk",
@@ -17,36 +17,36 @@ pub const NAMES: &[&str] = &[
 
 pub const JUMBO_NAMES: &[&str] = &["allreduce/bulk_9000"];
 
-const SWITCH: Setting = Setting {
+const SWITCH: AllReduceSetting = AllReduceSetting {
     name: "bulk",
     ranks: 4,
     values: 25_000_000,
     rounds: 5,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-const JUMBO: Setting = Setting {
+const JUMBO: AllReduceSetting = AllReduceSetting {
     name: "bulk_9000",
     mtu: 9000,
     ..SWITCH
 };
 
-const BRIDGE: Setting = Setting {
+const BRIDGE: AllReduceSetting = AllReduceSetting {
     name: "bulk_bridge",
-    through: Through::Bridge,
+    through: Fabric::Bridge,
     backends: &["gloo"],
     ..SWITCH
 };
 
-const LOOPBACK: Setting = Setting {
+const LOOPBACK: AllReduceSetting = AllReduceSetting {
     name: "bulk_loopback",
-    through: Through::Loopback,
+    through: Fabric::Loopback,
     ..BRIDGE
 };
 
-pub const SETTINGS: [Setting; 4] = [SWITCH, JUMBO, BRIDGE, LOOPBACK];
+pub const SETTINGS: [AllReduceSetting; 4] = [SWITCH, JUMBO, BRIDGE, LOOPBACK];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SWITCH)?;
     let weir_s = measured.best("weir")?.seconds;
     let mut rows = vec![beside_gloo(NAMES[0], &SWITCH, &measured)?];
@@ -80,7 +80,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// Measures with jumbo frames.
-pub fn run_jumbo(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run_jumbo(bench: &AllReduceBench) -> Result<Vec<Row>> {
     Ok(vec![beside_gloo(
         JUMBO_NAMES[0],
         &JUMBO,
@@ -89,7 +89,11 @@ pub fn run_jumbo(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// Ratio of Gloo's time over TCP through the switch to the time of the switch's sums.
-fn beside_gloo(name: &'static str, setting: &Setting, measured: &Measured) -> Result<Row> {
+fn beside_gloo(
+    name: &'static str,
+    setting: &AllReduceSetting,
+    measured: &BackendRounds,
+) -> Result<Row> {
     let (weir, gloo) = (measured.best("weir")?, measured.best("gloo")?);
     Ok(Row {
         name,

@@ -14,10 +14,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::super::row::{Goal, Row};
-use super::bed::{Bed, package};
-use super::machine::{self, Look};
-use super::ranks::{PATIENCE, PYTHON, hear};
-use super::{Bench, Setting, loss_plot, shaped};
+use super::machine::{self, CpuSnapshot};
+use super::network::{RankNetwork, copy_package};
+use super::ranks::{PATIENCE, PYTHON, read_lines};
+use super::{AllReduceBench, AllReduceSetting, loss_plot, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/ddp", "allreduce/ddp_apart"];
 
@@ -37,20 +37,20 @@ const FACTOR: f64 = 4.0;
 /// DDP rearranges its buckets after the first step: the time of these steps does not count.
 const FIRST_STEPS: usize = 5;
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "ddp",
     backends: &[],
     values: 0,
     ..shaped::SETTING
 };
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     ensure!(
         Path::new(DATA).is_dir(),
         "{DATA} is missing: apt-get install dataset-fashion-mnist"
     );
-    let said = bench.said(SETTING.name)?;
-    let (runs, weights_apart) = parse(&said)?;
+    let report = bench.run_in_namespace(SETTING.name)?;
+    let (runs, weights_apart) = parse(&report)?;
     bench.args.draw("ddp-loss.svg", || {
         Ok(loss_plot::svg(&[
             ("weir", &runs[WEIR].losses, &runs[WEIR].seconds),
@@ -78,7 +78,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
                 1e3 * alone_s,
                 SETTING.ranks,
                 weir.values,
-                machine::told(&said["machine"])
+                machine::note(&report["machine"])
             ),
         },
         Row {
@@ -108,13 +108,13 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
 /// Trains in the namespace; returns the reports of the ranks, and the distances of the final weights among the runs.
 pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    package(folder.path(), native)?;
-    let bed = Bed::up(&SETTING, weir)?;
-    let before = Look::now()?;
-    let job = bed.scenario.jobs.first().context("a job")?;
-    let first = &bed.scenario.topology.hosts[0];
+    copy_package(folder.path(), native)?;
+    let network = RankNetwork::create(&SETTING, weir)?;
+    let before = CpuSnapshot::now()?;
+    let job = network.scenario.jobs.first().context("a job")?;
+    let first = &network.scenario.topology.hosts[0];
     let mut ranks = Vec::new();
-    for (rank, host) in bed.hosts.iter().enumerate() {
+    for (rank, host) in network.hosts.iter().enumerate() {
         let mut command = Command::new(PYTHON);
         command.arg("ddp.py").current_dir(folder.path());
         for (name, value) in [
@@ -134,11 +134,12 @@ pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
         ranks.push(host.spawn(command)?);
     }
     let deadline = Instant::now() + PATIENCE;
-    let said = ranks.iter_mut().enumerate();
-    let said =
-        said.map(|(rank, process)| hear(process, deadline).with_context(|| format!("rank {rank}")));
-    let said: Vec<Vec<Value>> = said.collect::<Result<_>>()?;
-    let machine = before.until_now()?;
+    let report = ranks.iter_mut().enumerate();
+    let report = report.map(|(rank, process)| {
+        read_lines(process, deadline).with_context(|| format!("rank {rank}"))
+    });
+    let report: Vec<Vec<Value>> = report.collect::<Result<_>>()?;
+    let machine = before.usage_since()?;
     let mut weights = Vec::new();
     for name in RUNS {
         let file = folder
@@ -154,7 +155,7 @@ pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
         .iter()
         .map(|one| weights.iter().map(|other| most_apart(one, other)).collect())
         .collect();
-    Ok(json!({"ranks": said, "weights_apart": apart, "machine": machine}))
+    Ok(json!({"ranks": report, "weights_apart": apart, "machine": machine}))
 }
 
 fn most_apart(one: &[f32], other: &[f32]) -> f64 {
@@ -175,7 +176,7 @@ fn worse(a: f64, b: f64) -> f64 {
 
 /// One training, with the figures of all ranks combined.
 #[derive(Debug, Clone)]
-struct Run {
+struct TrainingRun {
     /// Loss of each step, as the mean of the ranks.
     losses: Vec<f64>,
     /// Time from the start to the end of each step. All ranks end a step together, so the mean of the ranks.
@@ -187,8 +188,8 @@ struct Run {
     values: u64,
 }
 
-impl Run {
-    fn of(name: &str, ranks: &[&Value]) -> Result<Run> {
+impl TrainingRun {
+    fn from_ranks(name: &str, ranks: &[&Value]) -> Result<TrainingRun> {
         ensure!(
             ranks.iter().all(|rank| rank["run"] == name),
             "a rank has not reported this run"
@@ -226,7 +227,7 @@ impl Run {
         let off = ranks
             .iter()
             .map(|rank| rank["first_off"].as_f64().unwrap_or(f64::NAN));
-        Ok(Run {
+        Ok(TrainingRun {
             losses: (0..STEPS).map(|step| mean(&losses, step)).collect(),
             seconds: (0..STEPS).scan(0.0, ended).collect(),
             first_off: off.fold(0.0, worse),
@@ -243,12 +244,12 @@ impl Run {
 }
 
 /// Parses the runs, in order, and the distances of the final weights between any two.
-fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
-    let ranks = said["ranks"].as_array().context("ranks")?;
+fn parse(report: &Value) -> Result<(Vec<TrainingRun>, Vec<Vec<f64>>)> {
+    let ranks = report["ranks"].as_array().context("ranks")?;
     ensure!(ranks.len() == SETTING.ranks, "a rank is missing");
     let run = |(number, name): (usize, &&str)| {
         let lines: Vec<&Value> = ranks.iter().map(|lines| &lines[number]).collect();
-        Run::of(name, &lines).with_context(|| (*name).to_owned())
+        TrainingRun::from_ranks(name, &lines).with_context(|| (*name).to_owned())
     };
     let summed = ranks
         .iter()
@@ -260,7 +261,7 @@ fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
         "the switch has not summed the gradients: {:?} operations",
         summed.collect::<Vec<_>>()
     );
-    let apart: Vec<Vec<f64>> = serde_json::from_value(said["weights_apart"].clone())?;
+    let apart: Vec<Vec<f64>> = serde_json::from_value(report["weights_apart"].clone())?;
     ensure!(
         apart.len() == RUNS.len() && apart.iter().all(|of| of.len() == RUNS.len()),
         "weights of a run are missing"
@@ -273,7 +274,7 @@ fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
 
 /// Difference between weir's training and Gloo's.
 #[derive(Debug, PartialEq)]
-struct Learned {
+struct TrainingDistance {
     /// Largest ratio of weir's distance from Gloo, in losses and final weights, to the distance by rounding.
     worst: f64,
     losses_apart: f64,
@@ -282,7 +283,7 @@ struct Learned {
 }
 
 /// Compares the trainings. A first step beyond its bound is an error, whatever the ratio.
-fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
+fn judge(runs: &[TrainingRun], weights_apart: &[Vec<f64>]) -> Result<TrainingDistance> {
     let weir = &runs[WEIR];
     let bound = weir.first_bound.context("weir has reported no bound")?;
     ensure!(
@@ -293,7 +294,7 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
     let pairs = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| (REFERENCES[a], REFERENCES[b]));
     let apart =
         |(a, b): (usize, usize), step: usize| (runs[a].losses[step] - runs[b].losses[step]).abs();
-    let mut learned = Learned {
+    let mut learned = TrainingDistance {
         worst: 0.0,
         losses_apart: 0.0,
         losses_rounding: 0.0,
@@ -330,8 +331,8 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
 mod tests {
     use super::*;
 
-    fn run(off: f64) -> Run {
-        Run {
+    fn run(off: f64) -> TrainingRun {
+        TrainingRun {
             losses: (0..STEPS)
                 .map(|step| 2.0 / (step + 1) as f64 + off * step as f64)
                 .collect(),
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    fn runs(weir_off: f64) -> Vec<Run> {
+    fn runs(weir_off: f64) -> Vec<TrainingRun> {
         [0.0, 0.0, weir_off, 1e-6, -1e-6].map(run).to_vec()
     }
 
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounding_alone_does_is_the_measure() {
+    fn rounding_alone_sets_the_scale() {
         let same = judge(&runs(3e-6), &weights(2e-5)).unwrap();
         assert!((1.4..1.6).contains(&same.worst), "{same:?}");
         let other_losses = judge(&runs(1e-5), &weights(0.0)).unwrap();
@@ -368,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_is_within_its_bound_or_there_is_no_figure() {
+    fn a_first_step_beyond_its_bound_is_an_error() {
         let mut off = runs(0.0);
         off[WEIR].first_off = 3e-9;
         assert!(judge(&off, &weights(0.0)).is_err());
         off[WEIR].first_off = f64::NAN;
         assert!(judge(&off, &weights(0.0)).is_err());
-        off[WEIR] = Run {
+        off[WEIR] = TrainingRun {
             first_bound: None,
             ..run(0.0)
         };
@@ -384,7 +385,7 @@ mod tests {
         assert!(judge(&runs(0.0), &no_measure).is_err());
     }
 
-    fn said() -> Value {
+    fn report() -> Value {
         let line = |name: &str, rank: usize| {
             json!({
                 "run": name, "part": (rank * 3) % SETTING.ranks, "losses": vec![rank as f64; STEPS],
@@ -403,17 +404,17 @@ mod tests {
 
     #[test]
     fn a_run_is_the_mean_of_its_ranks() {
-        let (runs, _) = parse(&said()).unwrap();
+        let (runs, _) = parse(&report()).unwrap();
         assert!((runs[WEIR].losses[0] - 3.5).abs() < 1e-12);
         assert!((runs[WEIR].step_s() - 0.135).abs() < 1e-9);
     }
 
     #[test]
-    fn what_is_no_training_of_all_ranks_is_no_figure() {
+    fn incomplete_trainings_are_errors() {
         let refused = |path: &str, value: Value| {
-            let mut said = said();
-            *said.pointer_mut(path).unwrap() = value;
-            parse(&said).is_err()
+            let mut report = report();
+            *report.pointer_mut(path).unwrap() = value;
+            parse(&report).is_err()
         };
         assert!(refused("/ranks/3/2/digest", json!("other")));
         assert!(refused("/ranks/3/2/part", json!(0)));

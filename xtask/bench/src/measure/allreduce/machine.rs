@@ -9,15 +9,15 @@ use super::super::files::read;
 const TICK_S: f64 = 0.01;
 
 /// A snapshot of the processors' time.
-pub struct Look {
+pub struct CpuSnapshot {
     busy_s: f64,
     stolen_s: f64,
     all_s: f64,
     load: String,
 }
 
-impl Look {
-    pub fn now() -> Result<Look> {
+impl CpuSnapshot {
+    pub fn now() -> Result<CpuSnapshot> {
         let stat = read("/proc/stat")?;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
         // user, nice, system, idle, iowait, irq, softirq, steal
@@ -32,7 +32,7 @@ impl Look {
         };
         let all_s: f64 = ticks.iter().sum();
         let load = read("/proc/loadavg")?;
-        Ok(Look {
+        Ok(CpuSnapshot {
             busy_s: all_s - idle - wait - stolen,
             stolen_s: stolen,
             all_s,
@@ -45,8 +45,8 @@ impl Look {
     }
 
     /// Load at this snapshot, and the shares of processor time since then that were busy and that the host took.
-    pub fn until_now(&self) -> Result<Value> {
-        let now = Look::now()?;
+    pub fn usage_since(&self) -> Result<Value> {
+        let now = CpuSnapshot::now()?;
         let all_s = (now.all_s - self.all_s).max(TICK_S);
         Ok(json!({
             "load_before": self.load,
@@ -57,7 +57,7 @@ impl Look {
 }
 
 /// The same, as text for a note.
-pub fn told(look: &Value) -> String {
+pub fn note(look: &Value) -> String {
     let percent = |name: &str| 100.0 * look[name].as_f64().unwrap_or_default();
     format!(
         "load before {}, processors {:.0} % busy, {:.0} % stolen",

@@ -1,11 +1,10 @@
 //! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. docs/performance.md keeps
 //! the figures.
 //!
-//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`bed`]), and run one script with both
+//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`network`]), and run one script with both
 //! backends in turn ([`ranks`]). This program first builds the measured programs with the shipped profile. Each row
 //! verifies the sums: if the bits of the ranks differ or a value is wrong, the row is an error.
 
-pub(super) mod bed;
 mod bulk;
 mod ddp;
 mod jobs;
@@ -13,6 +12,7 @@ mod latency;
 mod loss;
 mod loss_plot;
 pub(super) mod machine;
+pub(super) mod network;
 mod ps_bytes;
 pub(super) mod ranks;
 mod shaped;
@@ -27,18 +27,18 @@ use serde_json::Value;
 use super::driver::{self, Group};
 use super::programs::{NATIVE, THROUGHPUT, WEIR};
 use super::{Args, veth};
-use bed::Through;
-use ranks::Measured;
+use network::Fabric;
+use ranks::BackendRounds;
 use scenario::job::Transport;
 
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting {
+pub(super) struct AllReduceSetting {
     /// Role of the measuring process.
     pub name: &'static str,
     /// Script of the ranks in `host-agent/python/bench`.
     pub script: &'static str,
-    pub through: Through,
+    pub through: Fabric,
     pub jobs: usize,
     /// Number of ranks of each job.
     pub ranks: usize,
@@ -64,12 +64,12 @@ pub(super) struct Setting {
     pub mtu: u32,
 }
 
-impl Setting {
+impl AllReduceSetting {
     /// One float32 sum in each round, between hosts with queues like those of a network card.
-    pub const BASE: Setting = Setting {
+    pub const BASE: AllReduceSetting = AllReduceSetting {
         name: "",
         script: "allreduce.py",
-        through: Through::Switch,
+        through: Fabric::Switch,
         jobs: 1,
         ranks: 8,
         servers: 0,
@@ -94,7 +94,7 @@ impl Setting {
 }
 
 /// All settings, so that a process in a namespace finds its own.
-fn settings() -> Vec<Setting> {
+fn settings() -> Vec<AllReduceSetting> {
     let mut all = vec![shaped::SETTING];
     all.extend(loss::SETTINGS.into_iter().flatten());
     all.extend(bulk::SETTINGS);
@@ -102,7 +102,7 @@ fn settings() -> Vec<Setting> {
     all
 }
 
-struct Bench {
+struct AllReduceBench {
     weir: PathBuf,
     args: Args,
 }
@@ -122,27 +122,27 @@ pub fn run(args: &Args) -> Result<bool> {
     ];
     driver::measure(args, groups, || {
         ensure!(
-            ranks::have_torch(),
+            ranks::has_torch(),
             "ranks need PyTorch: apt-get install python3-torch"
         );
         for program in [NATIVE, THROUGHPUT] {
             program.build(args.prebuilt)?;
         }
-        Ok(Bench {
+        Ok(AllReduceBench {
             weir: WEIR.build(args.prebuilt)?,
             args: args.clone(),
         })
     })
 }
 
-impl Bench {
+impl AllReduceBench {
     /// Measures a setting in a namespace of its own.
-    fn measure(&self, setting: &Setting) -> Result<Measured> {
-        Measured::parse(setting, &self.said(setting.name)?)
+    fn measure(&self, setting: &AllReduceSetting) -> Result<BackendRounds> {
+        BackendRounds::parse(setting, &self.run_in_namespace(setting.name)?)
     }
 
     /// Output of the process with this role, in a namespace of its own.
-    fn said(&self, name: &str) -> Result<Value> {
+    fn run_in_namespace(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
         let text = veth::in_namespace("allreduce", name, None)?;
         serde_json::from_str(&text).with_context(|| format!("{name} printed {text:?}"))
@@ -150,13 +150,13 @@ impl Bench {
 }
 
 /// Measures the setting or the jobs of this role in the namespace; returns JSON.
-pub fn play(role: &str) -> Result<String> {
+pub fn run_role(role: &str) -> Result<String> {
     Ok(measure(role)?.to_string())
 }
 
 fn measure(role: &str) -> Result<Value> {
     let weir = WEIR.path()?;
-    if let Some(by) = jobs::By::named(role) {
+    if let Some(by) = jobs::SummingParty::from_role(role) {
         return jobs::measure(by, &weir, &THROUGHPUT.path()?);
     }
     let native = NATIVE.path()?;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use testbeds::host::{Output, Process};
 
 use super::super::clock::cpu_ns;
-use super::bed::{Bed, Through, package};
-use super::machine::{self, Look};
-use super::{Setting, monotonic_ns};
+use super::machine::{self, CpuSnapshot};
+use super::network::{Fabric, RankNetwork, copy_package};
+use super::{AllReduceSetting, monotonic_ns};
 
 /// Debian's Python, for which its PyTorch is built.
 pub const PYTHON: &str = "/usr/bin/python3";
@@ -23,35 +23,35 @@ const SAMPLED: Duration = Duration::from_millis(20);
 /// Maximum relative error of a sum: binary32 has a precision of 2^-24.
 const OFF: f64 = 1e-6;
 
-pub fn have_torch() -> bool {
+pub fn has_torch() -> bool {
     let mut python = Command::new(PYTHON);
     let output = python.args(["-c", "import torch.distributed"]).output();
     output.is_ok_and(|output| output.status.success())
 }
 
 /// Creates the network in the namespace and runs the ranks; returns their reports.
-pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
+pub fn measure(setting: &AllReduceSetting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    package(folder.path(), native)?;
-    let bed = Bed::up(setting, weir)?;
-    let before = Look::now()?;
+    copy_package(folder.path(), native)?;
+    let network = RankNetwork::create(setting, weir)?;
+    let before = CpuSnapshot::now()?;
     let mut ranks = Vec::new();
     for rank in 0..setting.ranks {
-        ranks.push(start(setting, &bed, folder.path(), rank)?);
+        ranks.push(start(setting, &network, folder.path(), rank)?);
     }
     let ends = AtomicBool::new(false);
-    let switch = bed.switch_id();
-    let (said, samples) = std::thread::scope(|scope| {
+    let switch = network.switch_id();
+    let (report, samples) = std::thread::scope(|scope| {
         let sampler = scope.spawn(|| sample(switch, &ends));
-        let said = hear_all(&mut ranks);
+        let report = read_all_ranks(&mut ranks);
         ends.store(true, Ordering::Relaxed);
         let samples = sampler.join().map_err(|_| anyhow::anyhow!("a panic"))?;
-        anyhow::Ok((said?, samples?))
+        anyhow::Ok((report?, samples?))
     })?;
     Ok(json!({
-        "ranks": said,
+        "ranks": report,
         "switch": samples,
-        "machine": before.until_now()?,
+        "machine": before.usage_since()?,
     }))
 }
 
@@ -68,21 +68,29 @@ fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     Ok(samples)
 }
 
-fn hear_all(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
+fn read_all_ranks(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
     let deadline = Instant::now() + PATIENCE;
-    let said = ranks.iter_mut().enumerate();
-    said.map(|(rank, process)| hear(process, deadline).with_context(|| format!("rank {rank}")))
+    let report = ranks.iter_mut().enumerate();
+    report
+        .map(|(rank, process)| {
+            read_lines(process, deadline).with_context(|| format!("rank {rank}"))
+        })
         .collect()
 }
 
-fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Process> {
-    let host = &bed.hosts[rank];
+fn start(
+    setting: &AllReduceSetting,
+    network: &RankNetwork,
+    folder: &Path,
+    rank: usize,
+) -> Result<Process> {
+    let host = &network.hosts[rank];
     let mut command = Command::new(PYTHON);
     command.arg(setting.script).current_dir(folder);
     command.args(["--backends", &setting.backends.join(",")]);
-    let first = &bed.scenario.topology.hosts[0];
+    let first = &network.scenario.topology.hosts[0];
     let (store, interface) = match setting.through {
-        Through::Loopback => ("127.0.0.1:29500".to_owned(), "lo"),
+        Fabric::Loopback => ("127.0.0.1:29500".to_owned(), "lo"),
         _ => (format!("{}:29500", first.ip), "eth0"),
     };
     for (name, value) in [
@@ -97,13 +105,13 @@ fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Pro
     command.args(["--at", &store]);
     command.env("PYTHONPATH", folder);
     command.env("GLOO_SOCKET_IFNAME", interface);
-    let job = bed.scenario.jobs.first().context("a job")?;
+    let job = network.scenario.jobs.first().context("a job")?;
     command.envs(job.environment(&format!("r{rank}")));
     Ok(host.spawn(command)?)
 }
 
 /// All output lines of a rank that exits successfully.
-pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
+pub fn read_lines(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();
     loop {
         match process.next_line(deadline.saturating_duration_since(Instant::now())) {
@@ -122,8 +130,8 @@ pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
 }
 
 /// Result of a setting.
-pub struct Measured {
-    rounds: Vec<Round>,
+pub struct BackendRounds {
+    rounds: Vec<BackendRound>,
     /// Counters of the package at rank 0.
     pub counters: Value,
     /// Machine load.
@@ -132,7 +140,7 @@ pub struct Measured {
 
 /// A round of a backend, all ranks combined.
 #[derive(Debug, Clone)]
-pub struct Round {
+pub struct BackendRound {
     backend: String,
     /// Time from the first start to the last end.
     pub seconds: f64,
@@ -147,35 +155,36 @@ pub struct Round {
     pub digest: String,
 }
 
-impl Measured {
+impl BackendRounds {
     /// Parses the output of [`measure`], and verifies the sums.
-    pub fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
-        let ranks = said["ranks"].as_array().context("ranks")?;
+    pub fn parse(setting: &AllReduceSetting, report: &Value) -> Result<BackendRounds> {
+        let ranks = report["ranks"].as_array().context("ranks")?;
         let ranks: Vec<&Vec<Value>> = ranks.iter().filter_map(Value::as_array).collect();
         let count = setting.rounds * setting.backends.len();
         ensure!(
             ranks.len() == setting.ranks && ranks.iter().all(|lines| lines.len() == count + 1),
             "a rank printed too few lines"
         );
-        let samples = samples(&said["switch"]);
+        let samples = samples(&report["switch"]);
         let round = |number: usize| {
             let lines: Vec<&Value> = ranks.iter().map(|lines| &lines[number]).collect();
-            Round::of(&lines, &samples).with_context(|| format!("{}, round {number}", setting.name))
+            BackendRound::of(&lines, &samples)
+                .with_context(|| format!("{}, round {number}", setting.name))
         };
-        Ok(Measured {
+        Ok(BackendRounds {
             rounds: (0..count).map(round).collect::<Result<_>>()?,
             counters: ranks[0][count]["counters"].clone(),
-            machine: machine::told(&said["machine"]),
+            machine: machine::note(&report["machine"]),
         })
     }
 
-    pub fn of<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a Round> {
-        let of = move |round: &&Round| round.backend == backend;
+    pub fn rounds<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a BackendRound> {
+        let of = move |round: &&BackendRound| round.backend == backend;
         self.rounds.iter().filter(of)
     }
 
     /// The best round of a backend: other processes on the machine only add to its time.
-    pub fn best(&self, backend: &str) -> Result<&Round> {
+    pub fn best(&self, backend: &str) -> Result<&BackendRound> {
         let rounds = self.rounds.iter();
         rounds
             .filter(|round| round.backend == backend)
@@ -186,14 +195,14 @@ impl Measured {
     /// Seconds of all rounds of a backend, as text for a note.
     pub fn seconds(&self, backend: &str) -> String {
         let seconds = self
-            .of(backend)
+            .rounds(backend)
             .map(|round| format!("{:.2}", round.seconds));
         seconds.collect::<Vec<_>>().join(", ")
     }
 }
 
-impl Round {
-    fn of(ranks: &[&Value], samples: &[(f64, f64)]) -> Result<Round> {
+impl BackendRound {
+    fn of(ranks: &[&Value], samples: &[(f64, f64)]) -> Result<BackendRound> {
         let first = ranks.first().context("no rank")?;
         let backend = first["backend"].as_str().context("backend")?;
         let digest = first["digest"].as_str().context("digest")?;
@@ -218,27 +227,27 @@ impl Round {
             took.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>()
         };
         let took_ns = ranks.iter().map(took).collect::<Option<Vec<_>>>();
-        Ok(Round {
+        Ok(BackendRound {
             backend: backend.to_owned(),
             seconds: (ended - begun) / 1e9,
             took_ns: took_ns.context("took_ns")?,
             user_s: number("user_s").sum(),
             system_s: number("system_s").sum(),
-            switch_s: (at(samples, ended) - at(samples, begun)) / 1e9,
+            switch_s: (switch_time_at(samples, ended) - switch_time_at(samples, begun)) / 1e9,
             digest: digest.to_owned(),
         })
     }
 }
 
-fn samples(said: &Value) -> Vec<(f64, f64)> {
-    let pairs = said.as_array().into_iter().flatten();
+fn samples(report: &Value) -> Vec<(f64, f64)> {
+    let pairs = report.as_array().into_iter().flatten();
     pairs
         .filter_map(|pair| Some((pair[0].as_f64()?, pair[1].as_f64()?)))
         .collect()
 }
 
 /// Processor time of the switch at a moment, interpolated between two samples.
-fn at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
+fn switch_time_at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
     let next = samples.partition_point(|(at_ns, _)| *at_ns < time_ns);
     match (samples.get(next.wrapping_sub(1)), samples.get(next)) {
         (Some(before), Some(after)) => {
@@ -261,20 +270,20 @@ mod tests {
         })
     }
 
-    fn measured(second: Value) -> Result<Measured> {
-        let setting = Setting {
+    fn measured(second: Value) -> Result<BackendRounds> {
+        let setting = AllReduceSetting {
             ranks: 2,
             rounds: 1,
             backends: &["weir"],
-            ..Setting::BASE
+            ..AllReduceSetting::BASE
         };
         let counters = json!({"counters": {"probes": 3}});
-        let said = json!({
+        let report = json!({
             "ranks": [[line("weir", 0.0, "a", 2_000_000_000), counters], [second, counters]],
             "switch": [[1_000_000_000u64, 0], [5_000_000_000u64, 4_000_000_000u64]],
             "machine": {"load_before": "1", "busy": 0.5, "stolen": 0.0},
         });
-        Measured::parse(&setting, &said)
+        BackendRounds::parse(&setting, &report)
     }
 
     #[test]
@@ -287,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sums_and_bits_that_differ_are_no_figure() {
+    fn wrong_sums_and_different_bits_are_errors() {
         let off = measured(line("weir", 1e-3, "a", 0)).err().unwrap();
         assert!(format!("{off:#}").contains("off by"), "{off:#}");
         let nan = measured(line("weir", f64::NAN, "a", 0)).err().unwrap();

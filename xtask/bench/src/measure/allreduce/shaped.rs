@@ -4,25 +4,25 @@
 use anyhow::Result;
 
 use super::super::row::{Goal, Row};
-use super::ranks::Measured;
-use super::{Bench, Setting};
+use super::ranks::BackendRounds;
+use super::{AllReduceBench, AllReduceSetting};
 
 pub const NAMES: &[&str] = &["allreduce/shaped", "allreduce/shaped_gloo"];
 
 const RATE_BPS: u64 = 200_000_000;
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "shaped",
     rate_bps: Some(RATE_BPS),
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
 /// Time of the links for the values alone, in seconds.
-pub fn bound_s(setting: &Setting) -> f64 {
+pub fn bound_s(setting: &AllReduceSetting) -> f64 {
     8.0 * setting.bytes() as f64 / RATE_BPS as f64
 }
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SETTING)?;
     let bound_s = bound_s(&SETTING);
     let (weir, gloo) = (measured.best("weir")?, measured.best("gloo")?);
@@ -61,7 +61,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// Processor time of the ranks in the best round, as text for a note.
-pub fn processors(measured: &Measured, backend: &str) -> String {
+pub fn processors(measured: &BackendRounds, backend: &str) -> String {
     match measured.best(backend) {
         Ok(best) => format!(
             "processor time: the ranks {:.2} s user and {:.2} s system, the switch {:.2} s",

@@ -3,16 +3,16 @@
 use anyhow::{Context, Result, ensure};
 
 /// Rate or time of a subject.
-pub struct Figure<'t> {
+pub struct SubjectFigure<'t> {
     pub name: &'t str,
     pub median: f64,
     pub least: f64,
     pub most: f64,
 }
 
-impl Figure<'_> {
+impl SubjectFigure<'_> {
     /// The figure as notes print it, with this number of decimal places.
-    pub fn told(&self, places: usize) -> String {
+    pub fn note(&self, places: usize) -> String {
         format!(
             "{} {:.places$} ({:.places$} to {:.places$})",
             self.name, self.median, self.least, self.most
@@ -21,7 +21,7 @@ impl Figure<'_> {
 }
 
 /// Parses all lines.
-pub fn read(text: &str) -> Result<Vec<Figure<'_>>> {
+pub fn read(text: &str) -> Result<Vec<SubjectFigure<'_>>> {
     let figures = text.lines().map(|line| {
         let (name, rest) = line.split_once(": ").context("a line without `NAME: `")?;
         let numbers = rest.split_whitespace().map(str::parse::<f64>);
@@ -29,14 +29,14 @@ pub fn read(text: &str) -> Result<Vec<Figure<'_>>> {
         let [median, least, most] = numbers[..] else {
             anyhow::bail!("expected three numbers, found {rest:?}");
         };
-        Ok(Figure {
+        Ok(SubjectFigure {
             name,
             median,
             least,
             most,
         })
     });
-    let figures: Vec<Figure<'_>> = figures.collect::<Result<_>>()?;
+    let figures: Vec<SubjectFigure<'_>> = figures.collect::<Result<_>>()?;
     ensure!(!figures.is_empty(), "nothing was measured");
     Ok(figures)
 }

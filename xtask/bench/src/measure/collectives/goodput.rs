@@ -51,7 +51,7 @@ flows:
 }
 
 /// Goodput in MiB/s.
-fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
+fn goodput(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     let report = scenario_run::report(weir, &scenario(loss, seed))
         .with_context(|| format!("loss {loss}"))?;
     ensure!(
@@ -68,7 +68,7 @@ pub fn row(args: &Args) -> Result<Row> {
     let mut rates = vec![Vec::new(); LOSSES.len() + 1];
     for round in 0..ROUNDS {
         for (rates, loss) in rates.iter_mut().zip([0.0].iter().chain(&LOSSES)) {
-            rates.push(measured(weir, *loss, round + 1)?);
+            rates.push(goodput(weir, *loss, round + 1)?);
         }
     }
     let middle = |rates: &mut Vec<f64>| {

@@ -20,21 +20,23 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::Args;
-use super::allreduce::machine::{self, Look};
+use super::allreduce::machine::{self, CpuSnapshot};
 use super::driver::{self, Group};
 use super::programs::{AGENT, RDMA, WEIR};
 use super::row::Row;
 
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
-        Group::one("write_cpu", |args| measured(args, "write_cpu", write::row)),
+        Group::one("write_cpu", |args| {
+            measure_subject(args, "write_cpu", write::row)
+        }),
         Group::one("all_gather", |args| {
-            measured(args, "all_gather", |text| share::row("all_gather", text))
+            measure_subject(args, "all_gather", |text| share::row("all_gather", text))
         }),
         Group::one("all_to_all", |args| {
-            measured(args, "all_to_all", |text| share::row("all_to_all", text))
+            measure_subject(args, "all_to_all", |text| share::row("all_to_all", text))
         }),
-        Group::one("nics", |args| measured(args, "nics", nics::row)),
+        Group::one("nics", |args| measure_subject(args, "nics", nics::row)),
         Group::one("qps", |args: &Args| qps::row(&WEIR.build(args.prebuilt)?)),
         Group::new(sums::NAMES, |args: &Args| {
             WEIR.build(args.prebuilt)?;
@@ -54,7 +56,7 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 /// Measures a row in this process, in a namespace; returns its figures as text.
-pub fn play(role: &str) -> Result<String> {
+pub fn run_role(role: &str) -> Result<String> {
     match role {
         rxe::ROLE => rxe::measure(),
         lost::machines::ROLE => lost::machines::measure(),
@@ -63,11 +65,11 @@ pub fn play(role: &str) -> Result<String> {
 }
 
 /// Runs the measuring program for a subject, and reads the row from its output.
-fn measured(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
+fn measure_subject(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
     let example = RDMA.build(args.prebuilt)?;
     let mut command = Command::new("unshare");
     command.args(["-rn", "--"]).arg(example).arg(subject);
-    let before = Look::now()?;
+    let before = CpuSnapshot::now()?;
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.context("cannot run unshare")?;
     ensure!(
@@ -75,8 +77,8 @@ fn measured(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<
         "{subject} cannot be measured: {}",
         output.status
     );
-    let told = machine::told(&before.until_now()?);
+    let load = machine::note(&before.usage_since()?);
     let mut row = row(&String::from_utf8(output.stdout)?)?;
-    row.note = format!("{}; {told}", row.note);
+    row.note = format!("{}; {load}", row.note);
     Ok(row)
 }

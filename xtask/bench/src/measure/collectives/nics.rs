@@ -11,7 +11,7 @@ pub fn row(text: &str) -> Result<Row> {
     let figures = read(text)?;
     let medians = figures.iter().map(|figure| figure.median);
     let worst = medians.fold(f64::INFINITY, f64::min);
-    let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.note(3)).collect();
     Ok(Row {
         name: "nics",
         value: Some(worst),

@@ -24,8 +24,8 @@ routing: ecmp
 workload:
   commands:
     - {name: rank0, host: h0-0, root: true, run: &perf \"weir agent collectives-perf alltoall --ranks 2 -b 16M -e 16M -n 4 -w 1 \\
-        --store {dir.rank0}/store --json --seed SEED -q QPS --rank $(uname -n | cut -c2)\", metrics: &told {busbw: {json: /average_busbw_gb_per_s}}}
-    - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *told}
+        --store {dir.rank0}/store --json --seed SEED -q QPS --rank $(uname -n | cut -c2)\", metrics: &report {busbw: {json: /average_busbw_gb_per_s}}}
+    - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *report}
 ";
 
 /// Ratio of the most queue pairs to one; it has no goal.
@@ -40,14 +40,14 @@ pub fn row(weir: &Path) -> Result<Row> {
         of_each.push(rates);
     }
     let median = |rates: &Vec<f64>| rates[RUNS / 2];
-    let told = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
+    let notes = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
         let (least, most) = (rates[0], rates[RUNS - 1]);
         format!(
             "{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})",
             median(rates)
         )
     });
-    let told: Vec<String> = told.collect();
+    let notes: Vec<String> = notes.collect();
     let last = of_each.last().context("counts")?;
     Ok(Row {
         name: "qps",
@@ -57,7 +57,7 @@ pub fn row(weir: &Path) -> Result<Row> {
         floor: None,
         note: format!(
             "queue pairs a peer, two hosts at two leaves, two spines of 100 Mbit/s, all-to-all: {}",
-            told.join(", ")
+            notes.join(", ")
         ),
     })
 }

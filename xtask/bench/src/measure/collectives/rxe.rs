@@ -15,7 +15,7 @@ use testbeds::net::Netlink;
 use super::super::files;
 use super::super::programs::{AGENT, WEIR};
 use super::super::row::{Goal, Row};
-use super::super::veth::{self, Running};
+use super::super::veth::{self, Running, ip};
 use super::figures;
 
 /// Name of the row, and of this program's role in the namespace.
@@ -47,7 +47,7 @@ pub fn row() -> Result<Row> {
         found.map(|figure| figure.median).context("a figure")
     };
     let both = of("roce to rxe")?.min(of("rxe to roce")?);
-    let notes: Vec<String> = figures.iter().map(|of| of.told(1)).collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.note(1)).collect();
     Ok(Row {
         name: ROLE,
         value: Some(both / of("rxe to rxe")?),
@@ -68,17 +68,17 @@ pub fn measure() -> Result<String> {
     // The switch's P4Runtime server listens there.
     links.set_up("lo", true)?;
     let image = machines::image()?;
-    let bed = Bed::new(&image, &links)?;
-    let subjects: [(&str, Subject); 3] = [
-        ("rxe to rxe", Bed::machines),
-        ("roce to rxe", Bed::asks_a_machine),
-        ("rxe to roce", Bed::asked_by_a_machine),
+    let pair = MachinePair::new(&image, &links)?;
+    let subjects: [(&str, RateMeasurement); 3] = [
+        ("rxe to rxe", MachinePair::machine_to_machine),
+        ("roce to rxe", MachinePair::user_space_to_machine),
+        ("rxe to roce", MachinePair::machine_to_user_space),
     ];
     let mut all = vec![Vec::new(); subjects.len()];
     // The first round warms up pages and queues, and does not count.
     for round in 0..=ROUNDS {
         for ((name, run), rates) in subjects.iter().zip(&mut all) {
-            let rate = run(&bed, &agent).with_context(|| format!("{name}, round {round}"))?;
+            let rate = run(&pair, &agent).with_context(|| format!("{name}, round {round}"))?;
             if round > 0 {
                 rates.push(rate);
             }
@@ -92,16 +92,16 @@ pub fn measure() -> Result<String> {
     Ok(lines.collect())
 }
 
-type Subject = fn(&Bed, &Path) -> Result<f64>;
+type RateMeasurement = fn(&MachinePair, &Path) -> Result<f64>;
 
 /// Two machines and the interface `near` on a switch.
-struct Bed {
+struct MachinePair {
     machines: [Machine; 2],
     _switch: Running,
     _folder: tempfile::TempDir,
 }
 
-impl Bed {
+impl MachinePair {
     fn new(image: &Image, links: &Netlink) -> Result<Self> {
         let options = [("a", A), ("b", B)]
             .map(|(name, address)| MachineOptions::new(name, &format!("tap-{name}"), address));
@@ -140,38 +140,38 @@ impl Bed {
         })
     }
 
-    fn machines(&self, _: &Path) -> Result<f64> {
+    fn machine_to_machine(&self, _: &Path) -> Result<f64> {
         let [client, server] = &self.machines;
-        rate(&machines::between(server, client, &theirs())?)
+        rate(&machines::between(server, client, &perftest_command())?)
     }
 
-    fn asks_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn user_space_to_machine(&self, agent: &Path) -> Result<f64> {
         let [_, server] = &self.machines;
-        let serving = server.spawn(&theirs())?;
+        let serving = server.spawn(&perftest_command())?;
         server.await_listening(PORT)?;
-        let ours = ours(agent, Some(B)).spawn()?;
-        let told = finished(ours)?;
+        let ours = agent_command(agent, Some(B)).spawn()?;
+        let report = output_of(ours)?;
         serving.succeed(std::time::Duration::from_secs(60))?;
-        let told: serde_json::Value = serde_json::from_slice(&told)?;
-        told["average_mib_per_s"].as_f64().context("a rate")
+        let report: serde_json::Value = serde_json::from_slice(&report)?;
+        report["average_mib_per_s"].as_f64().context("a rate")
     }
 
-    fn asked_by_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn machine_to_user_space(&self, agent: &Path) -> Result<f64> {
         let [client, _] = &self.machines;
-        let ours = Running(ours(agent, None).spawn()?);
-        let theirs = theirs();
+        let ours = Running(agent_command(agent, None).spawn()?);
+        let theirs = perftest_command();
         // The client does not wait for a server, so it retries.
-        let told = client.succeed(&format!("until {theirs} {HERE}; do usleep 100000; done"))?;
+        let report = client.succeed(&format!("until {theirs} {HERE}; do usleep 100000; done"))?;
         drop(ours);
-        rate(&told)
+        rate(&report)
     }
 }
 
-fn theirs() -> String {
+fn perftest_command() -> String {
     format!("ib_write_bw -s 65536 -n {MESSAGES}")
 }
 
-fn ours(agent: &Path, host: Option<Ipv4Addr>) -> Command {
+fn agent_command(agent: &Path, host: Option<Ipv4Addr>) -> Command {
     let mut command = Command::new(agent);
     command.args([
         "rdma-perf",
@@ -188,7 +188,7 @@ fn ours(agent: &Path, host: Option<Ipv4Addr>) -> Command {
     command
 }
 
-fn finished(child: Child) -> Result<Vec<u8>> {
+fn output_of(child: Child) -> Result<Vec<u8>> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "weir-agent failed");
     Ok(output.stdout)
@@ -216,14 +216,5 @@ fn lay_cable(links: &Netlink) -> Result<()> {
     ip(&format!("address add {HERE}/24 dev near"))?;
     // Checksums must be complete, as on a cable: no hardware fills them in.
     links.set_sending("near", None)?;
-    Ok(())
-}
-
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    ensure!(
-        status.context("cannot run ip")?.success(),
-        "ip {arguments} failed"
-    );
     Ok(())
 }

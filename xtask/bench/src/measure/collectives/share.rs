@@ -16,7 +16,7 @@ pub fn row(name: &'static str, text: &str) -> Result<Row> {
     let figures = read(text)?;
     let chosen = figures.iter().find(|figure| figure.name == CHOSEN);
     let chosen = chosen.context("no figure of the default algorithm")?.median;
-    let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.note(3)).collect();
     Ok(Row {
         name,
         value: Some(chosen),

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 use scenario::job::Transport;
 use serde_json::{Value, json};
 
-use super::super::allreduce::Setting;
-use super::super::allreduce::bed::Bed;
-use super::super::allreduce::machine::{self, Look};
-use super::super::allreduce::ranks::hear;
+use super::super::allreduce::AllReduceSetting;
+use super::super::allreduce::machine::{self, CpuSnapshot};
+use super::super::allreduce::network::RankNetwork;
+use super::super::allreduce::ranks::read_lines;
 use super::super::programs::WEIR;
 use super::super::row::{Goal, Row};
 use super::super::veth;
@@ -30,31 +30,31 @@ const LOSS: f64 = 0.01;
 const OPERATIONS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-const BY_ROCE: Setting = Setting {
+const BY_ROCE: AllReduceSetting = AllReduceSetting {
     name: "sums",
     ranks: 4,
     rate_bps: Some(RATE_BPS),
     burst_bytes: 16 << 10,
     queue_bytes: 256 << 10,
     transport: Transport::Rdma,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-const BY_UDP: Setting = Setting {
+const BY_UDP: AllReduceSetting = AllReduceSetting {
     name: "sums_udp",
     transport: Transport::Udp,
     ..BY_ROCE
 };
 
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [AllReduceSetting; 4] = [
     BY_ROCE,
     BY_UDP,
-    Setting {
+    AllReduceSetting {
         name: "sums_loss_1",
         loss: Some(LOSS),
         ..BY_ROCE
     },
-    Setting {
+    AllReduceSetting {
         name: "sums_udp_loss_1",
         loss: Some(LOSS),
         ..BY_UDP
@@ -66,11 +66,11 @@ pub fn measure(role: &str) -> Result<Value> {
     let weir = &WEIR.path()?;
     let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
     let setting = setting.with_context(|| format!("no setting is called {role}"))?;
-    let bed = Bed::up(&setting, weir)?;
-    let before = Look::now()?;
-    let job = bed.scenario.jobs.first().context("a job")?;
+    let network = RankNetwork::create(&setting, weir)?;
+    let before = CpuSnapshot::now()?;
+    let job = network.scenario.jobs.first().context("a job")?;
     let mut ranks = Vec::new();
-    for (rank, host) in bed.hosts.iter().enumerate() {
+    for (rank, host) in network.hosts.iter().enumerate() {
         let mut command = Command::new(weir);
         command.args(["agent", "all-reduce", "--json", "--seed", "1"]);
         command.args(["--values", &setting.values.to_string()]);
@@ -79,16 +79,16 @@ pub fn measure(role: &str) -> Result<Value> {
         ranks.push(host.spawn(command)?);
     }
     let deadline = Instant::now() + PATIENCE;
-    let mut said = Vec::new();
+    let mut report = Vec::new();
     for (rank, process) in ranks.iter_mut().enumerate() {
-        let lines = hear(process, deadline).with_context(|| format!("rank {rank}"))?;
-        said.extend(lines);
+        let lines = read_lines(process, deadline).with_context(|| format!("rank {rank}"))?;
+        report.extend(lines);
     }
-    Ok(json!({ "ranks": said, "machine": before.until_now()? }))
+    Ok(json!({ "ranks": report, "machine": before.usage_since()? }))
 }
 
 /// Result of a setting.
-struct Measured {
+struct SumTimes {
     /// Time of each operation after the first until the slowest rank has its sums.
     seconds: Vec<f64>,
     digest: String,
@@ -98,16 +98,16 @@ struct Measured {
     machine: String,
 }
 
-impl Measured {
-    fn of(setting: &Setting) -> Result<Measured> {
+impl SumTimes {
+    fn measure(setting: &AllReduceSetting) -> Result<SumTimes> {
         eprintln!("  {} …", setting.name);
         let text = veth::in_namespace("collectives", setting.name, None)?;
-        let said: Value = serde_json::from_str(&text)?;
-        Measured::parse(setting, &said).with_context(|| setting.name.to_owned())
+        let report: Value = serde_json::from_str(&text)?;
+        SumTimes::parse(setting, &report).with_context(|| setting.name.to_owned())
     }
 
-    fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
-        let ranks = said["ranks"].as_array().context("ranks")?;
+    fn parse(setting: &AllReduceSetting, report: &Value) -> Result<SumTimes> {
+        let ranks = report["ranks"].as_array().context("ranks")?;
         ensure!(
             ranks.len() == setting.ranks,
             "{} ranks reported, expected {}",
@@ -134,7 +134,7 @@ impl Measured {
         };
         let seconds: Option<Vec<f64>> = (1..OPERATIONS).map(slowest).collect();
         let count = |name: &str| first[name].as_u64().unwrap_or_default();
-        Ok(Measured {
+        Ok(SumTimes {
             seconds: seconds.context("seconds")?,
             digest: first["sums_sha256"]
                 .as_str()
@@ -143,7 +143,7 @@ impl Measured {
             again: count("frames_again"),
             frames: count("frames"),
             way: first["way"].as_str().unwrap_or_default().to_owned(),
-            machine: machine::told(&said["machine"]),
+            machine: machine::note(&report["machine"]),
         })
     }
 
@@ -152,7 +152,7 @@ impl Measured {
         self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    fn told(&self) -> String {
+    fn note(&self) -> String {
         let seconds = self.seconds.iter().map(|s| format!("{s:.3}"));
         format!(
             "best of {} s; of {} frames of rank 0, {} were sent again; {}; {}",
@@ -167,11 +167,11 @@ impl Measured {
 
 /// Measures all rows; the sums of all settings must have the same bits.
 pub fn run() -> Result<Vec<Row>> {
-    let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(Measured::of);
+    let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(SumTimes::measure);
     let (roce, udp) = (roce?, udp?);
     let bound_s = 8.0 * BY_ROCE.bytes() as f64 / RATE_BPS as f64;
     let mut rows = Vec::new();
-    let free = |name, measured: &Measured, goal, floor| Row {
+    let free = |name, measured: &SumTimes, goal, floor| Row {
         name,
         value: Some(measured.best() / bound_s),
         unit: "S/R",
@@ -182,17 +182,14 @@ pub fn run() -> Result<Vec<Row>> {
              floor: framing; {}",
             BY_ROCE.ranks,
             BY_ROCE.bytes() / 1_000_000,
-            measured.told()
+            measured.note()
         ),
     };
     rows.push(free(NAMES[0], &roce, Goal::AtMost(1.12), ROCE_FRAMING));
     rows.push(free(NAMES[1], &udp, Goal::Nothing, UDP_FRAMING));
     for (name, lossy, free) in [(NAMES[2], roce_lossy?, &roce), (NAMES[3], udp_lossy?, &udp)] {
         for other in [&lossy, &udp] {
-            ensure!(
-                other.digest == roce.digest,
-                "{name}: the sums differ in their bits from those of `sums`"
-            );
+            ensure!(other.digest == roce.digest, "{name}: different bits");
         }
         rows.push(Row {
             name,
@@ -202,7 +199,7 @@ pub fn run() -> Result<Vec<Row>> {
             floor: Some(1.0),
             note: format!(
                 "1 % of updates and of sums lost, against no loss; the same bits; {}",
-                lossy.told()
+                lossy.note()
             ),
         });
     }
@@ -220,10 +217,10 @@ mod tests {
         })
     }
 
-    fn parsed(last: Value) -> Result<Measured> {
+    fn parsed(last: Value) -> Result<SumTimes> {
         let good = || rank(0, "a", [9.0, 2.0, 3.0, 2.5]);
-        let said = json!({ "ranks": [good(), good(), good(), last], "machine": {} });
-        Measured::parse(&BY_ROCE, &said)
+        let report = json!({ "ranks": [good(), good(), good(), last], "machine": {} });
+        SumTimes::parse(&BY_ROCE, &report)
     }
 
     #[test]
@@ -234,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sums_other_bits_and_another_transport_are_no_figure() {
+    fn wrong_sums_other_bits_and_another_transport_are_errors() {
         let seconds = [1.0; OPERATIONS];
         for (last, why) in [
             (rank(1, "a", seconds), "wrong sums"),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{list, number, text};
 use crate::measure::row::{Goal, Row};
 
@@ -16,9 +16,9 @@ const ROUNDS: u32 = 40;
 /// Standard deviation of the row's computing times, as a share of their mean.
 const OUT_OF_STEP: f64 = 0.1;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench.child.says(&["asynchrony", &ROUNDS.to_string()])?;
-    let settings = list(&said, "")?;
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
+    let report = bench.child.run(&["asynchrony", &ROUNDS.to_string()])?;
+    let settings = list(&report, "")?;
     let mut table = String::from("\n\n| out of step | scheme | the server receives, MB |");
     table.push_str(" between switches, MB | communication, s | images/s |\n");
     table.push_str("|---|---|---|---|---|---|\n");

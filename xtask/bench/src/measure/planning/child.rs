@@ -19,13 +19,13 @@ impl Child {
     }
 
     /// Runs a process with these arguments, and parses the JSON that it prints.
-    pub fn says(&self, arguments: &[&str]) -> Result<Value> {
-        let said = self.says_within(arguments, Duration::MAX)?;
-        said.with_context(|| format!("{} does not end", arguments.join(" ")))
+    pub fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let report = self.run_within(arguments, Duration::MAX)?;
+        report.with_context(|| format!("{} does not end", arguments.join(" ")))
     }
 
-    /// Like [`Child::says`]; `None` if the process takes longer than `most`.
-    pub fn says_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
+    /// Like [`Child::run`]; `None` if the process takes longer than `most`.
+    pub fn run_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
         eprintln!("  {} …", arguments.join(" "));
         let mut command = Command::new(&self.0);
         command.arg(COMMAND).args(arguments).stdout(Stdio::piped());

@@ -6,7 +6,7 @@ use anyhow::Result;
 use plotters::style::RGBColor;
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{count, list, mean, most, number, text};
 use crate::measure::row::{Goal, Row};
 use crate::plots::{Axis, Curve, drawing};
@@ -71,9 +71,9 @@ const DRAWN: [(&str, &str, RGBColor); 4] = [
     ),
 ];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     let seeds = bench.args.seeds.to_string();
-    let networks = NETWORKS.map(|network| bench.child.says(&["gap", network, &seeds]));
+    let networks = NETWORKS.map(|network| bench.child.run(&["gap", network, &seeds]));
     let networks = networks.into_iter().collect::<Result<Vec<Value>>>()?;
     bench
         .args
@@ -155,10 +155,10 @@ fn ratio(seed: &Value, other: &str) -> Result<f64> {
         "ring" | "halving-doubling" => "round_bps",
         _ => "sent_bps",
     };
-    over(seed, of, other)
+    rate_ratio(seed, of, other)
 }
 
-fn over(seed: &Value, of: &str, other: &str) -> Result<f64> {
+fn rate_ratio(seed: &Value, of: &str, other: &str) -> Result<f64> {
     Ok(number(seed, &format!("/{of}/grid"))? / number(seed, &format!("/{of}/{other}"))?)
 }
 
@@ -189,7 +189,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
     table += &rounding(networks)?;
     let rows = OTHERS.iter().zip(means).enumerate();
     let rows = rows.map(|(place, ((name, _, paper), value))| {
-        let said = match paper {
+        let reference = match paper {
             Some(paper) => format!("; the paper's is {paper:.2}"),
             None => String::new(),
         };
@@ -200,7 +200,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
             goal: Goal::Nothing,
             floor: None,
             note: format!(
-                "mean over networks{said}{}",
+                "mean over networks{reference}{}",
                 if place == 0 { table.as_str() } else { "" }
             ),
         }
@@ -230,7 +230,7 @@ fn rounds(networks: &[Value]) -> Result<String> {
         let rate = mean(seeds, |seed| number(seed, "/round_bps/grid"))? / 1e9;
         write!(table, "| {} | {rate:.1} |", text(network, "/network")?)?;
         for other in others {
-            let ratio = mean(seeds, |seed| over(seed, "round_bps", other))?;
+            let ratio = mean(seeds, |seed| rate_ratio(seed, "round_bps", other))?;
             write!(table, " {ratio:.2} |")?;
         }
         table.push('\n');

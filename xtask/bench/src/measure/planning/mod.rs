@@ -20,7 +20,7 @@ use super::Args;
 use super::driver::{self, Group};
 use child::Child;
 
-struct Bench {
+struct PlanningBench {
     child: Child,
     args: Args,
 }
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<bool> {
         Group::new(moments::NAMES, moments::run),
     ];
     driver::measure(args, groups, || {
-        Ok(Bench {
+        Ok(PlanningBench {
             child: Child::new()?,
             args: args.clone(),
         })

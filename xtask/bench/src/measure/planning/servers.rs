@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{count, list, mean, most, number, text};
 use crate::measure::row::{Goal, Row};
 
@@ -20,10 +20,10 @@ const OTHERS: [(&str, &str, f64); 3] = [
 /// Maximum number of seeds: a plan with free shares takes half a second.
 const SEEDS: u32 = 20;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     let seeds = bench.args.seeds.min(SEEDS).to_string();
-    let said = bench.child.says(&["servers", &seeds])?;
-    let settings = list(&said, "")?;
+    let report = bench.child.run(&["servers", &seeds])?;
+    let settings = list(&report, "")?;
     let mut table = String::from("\n\n| switches that sum, servers' links | InArt, Gbit/s |");
     table.push_str(" to an equal split | to ATP | to LBMM | mean, worst gap | proven |\n");
     table.push_str("|---|---|---|---|---|---|---|\n");

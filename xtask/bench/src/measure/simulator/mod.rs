@@ -35,7 +35,7 @@ const SEEDS: u64 = 9;
 /// Maximum relative error of the simulator.
 const MOST_OFF: f64 = 0.10;
 /// Results of a setting.
-struct Compared {
+struct Comparison {
     setting: &'static Setting,
     /// Time of each run, in seconds, ascending.
     measured: Vec<f64>,
@@ -46,7 +46,7 @@ struct Compared {
     bytes: Option<(f64, f64)>,
 }
 
-impl Compared {
+impl Comparison {
     fn median(&self) -> f64 {
         self.measured[self.measured.len() / 2]
     }
@@ -72,12 +72,15 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let settings = SETTINGS
         .iter()
-        .map(|setting| Group::one(setting.name, |bench: &Bench| bench.row(setting)));
-    let summary = Group::new(&["simulator/packets", "simulator/flows"], Bench::summary);
+        .map(|setting| Group::one(setting.name, |bench: &SimulatorBench| bench.row(setting)));
+    let summary = Group::new(
+        &["simulator/packets", "simulator/flows"],
+        SimulatorBench::summary,
+    );
     let groups = settings.chain([summary]).collect();
     driver::measure(args, groups, || {
         let itself = std::env::current_exe()?;
-        let bench = Bench {
+        let bench = SimulatorBench {
             weir: WEIR.build(args.prebuilt)?,
             processors: Processors::measure(&itself)?,
             folder: tempfile::tempdir()?,
@@ -91,17 +94,17 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 /// The last two rows.
-fn rows(compared: &[Compared]) -> Vec<Row> {
-    let worst = |off: fn(&Compared) -> f64| {
+fn rows(compared: &[Comparison]) -> Vec<Row> {
+    let worst = |off: fn(&Comparison) -> f64| {
         let offs = compared.iter().map(|one| (off(one), one.setting.name));
         offs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))
     };
-    let median = |off: fn(&Compared) -> f64| {
+    let median = |off: fn(&Comparison) -> f64| {
         let mut offs: Vec<f64> = compared.iter().map(|one| off(one).abs()).collect();
         offs.sort_by(f64::total_cmp);
         offs.get(offs.len() / 2).copied().unwrap_or(0.0)
     };
-    let row = |name, off: fn(&Compared) -> f64, goal, table: &str| Row {
+    let row = |name, off: fn(&Comparison) -> f64, goal, table: &str| Row {
         name,
         value: worst(off).map(|(off, _)| off.abs()),
         unit: "share",
@@ -118,16 +121,16 @@ fn rows(compared: &[Compared]) -> Vec<Row> {
     vec![
         row(
             "simulator/packets",
-            Compared::off,
+            Comparison::off,
             Goal::AtMost(MOST_OFF),
             &table,
         ),
-        row("simulator/flows", Compared::flow_off, Goal::Nothing, ""),
+        row("simulator/flows", Comparison::flow_off, Goal::Nothing, ""),
     ]
 }
 
 /// Table for docs/planning.md.
-fn table(compared: &[Compared]) -> String {
+fn table(compared: &[Comparison]) -> String {
     let mut text = String::from(
         "| setting | measured, s (range) | simulated, s | off | by flows, s | off | server's link, bytes off |\n\
          |---|---|---|---|---|---|---|\n",
@@ -152,17 +155,17 @@ fn table(compared: &[Compared]) -> String {
     text
 }
 
-struct Bench {
+struct SimulatorBench {
     weir: PathBuf,
     itself: PathBuf,
     folder: tempfile::TempDir,
     processors: Processors,
     /// Settings measured so far.
-    compared: RefCell<Vec<Compared>>,
+    compared: RefCell<Vec<Comparison>>,
     args: Args,
 }
 
-impl Bench {
+impl SimulatorBench {
     /// The simulator's error in one setting.
     fn row(&self, setting: &'static Setting) -> Result<Row> {
         let compared = self.compare(setting)?;
@@ -197,7 +200,7 @@ impl Bench {
         Ok(rows(&compared))
     }
 
-    fn compare(&self, setting: &'static Setting) -> Result<Compared> {
+    fn compare(&self, setting: &'static Setting) -> Result<Comparison> {
         let rank = format!(
             "[{:?}, bench, simulator]",
             self.itself.display().to_string()
@@ -228,7 +231,7 @@ impl Bench {
             }
             _ => None,
         };
-        Ok(Compared {
+        Ok(Comparison {
             setting,
             measured,
             simulated: simulated.0,

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use host_agent::train::{Batches, Digits, Recipe, accuracy, gradient, initial_parameters};
 
 use super::undisturbed;
+use crate::measure::support::median;
 
 /// Environment variable that makes a process measure as the worker of this number.
 const ASKED: &str = "WEIR_BENCH_GRADIENT";
@@ -97,9 +98,4 @@ fn seconds<T>(work: impl FnOnce() -> T) -> f64 {
     let start = Instant::now();
     black_box(work());
     start.elapsed().as_secs_f64()
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }

@@ -213,7 +213,9 @@ impl Setting {
     fn switch_of(&self, number: usize) -> String {
         match self.shape {
             Shape::Star => "sw".to_owned(),
-            Shape::LeafSpine { hosts_per_leaf } => format!("leaf{}", number / hosts_per_leaf),
+            Shape::LeafSpine { hosts_per_leaf } => {
+                format!("leaf{}", number / hosts_per_leaf)
+            }
             Shape::Grid => match number {
                 0..4 => "s1".to_owned(),
                 4 | 5 => "s2".to_owned(),

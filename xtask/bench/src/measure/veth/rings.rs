@@ -16,7 +16,6 @@ const BATCH: usize = 64;
 /// Offset of a frame in its slot: the size of `struct tpacket3_hdr`, aligned to 16 bytes.
 const SEND_OFFSET: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
 
-/// A socket with one ring.
 struct Ring {
     socket: OwnedFd,
     /// Mapped until the process ends.

@@ -19,7 +19,7 @@ use super::super::super::programs::WEIR;
 use super::super::super::row::{Goal, Row};
 use super::super::super::veth::{self, Running};
 use super::super::super::{Args, files};
-use super::{Lost, PACKETS};
+use super::{LostPacket, PACKETS};
 
 /// Role of this program in the namespace.
 pub const ROLE: &str = "lost_rxe";
@@ -28,7 +28,7 @@ pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program of perftest, and the opcodes of its data packets.
-struct Subject {
+struct Perftest {
     name: &'static str,
     program: &'static str,
     opcodes: &'static str,
@@ -37,14 +37,14 @@ struct Subject {
 }
 
 /// The client is in the machine at `b`.
-const SUBJECTS: [Subject; 2] = [
-    Subject {
+const SUBJECTS: [Perftest; 2] = [
+    Perftest {
         name: NAMES[0],
         program: "ib_write_bw",
         opcodes: "{0x06..0x0b}",
         from: "b",
     },
-    Subject {
+    Perftest {
         name: NAMES[1],
         program: "ib_read_bw",
         opcodes: "{0x0d..0x10}",
@@ -52,7 +52,7 @@ const SUBJECTS: [Subject; 2] = [
     },
 ];
 
-impl Subject {
+impl Perftest {
     /// Five messages of [`PACKETS`] packets, one after the other, so that packets follow the last one of the first
     /// message.
     fn command(&self) -> String {
@@ -61,7 +61,7 @@ impl Subject {
     }
 
     fn scenario(&self, k: u32) -> String {
-        let Subject { opcodes, from, .. } = self;
+        let Perftest { opcodes, from, .. } = self;
         format!(
             "weir: 1
 name: lost
@@ -93,8 +93,10 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
     let text = veth::in_namespace("collectives", ROLE, None)?;
     let reports = text.lines().map(serde_json::from_str);
     let reports: Vec<Value> = reports.collect::<Result<_, _>>()?;
-    let of_subject = |(subject, reports): (&Subject, &[Value])| {
-        let lost = (0..).zip(reports).map(|(k, report)| Lost::read(report, k));
+    let of_subject = |(subject, reports): (&Perftest, &[Value])| {
+        let lost = (0..)
+            .zip(reports)
+            .map(|(k, report)| LostPacket::read(report, k));
         super::row(subject.name, &lost.collect::<Result<Vec<_>>>()?, args)
     };
     let count = PACKETS as usize;
@@ -123,7 +125,7 @@ pub fn measure() -> Result<String> {
     let mut lines = String::new();
     for subject in &SUBJECTS {
         for k in 0..PACKETS {
-            let report = lose(&weir, &subject.scenario(k), || {
+            let report = run_between(&weir, &subject.scenario(k), || {
                 between(&a, &b, &subject.command()).context("perftest")
             });
             let report = report.with_context(|| format!("{}, packet {k}", subject.name))?;
@@ -134,7 +136,11 @@ pub fn measure() -> Result<String> {
 }
 
 /// Runs `weir between` with a scenario while `meanwhile` sends packets, and returns its report.
-fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>) -> Result<Value> {
+fn run_between(
+    weir: &Path,
+    scenario: &str,
+    meanwhile: impl FnOnce() -> Result<String>,
+) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     files::write(folder.path().join("s.yaml"), scenario)?;
     let mut command = Command::new(weir);
@@ -153,27 +159,27 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     let mut report = switch.0.stdout.take().context("no output")?;
     let (begins, may_begin) = mpsc::channel();
     let drained = std::thread::spawn(move || {
-        let mut said = String::new();
+        let mut errors = String::new();
         for line in lines.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
-            said += &format!("{line}\n");
+            errors += &format!("{line}\n");
             if line.contains("workload begins") {
                 // The receiver is gone if it has timed out.
                 let _ = begins.send(());
             }
         }
-        said
+        errors
     });
-    let said = |drained: JoinHandle<String>| drained.join().expect("it only reads");
+    let errors = |drained: JoinHandle<String>| drained.join().expect("it only reads");
     if may_begin.recv_timeout(PATIENCE).is_err() {
         drop(switch);
-        bail!("`weir between` does not start: {}", said(drained));
+        bail!("`weir between` does not start: {}", errors(drained));
     }
     let passed = meanwhile();
     kill(Pid::from_raw(switch.0.id() as i32), Signal::SIGINT)?;
-    let mut told = Vec::new();
-    report.read_to_end(&mut told)?;
-    let said = said(drained);
+    let mut text = Vec::new();
+    report.read_to_end(&mut text)?;
+    let errors = errors(drained);
     passed?;
-    serde_json::from_slice(&told).context(said)
+    serde_json::from_slice(&text).context(errors)
 }

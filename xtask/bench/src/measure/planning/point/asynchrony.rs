@@ -49,7 +49,7 @@ pub fn run(rounds: u32) -> Result<Value> {
     for thousandths in OUT_OF_STEP {
         let mut means = Means::default();
         for round in 0..u64::from(rounds) {
-            let sends = Sends::draw(f64::from(thousandths) / 1e3, round);
+            let sends = FragmentSchedule::draw(f64::from(thousandths) / 1e3, round);
             for (name, planned) in schemes(&network, &job, &plan, &sends)? {
                 means.add(name, &network, planned);
             }
@@ -62,8 +62,7 @@ pub fn run(rounds: u32) -> Result<Value> {
     Ok(Value::Array(found))
 }
 
-/// Result of a round.
-struct Came {
+struct RoundResult {
     passed: Passed,
     end_s: f64,
     /// Number of workers that the round waited for.
@@ -74,10 +73,10 @@ fn schemes(
     network: &Network,
     job: &Job,
     plan: &Plan,
-    sends: &Sends,
-) -> Result<Vec<(String, Came)>> {
+    sends: &FragmentSchedule,
+) -> Result<Vec<(String, RoundResult)>> {
     let routing = Routing::new(network, Costs::hops(network));
-    let mut came = Vec::new();
+    let mut results = Vec::new();
     for (name, slots, collision) in [
         ("Geryon", 0, Collision::Passes),
         ("ATP", SLOTS, Collision::Passes),
@@ -91,9 +90,9 @@ fn schemes(
             &sends.order,
         )?;
         let end_s = sends.end_s(&passed);
-        came.push((
+        results.push((
             name.to_owned(),
-            Came {
+            RoundResult {
                 passed,
                 end_s,
                 workers: WORKERS,
@@ -101,7 +100,7 @@ fn schemes(
         ));
     }
     for fastest in FASTEST {
-        let first = sends.of_the_first(fastest);
+        let first = sends.for_fastest(fastest);
         let mut plan = plan.clone();
         for part in &mut plan.parts {
             part.members.retain(|member| first.waits_for[member.worker]);
@@ -109,20 +108,20 @@ fn schemes(
         let passed = planned(&plan, &first.order);
         let end_s = first.end_s(&passed);
         let name = format!("GOAT, the first {fastest}");
-        came.push((
+        results.push((
             name,
-            Came {
+            RoundResult {
                 passed,
                 end_s,
                 workers: fastest,
             },
         ));
     }
-    Ok(came)
+    Ok(results)
 }
 
 /// Fragments in the order in which workers send them.
-struct Sends {
+struct FragmentSchedule {
     order: Vec<Send>,
     /// End of each fragment's transmission, in seconds from the start of the round.
     at_s: Vec<f64>,
@@ -132,8 +131,8 @@ struct Sends {
     waits_for: Vec<bool>,
 }
 
-impl Sends {
-    fn draw(out_of_step: f64, round: u64) -> Sends {
+impl FragmentSchedule {
+    fn draw(out_of_step: f64, round: u64) -> FragmentSchedule {
         let mut random = ChaCha12Rng::seed_from_u64(round);
         // The sum of twelve uniform numbers is nearly normal.
         let mut normal = || {
@@ -141,10 +140,10 @@ impl Sends {
             std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
         };
         let ready = (0..WORKERS).map(|_| (COMPUTE_S * (1.0 + out_of_step * normal())).max(0.0));
-        Sends::of(ready.collect(), vec![true; WORKERS])
+        FragmentSchedule::new(ready.collect(), vec![true; WORKERS])
     }
 
-    fn of(ready_s: Vec<f64>, waits_for: Vec<bool>) -> Sends {
+    fn new(ready_s: Vec<f64>, waits_for: Vec<bool>) -> FragmentSchedule {
         let workers = (0..WORKERS).filter(|worker| waits_for[*worker]);
         let all = workers.flat_map(|worker| {
             let ready_s = ready_s[worker];
@@ -156,7 +155,7 @@ impl Sends {
         let mut all: Vec<(f64, Send)> = all.collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.worker.cmp(&b.1.worker)));
         let (at_s, order) = all.into_iter().unzip();
-        Sends {
+        FragmentSchedule {
             order,
             at_s,
             ready_s,
@@ -164,14 +163,14 @@ impl Sends {
         }
     }
 
-    fn of_the_first(&self, fastest: usize) -> Sends {
+    fn for_fastest(&self, fastest: usize) -> FragmentSchedule {
         let mut workers: Vec<usize> = (0..WORKERS).collect();
         workers.sort_by(|a, b| self.ready_s[*a].total_cmp(&self.ready_s[*b]).then(a.cmp(b)));
         let mut waits_for = vec![false; WORKERS];
         for worker in &workers[..fastest] {
             waits_for[*worker] = true;
         }
-        Sends::of(self.ready_s.clone(), waits_for)
+        FragmentSchedule::new(self.ready_s.clone(), waits_for)
     }
 
     /// Time at which the server has received all fragments, one after another.
@@ -193,7 +192,7 @@ fn fragment_s() -> f64 {
 struct Means(Vec<(String, [f64; 4])>);
 
 impl Means {
-    fn add(&mut self, name: String, network: &Network, came: Came) {
+    fn add(&mut self, name: String, network: &Network, result: RoundResult) {
         let fragment = GRADIENT_BYTES as f64 / FRAGMENTS as f64;
         let sums = match self.0.iter().position(|(other, _)| *other == name) {
             Some(place) => &mut self.0[place].1,
@@ -203,12 +202,12 @@ impl Means {
                 &mut self.0[last].1
             }
         };
-        let images = IMAGES * came.workers as f64 / WORKERS as f64;
+        let images = IMAGES * result.workers as f64 / WORKERS as f64;
         let of_round = [
-            came.passed.at_server as f64 * fragment,
-            came.passed.between_switches(network) as f64 * fragment,
-            came.end_s - COMPUTE_S,
-            images / came.end_s,
+            result.passed.at_server as f64 * fragment,
+            result.passed.between_switches(network) as f64 * fragment,
+            result.end_s - COMPUTE_S,
+            images / result.end_s,
         ];
         for (sum, value) in sums.iter_mut().zip(of_round) {
             *sum += value;

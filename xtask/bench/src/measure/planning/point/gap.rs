@@ -10,7 +10,7 @@ use planner::gradient::{Job, Loads, Method, Plan};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, timed};
+use super::measure::{ElapsedTimes, timed};
 use crate::fluid::{Pull, Round, Schedule, Simulation, halving_doubling, ring};
 
 const GBIT: u64 = 1_000_000_000;
@@ -19,8 +19,7 @@ const WORKERS: usize = 64;
 /// Relative tolerance of a load over its capacity: sums of fractions are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// A network of GRID's paper.
-struct Setting {
+struct GridNetwork {
     name: &'static str,
     shape: Shape,
     /// Switches that sum.
@@ -32,7 +31,7 @@ struct Setting {
 const RACKS: Programmable = Programmable::TopsOfRacks;
 const FIFTH: Programmable = Programmable::Share(0.2);
 
-const NETWORKS: [Setting; 8] = [
+const NETWORKS: [GridNetwork; 8] = [
     setting("fat-tree-racks-100", Shape::FatTree, RACKS, 100),
     setting("fat-tree-racks-400", Shape::FatTree, RACKS, 400),
     setting("fat-tree-20%-100", Shape::FatTree, FIFTH, 100),
@@ -48,8 +47,8 @@ const fn setting(
     shape: Shape,
     programmable: Programmable,
     server: u64,
-) -> Setting {
-    Setting {
+) -> GridNetwork {
+    GridNetwork {
         name,
         shape,
         programmable,
@@ -57,7 +56,7 @@ const fn setting(
     }
 }
 
-impl Setting {
+impl GridNetwork {
     fn instance(&self, workers: usize) -> Instance {
         Instance {
             shape: self.shape,
@@ -104,7 +103,7 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
     let mut plan = plan?;
     let (proved, proof) = timed(|| by.prove(network, job, &mut plan))?;
     proved?;
-    let said = json!({
+    let figures = json!({
         "rate_bps": plan.rate_bps,
         "gap": plan.gap(),
         "proven": plan.is_optimal,
@@ -113,7 +112,7 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
         "plan": took.json(),
         "proof": proof.json(),
     });
-    Ok((plan, said))
+    Ok((plan, figures))
 }
 
 /// Whether a plan's load exceeds a capacity.
@@ -211,7 +210,7 @@ pub fn fat_tree(seeds: u32) -> Result<Value> {
         {
             for seed in 0..u64::from(seeds) {
                 let (drawn, job) = network.instance(workers).draw(seed)?;
-                let mut took = Took::NEVER;
+                let mut took = ElapsedTimes::NEVER;
                 for _ in 0..3 {
                     let (plan, again) = timed(|| by.plan(&drawn, &job))?;
                     plan?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const SEED: u64 = 7;
 
 /// A figure of a paper.
-struct Figure {
+struct PaperFigure {
     of: &'static str,
     what: &'static str,
     /// The figure as the paper prints it.
@@ -24,9 +24,9 @@ struct Figure {
 }
 
 pub fn run() -> Result<Value> {
-    let mut figures = grids()?;
-    figures.extend(goats()?);
-    figures.extend(inarts()?);
+    let mut figures = grid_figures()?;
+    figures.extend(goat_figures()?);
+    figures.extend(inart_figures()?);
     let figures = figures.into_iter().map(|figure| {
         let off = (figure.found - figure.expected).abs();
         json!({
@@ -41,7 +41,7 @@ pub fn run() -> Result<Value> {
     Ok(Value::Array(figures.collect()))
 }
 
-fn grids() -> Result<Vec<Figure>> {
+fn grid_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::grid()?;
     let jobs = std::slice::from_ref(&job);
     let found = [
@@ -52,7 +52,7 @@ fn grids() -> Result<Vec<Figure>> {
     Ok(rates("GRID", found))
 }
 
-fn inarts() -> Result<Vec<Figure>> {
+fn inart_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::inart()?;
     let jobs = std::slice::from_ref(&job);
     let split = only(equal_split::plan(&network, jobs)?)?;
@@ -72,8 +72,8 @@ fn inarts() -> Result<Vec<Figure>> {
 fn rates<const N: usize>(
     of: &'static str,
     found: [(&'static str, &'static str, f64, Plan); N],
-) -> Vec<Figure> {
-    let figure = |(what, printed, expected, plan): (_, _, _, Plan)| Figure {
+) -> Vec<PaperFigure> {
+    let figure = |(what, printed, expected, plan): (_, _, _, Plan)| PaperFigure {
         of,
         what,
         printed,
@@ -84,7 +84,7 @@ fn rates<const N: usize>(
 }
 
 /// The workers send one after another, as far out of step as possible.
-fn goats() -> Result<Vec<Figure>> {
+fn goat_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::goat(false)?;
     let sends: Vec<Send> = (0..4)
         .flat_map(|worker| (0..3).map(move |piece| Send { worker, piece }))
@@ -96,7 +96,7 @@ fn goats() -> Result<Vec<Figure>> {
         costs: &costs,
     };
     let goat = planned(&goat::plan(&network, &job, &gradient, SEED)?, &sends);
-    let figure = |what, printed, expected, found: u64| Figure {
+    let figure = |what, printed, expected, found: u64| PaperFigure {
         of: "GOAT",
         what,
         printed,

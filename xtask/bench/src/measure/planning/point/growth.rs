@@ -8,7 +8,8 @@ use planner::injection::{Scale, sample_of, solve};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, peak_bytes, timed};
+use super::measure::{ElapsedTimes, timed};
+use crate::measure::files::memory_kib;
 
 const GBIT: u64 = 1_000_000_000;
 /// Seed of throughputs and servers.
@@ -42,7 +43,7 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
     };
     let (network, job) = instance.draw(SEED)?;
     let mut proof = None;
-    let (plan, took): (Plan, Took) = match planner {
+    let (plan, took): (Plan, ElapsedTimes) = match planner {
         "grid" | "grid-proof" => {
             let (plan, took) = timed(|| Method::Grid.plan(&network, &job))?;
             let mut plan = plan?;
@@ -76,7 +77,7 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
         "bound_bps": plan.bound_bps,
         "gap": plan.gap(),
         "proven": plan.is_optimal,
-        "peak_bytes": peak_bytes()?,
+        "peak_bytes": 1024 * memory_kib("VmHWM:")?,
     }))
 }
 
@@ -111,6 +112,6 @@ fn injection(ports: u32) -> Result<Value> {
         "gap": solved.as_ref().ok().map(planner::injection::Placement::gap),
         "proven": solved.as_ref().is_ok_and(|placed| placed.proven),
         "refused": refused,
-        "peak_bytes": peak_bytes()?,
+        "peak_bytes": 1024 * memory_kib("VmHWM:")?,
     }))
 }

@@ -68,17 +68,17 @@ mod tests {
         measured(&what, &words.collect::<Vec<String>>())
     }
 
-    fn said(arguments: &str) -> Value {
+    fn measured_point(arguments: &str) -> Value {
         point(arguments).expect("a measured point")
     }
 
-    fn of<'v>(value: &'v Value, path: &str) -> &'v Value {
+    fn field<'v>(value: &'v Value, path: &str) -> &'v Value {
         value.pointer(path).expect(path)
     }
 
     #[test]
     fn all_examples_are_as_printed() {
-        let figures = said("golden");
+        let figures = measured_point("golden");
         let figures = figures.as_array().expect("a list");
         assert_eq!(figures.len(), 10);
         for figure in figures {
@@ -88,28 +88,28 @@ mod tests {
 
     #[test]
     fn a_network_gives_rates_and_no_plan_is_over_a_capacity() {
-        let network = said("gap fat-tree-racks-400 1");
-        let seed = of(&network, "/seeds/0");
+        let network = measured_point("gap fat-tree-racks-400 1");
+        let seed = field(&network, "/seeds/0");
         for by in ["push", "round"] {
             assert_eq!(seed[by]["over_capacity"], false, "{by}");
         }
         // In a round, a plan that includes the return of sums is at least as fast as one that does not.
-        let round = of(seed, "/round_bps");
+        let round = field(seed, "/round_bps");
         assert!(round["push"].as_f64() <= round["grid"].as_f64(), "{round}");
         for other in ["atp", "esa", "switchml", "geryon", "lbmm", "raw"] {
-            let rate = of(seed, &format!("/sent_bps/{other}")).as_f64();
+            let rate = field(seed, &format!("/sent_bps/{other}")).as_f64();
             assert!(rate <= seed["push"]["rate_bps"].as_f64(), "{other}: {seed}");
         }
     }
 
     #[test]
-    fn inart_is_not_behind_what_it_is_compared_with() {
+    fn inart_is_at_least_as_fast_as_others() {
         if !is_long_wanted("InArt beside others on its paper's fat tree") {
             return;
         }
-        let settings = said("servers 1");
+        let settings = measured_point("servers 1");
         for setting in settings.as_array().expect("a list") {
-            let rates = of(setting, "/seeds/0/rates_bps");
+            let rates = field(setting, "/seeds/0/rates_bps");
             for other in ["equal-split", "lbmm"] {
                 assert!(rates[other].as_f64() <= rates["inart"].as_f64(), "{rates}");
             }
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn goat_is_ahead_out_of_step_and_behind_in_step() {
-        let settings = said("asynchrony 2");
+        let settings = measured_point("asynchrony 2");
         let received = |setting: usize, scheme: usize| {
             let path = format!("/{setting}/schemes/{scheme}/received_bytes");
-            of(&settings, &path).as_f64().expect("a number")
+            field(&settings, &path).as_f64().expect("a number")
         };
         // The schemes are Geryon, ATP, ESA and GOAT; the settings are in step, then with the largest deviation.
         let last = settings.as_array().expect("a list").len() - 1;
@@ -136,32 +136,32 @@ mod tests {
     }
 
     #[test]
-    fn growth_tells_time_and_memory() {
+    fn growth_reports_time_and_memory() {
         for planner in ["grid", "grid-proof", "inart", "inart-event", "injection"] {
             let shape = if planner == "injection" {
                 "fat-tree 6"
             } else {
                 "leaf-spine 3"
             };
-            let point = said(&format!("growth {planner} {shape}"));
+            let point = measured_point(&format!("growth {planner} {shape}"));
             for number in ["/plan/cpu_s", "/plan/wall_s", "/peak_bytes", "/hosts"] {
-                let number = of(&point, number).as_f64().expect("a number");
+                let number = field(&point, number).as_f64().expect("a number");
                 assert!(number > 0.0, "{point}");
             }
         }
     }
 
     #[test]
-    fn what_is_to_be_there_at_once_is_timed() {
-        assert!(of(&said("online 1"), "/arrival/cpu_s").as_f64() > Some(0.0));
-        assert!(of(&said("injection 1"), "/0/plan/cpu_s").as_f64() > Some(0.0));
+    fn immediate_plans_are_timed() {
+        assert!(field(&measured_point("online 1"), "/arrival/cpu_s").as_f64() > Some(0.0));
+        assert!(field(&measured_point("injection 1"), "/0/plan/cpu_s").as_f64() > Some(0.0));
         if is_long_wanted("planning for all workers of a fat tree") {
-            assert!(of(&said("fat-tree 1"), "/7/plan/cpu_s").as_f64() > Some(0.0));
+            assert!(field(&measured_point("fat-tree 1"), "/7/plan/cpu_s").as_f64() > Some(0.0));
         }
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn unknown_names_are_refused() {
         for wrong in [
             "nothing",
             "gap here 1",

@@ -6,7 +6,7 @@ use planner::gradient::inart::Online;
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, timed};
+use super::measure::{ElapsedTimes, timed};
 
 const GBIT: u64 = 1_000_000_000;
 const SEED: u64 = 1;
@@ -26,7 +26,7 @@ pub fn run(times: u32) -> Result<Value> {
     let (network, job) = instance.draw(SEED)?;
     let shares = [1.0 / SERVERS as f64; SERVERS];
     let mut online = Online::new(network.clone());
-    let (mut arrival, mut departure) = (Took::NEVER, Took::NEVER);
+    let (mut arrival, mut departure) = (ElapsedTimes::NEVER, ElapsedTimes::NEVER);
     let (mut rate_bps, mut bound_bps) = (0.0, 0.0);
     for _ in 0..times {
         let (arrived, took) = timed(|| {

@@ -11,9 +11,9 @@ use scenario::replay::{Classified, Engine};
 use scenario::{load, plan};
 use serde_json::Value;
 
-use super::driver::Group;
-use super::qq;
-use super::row::{Goal, Row};
+use crate::measure::driver::Group;
+use crate::measure::qq;
+use crate::measure::row::{Goal, Row};
 
 /// Number of packets whose delays are decided.
 const DECIDED: usize = 100_000;
@@ -23,9 +23,9 @@ const ONE_PERCENT: f64 = 1.628;
 const HALF_A_STEP: f64 = 0.5 / 1024.0;
 
 /// Row, YAML, and distribution function of a delay in nanoseconds.
-type Shape = (&'static str, &'static str, fn(f64) -> f64);
+type DelayDistribution = (&'static str, &'static str, fn(f64) -> f64);
 
-const SHAPES: [Shape; 5] = [
+const DISTRIBUTIONS: [DelayDistribution; 5] = [
     (
         "faults/jitter_uniform",
         "{latency: 100ms, jitter: 10ms}",
@@ -64,13 +64,13 @@ const MEAN_NS: f64 = 20e6;
 const DEVIATION_NS: f64 = 5e6;
 
 /// A row for each distribution.
-pub fn decided<C>() -> Vec<Group<C>> {
-    let group = |shape: Shape| Group::one(shape.0, move |_| distance_from(shape));
-    SHAPES.map(group).into()
+pub fn decided_rows<C>() -> Vec<Group<C>> {
+    let group = |shape: DelayDistribution| Group::one(shape.0, move |_| distance_from(shape));
+    DISTRIBUTIONS.map(group).into()
 }
 
 /// Distance between a distribution and the delays of 10⁵ packets.
-fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
+fn distance_from((name, delay, distribution): DelayDistribution) -> Result<Row> {
     // The id gives each row random numbers of its own; with equal ones all rows would have the same distance.
     let id = name.trim_start_matches("faults/");
     let text = format!(
@@ -78,7 +78,7 @@ fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
          flows: {{stream: {{from: a, to: b}}}}\n\
          faults: [{{id: {id}, flows: stream, effect: {{delay: {delay}}}}}]\n"
     );
-    let mut delays = told(&text, DECIDED)?;
+    let mut delays = decided_delays(&text, DECIDED)?;
     let distance = distance(&mut delays, distribution);
     let root = (DECIDED as f64).sqrt();
     Ok(Row {
@@ -95,7 +95,7 @@ fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
 
 /// Row and drawing of the delays that captures show in a run with [`MEASURED_DELAY`]: the distance between their
 /// quantiles and those of the decided delays.
-pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, String)> {
+pub fn measured_row(text: &str, events: &[Value], report: &Value) -> Result<(Row, String)> {
     let mut delays: Vec<f64> = events
         .iter()
         .filter_map(|event| {
@@ -104,16 +104,16 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
         })
         .collect();
     delays.sort_by(f64::total_cmp);
-    let mut told: Vec<f64> = told(text, delays.len())?
+    let mut decided: Vec<f64> = decided_delays(text, delays.len())?
         .into_iter()
         .map(|ns| ns as f64)
         .collect();
-    told.sort_by(f64::total_cmp);
+    decided.sort_by(f64::total_cmp);
     let count = delays.len();
     let apart = delays
         .iter()
-        .zip(&told)
-        .map(|(delay, told)| (delay - told).abs());
+        .zip(&decided)
+        .map(|(delay, decided)| (delay - decided).abs());
     // The quantiles at the ends are single packets.
     let inner = apart.skip(count / 100).take(count - 2 * (count / 100));
     let worst_us = inner.fold(0.0, f64::max) / 1e3;
@@ -154,7 +154,7 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
 }
 
 /// Delays of a scenario's first packets of 72 bytes to port 5201, as the engine's model decides.
-fn told(text: &str, packets: usize) -> Result<Vec<u64>> {
+fn decided_delays(text: &str, packets: usize) -> Result<Vec<u64>> {
     let failed = |error: scenario::Diagnostics| anyhow::anyhow!("{error}");
     let scenario = load("jitter.yaml", text).map_err(failed)?;
     let plan = plan(&scenario, &TargetModel::EMBEDDED).map_err(failed)?;
@@ -225,15 +225,15 @@ fn paretonormal(jitters: f64) -> f64 {
         let tail = (1.0 - normal(z)).max(1e-15);
         0.25 * z + 0.75 * (tail.powf(-1.0 / 3.0) - 1.5) * 4.0 / 3.0
     };
-    normal(halved(-8.0, 8.0, |z| of(z) < jitters))
+    normal(bisect(-8.0, 8.0, |z| of(z) < jitters))
 }
 
 fn inverse_normal(p: f64) -> f64 {
-    halved(-8.0, 8.0, |z| normal(z) < p)
+    bisect(-8.0, 8.0, |z| normal(z) < p)
 }
 
 /// Bisects for the value at which `is_below` becomes false.
-fn halved(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
+fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
         match is_below(middle) {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_is_that_of_both_sides() {
+    fn a_distance_counts_both_sides() {
         let uniform = |x: f64| x / 100.0;
         let mut middles: Vec<u64> = (0..100).collect();
         assert!((distance(&mut middles, |x| uniform(x + 0.5)) - 0.005).abs() < 1e-12);
@@ -278,13 +278,13 @@ mod tests {
     /// Delays of the right distribution pass, delays of another one fail.
     #[test]
     fn the_rows_can_fail() {
-        let row = distance_from(SHAPES[0]).unwrap();
+        let row = distance_from(DISTRIBUTIONS[0]).unwrap();
         assert!(row.ok(), "{row:?}");
         let text = "weir: 1\nname: j\nseed: 7\ntopology: {star: {hosts: [a, b], switch: sw}}\n\
                     flows: {f: {from: a, to: b}}\n\
                     faults: [{id: x, flows: f, effect: {delay: {latency: 100ms, jitter: 10ms, distribution: normal}}}]\n";
-        let mut delays = told(text, 20_000).unwrap();
-        let (_, _, uniform) = SHAPES[0];
+        let mut delays = decided_delays(text, 20_000).unwrap();
+        let (_, _, uniform) = DISTRIBUTIONS[0];
         assert!(distance(&mut delays, uniform) > 0.05);
     }
 }

@@ -1,7 +1,7 @@
 //! `load`: time from P4 text to a switch that forwards.
 
-use super::clock::thread_cpu_ns;
-use super::row::{Goal, Row};
+use crate::measure::clock::thread_cpu_ns;
+use crate::measure::row::{Goal, Row};
 use anyhow::{Context, Result, anyhow};
 use parser_gen::FrameValues;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn largest(name: &'static str, values: FrameValues, goal: Goal) -> Result<Row> {
 
 /// The shipped scenario of a real Redis: from its plan to a switch with all entries.
 fn redis() -> Result<Row> {
-    const TEXT: &str = include_str!("../../../../testbeds/scenarios/redis-get-loss.yaml");
+    const TEXT: &str = include_str!("../../../../../testbeds/scenarios/redis-get-loss.yaml");
     let scenario = scenario::load("redis-get-loss.yaml", TEXT).map_err(|e| anyhow!("{e}"))?;
     let plan =
         scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).map_err(|e| anyhow!("{e}"))?;

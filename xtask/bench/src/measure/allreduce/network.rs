@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
@@ -15,7 +15,8 @@ use scenario::job::Transport;
 use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
-use super::Setting;
+use super::AllReduceSetting;
+use crate::measure::veth::ip;
 
 const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ const SWITCH: &str = "sw";
 
 /// Transport network of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Through {
+pub enum Fabric {
     /// The embedded switch, which also sums.
     Switch,
     /// A kernel bridge.
@@ -33,7 +34,7 @@ pub enum Through {
 }
 
 /// A network with hosts; dropping it removes them.
-pub struct Bed {
+pub struct RankNetwork {
     pub scenario: Scenario,
     pub hosts: Vec<Host>,
     /// Configures the switch. It is dropped before the switch, so that it can close its session.
@@ -42,33 +43,33 @@ pub struct Bed {
     _links: Vec<Netlink>,
 }
 
-impl Bed {
+impl RankNetwork {
     /// Creates the network of a setting. The caller is in a private network namespace.
-    pub fn up(setting: &Setting, weir: &Path) -> Result<Bed> {
+    pub fn create(setting: &AllReduceSetting, weir: &Path) -> Result<RankNetwork> {
         let loaded = scenario::load("bench.yaml", &scenario_text(setting));
         let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
-        let mut bed = Bed {
+        let mut network = RankNetwork {
             hosts: Vec::new(),
             _fleet: None,
             switch: None,
             _links: Vec::new(),
             scenario,
         };
-        if setting.through == Through::Loopback {
+        if setting.through == Fabric::Loopback {
             let host = Host::new("all")?;
-            bed.hosts = vec![host; setting.ranks];
-            return Ok(bed);
+            network.hosts = vec![host; setting.ranks];
+            return Ok(network);
         }
-        let ports = bed.lay_cables(setting)?;
+        let ports = network.lay_cables(setting)?;
         match setting.through {
-            Through::Switch => bed.start_switch(weir, &ports)?,
+            Fabric::Switch => network.start_switch(weir, &ports)?,
             _ => bridge(&ports)?,
         }
-        Ok(bed)
+        Ok(network)
     }
 
     /// Creates a cable for each host; returns the interfaces at the switch's ends, in the order of hosts.
-    fn lay_cables(&mut self, setting: &Setting) -> Result<Vec<String>> {
+    fn lay_cables(&mut self, setting: &AllReduceSetting) -> Result<Vec<String>> {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
         let topology = self.scenario.topology.clone();
@@ -128,7 +129,7 @@ impl Bed {
             command.args(["-i", &format!("{number}@{port}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
-        let line = line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
+        let line = wait_for_line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
         let address = line.split_once("P4Runtime at ").context("an address")?.1;
         let address = address.split(',').next().unwrap_or_default().trim();
         let scenario = self.scenario.clone();
@@ -152,7 +153,7 @@ impl Bed {
 }
 
 /// Scenario of a star of ranks whose values the switch sums, with the losses of the setting.
-fn scenario_text(setting: &Setting) -> String {
+fn scenario_text(setting: &AllReduceSetting) -> String {
     let ranks = (0..setting.jobs * setting.ranks).map(|rank| format!("r{rank}"));
     let ranks: Vec<String> = ranks.collect();
     let servers = (0..setting.servers).map(|server| format!("s{server}"));
@@ -195,19 +196,8 @@ fn bridge(ports: &[String]) -> Result<()> {
     ip("link set bridge0 up")
 }
 
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .status();
-    ensure!(
-        status.context("cannot run ip")?.success(),
-        "ip {arguments} failed"
-    );
-    Ok(())
-}
-
 /// Waits for the first line of a process that `wanted` accepts.
-pub fn line(
+pub fn wait_for_line(
     process: &mut Process,
     patience: Duration,
     wanted: impl Fn(&str) -> bool,
@@ -229,7 +219,7 @@ pub fn line(
 }
 
 /// Copies the scripts and their package into `folder`, so that nothing is written to the sources.
-pub fn package(folder: &Path, native: &Path) -> Result<()> {
+pub fn copy_package(folder: &Path, native: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-agent/python");
     let package = folder.join("weir");
     std::fs::create_dir_all(&package)?;

@@ -3,17 +3,24 @@
 //! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's datagrams, each with a
 //! number in it, so that all packets differ.
 
+mod collateral;
+mod jitter;
+mod judge;
+mod long;
+mod runs;
+
 use anyhow::{Context, Result};
 use scenario::decision::{Draws, limit};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
+use super::Args;
 use super::driver::{self, Group};
 use super::files::read;
 use super::row::{Goal, Row};
-use super::runs::{Bench, Ran};
-use super::{Args, collateral, jitter, judge, long};
+pub use collateral::{ROLE, measure as measure_role};
+use runs::{CompletedRun, ScenarioRunner};
 
 /// Median error of netem's delays: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -66,31 +73,37 @@ const RESET: &str = "faults/reset";
 const SEGMENTS: u32 = 4;
 
 pub fn run(args: &Args) -> Result<bool> {
-    driver::measure(args, groups(), || Bench::new(args))
+    driver::measure(args, groups(), || ScenarioRunner::new(args))
 }
 
 /// Groups in the order of the printed table.
-fn groups() -> Vec<Group<Bench>> {
+fn groups() -> Vec<Group<ScenarioRunner>> {
     let effects = EFFECTS.map(|(name, effect, select)| {
-        Group::one(name, move |bench: &Bench| {
+        Group::one(name, move |bench: &ScenarioRunner| {
             bench.deterministic(name, effect, select)
         })
     });
     let others = [
-        Group::one(RESET, Bench::resets),
-        Group::one("faults/probability", Bench::probability),
-        Group::one("faults/small_probability", Bench::small_probability),
+        Group::one(RESET, ScenarioRunner::resets),
+        Group::one("faults/probability", ScenarioRunner::probability),
+        Group::one(
+            "faults/small_probability",
+            ScenarioRunner::small_probability,
+        ),
         Group::new(
             &["faults/delay_error_median", "faults/delay_error_p99"],
-            Bench::delay_error,
+            ScenarioRunner::delay_error,
         ),
-        Group::one("faults/event_to_effect_p99", Bench::event_to_effect),
-        Group::one("faults/replay", Bench::replay),
+        Group::one(
+            "faults/event_to_effect_p99",
+            ScenarioRunner::event_to_effect,
+        ),
+        Group::one("faults/replay", ScenarioRunner::replay),
         Group::one(collateral::NAME, |_| collateral::run()),
-        Group::one(jitter::MEASURED, Bench::jitter),
+        Group::one(jitter::MEASURED, ScenarioRunner::jitter),
         Group::one(judge::COST, |_| judge::cost()),
         Group::one(judge::MUTANTS, |_| judge::mutants()),
-        Group::new(&judge::LONG, |bench: &Bench| {
+        Group::new(&judge::LONG, |bench: &ScenarioRunner| {
             judge::long(bench.args.minutes)
         }),
         Group::new(&long::IPERF, long::ten_seconds),
@@ -98,10 +111,10 @@ fn groups() -> Vec<Group<Bench>> {
         Group::new(&long::WIDE, long::wide),
     ];
     let groups = effects.into_iter().chain(others);
-    groups.chain(jitter::decided()).collect()
+    groups.chain(jitter::decided_rows()).collect()
 }
 
-impl Bench {
+impl ScenarioRunner {
     /// Scenario of iperf3's datagrams; `rest` has the faults.
     fn datagrams(&self, rate_pps: u32, packets: u32, rest: &str) -> String {
         let rate = u64::from(rate_pps) * u64::from(BYTES) * 8;
@@ -123,7 +136,7 @@ impl Bench {
             faults += "\n  - {id: y, flows: stream, effect: drop, select: {every: 8}}\
                        \n  - {id: z, flows: stream, effect: {set: {ip.ecn: 3}}, select: {burst: {start: 3, length: 4, every: 16}}}";
         }
-        let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.args.packets, &faults))?;
+        let ran = self.run(name, &self.datagrams(RATE_PPS, self.args.packets, &faults))?;
         wrong(name, &ran)
     }
 
@@ -143,7 +156,7 @@ impl Bench {
              flows:\n  segments: {{from: c, to: s, filter: 'tcp.dport == 80 && !tcp.flags.syn'}}\n\
              faults:\n  - {{id: x, flows: segments, effect: reset, select: {{every: 50}}}}\n"
         );
-        let ran = self.carry_out(RESET, &text)?;
+        let ran = self.run(RESET, &text)?;
         wrong(RESET, &ran)
     }
 
@@ -153,7 +166,7 @@ impl Bench {
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: drop, select: {{probability: {p}}}}}"
         );
-        let ran = self.carry_out(
+        let ran = self.run(
             "probability",
             &self.datagrams(RATE_PPS, self.args.packets, &faults),
         )?;
@@ -196,7 +209,7 @@ impl Bench {
     fn delay_error(&self) -> Result<Vec<Row>> {
         let faults =
             "faults:\n  - {id: x, flows: stream, effect: {delay: 5ms}, select: {every: 2}}";
-        let ran = self.carry_out("delay_error", &self.datagrams(200, 4_000, faults))?;
+        let ran = self.run("delay_error", &self.datagrams(200, 4_000, faults))?;
         let mut late: Vec<f64> = events(&ran.folder)?
             .iter()
             .filter_map(|event| {
@@ -242,8 +255,8 @@ impl Bench {
             jitter::MEASURED_DELAY
         );
         let text = self.datagrams(500, self.args.packets.min(10_000), &faults);
-        let ran = self.carry_out("jitter", &text)?;
-        let (row, svg) = jitter::measured(&text, &events(&ran.folder)?, &ran.report)?;
+        let ran = self.run("jitter", &text)?;
+        let (row, svg) = jitter::measured_row(&text, &events(&ran.folder)?, &ran.report)?;
         self.args.draw("jitter-qq.svg", || Ok(svg))?;
         Ok(row)
     }
@@ -252,7 +265,7 @@ impl Bench {
     fn event_to_effect(&self) -> Result<Row> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
                       faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
-        let ran = self.carry_out("events", &self.datagrams(1_000, 10_000, faults))?;
+        let ran = self.run("events", &self.datagrams(1_000, 10_000, faults))?;
         let json = |name| -> Result<Value> {
             let text = read(ran.folder.join(name))?;
             serde_json::from_str(&text).context(name)
@@ -296,7 +309,7 @@ impl Bench {
     fn replay(&self) -> Result<Row> {
         let faults = "captures: all\nfaults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
-        let first = self.carry_out("replay", &self.datagrams(2_000, 1_000, faults))?;
+        let first = self.run("replay", &self.datagrams(2_000, 1_000, faults))?;
         let (mut offline, mut live) = (0, 0);
         for number in 0..self.args.runs {
             let folder = self.folder.path().join(format!("replay-{number}"));
@@ -324,18 +337,18 @@ impl Bench {
             weir.arg("--live").arg(folder);
         }
         let output = weir.output().context("cannot run weir")?;
-        let said: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+        let report: Value = serde_json::from_slice(&output.stdout).with_context(|| {
             format!(
                 "weir replay: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             )
         })?;
-        Ok(said["identical"] == true)
+        Ok(report["identical"] == true)
     }
 }
 
 /// Number of frames that a run's faults missed or hit wrongly.
-fn wrong(name: &'static str, ran: &Ran) -> Result<Row> {
+fn wrong(name: &'static str, ran: &CompletedRun) -> Result<Row> {
     let all = ran.report["faults"].as_array().context("faults")?;
     let sum = |field: &str| {
         all.iter()

@@ -1,8 +1,8 @@
 //! `filters_cpu`: a thousand overlapping packet filters in one ternary table.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass, switch};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass, switch};
 use anyhow::{Result, ensure};
 use p4lang::runtime::{Match, TableEntry};
 use pipeline::Switch;
@@ -40,7 +40,7 @@ pub fn run() -> Result<Vec<Row>> {
         .collect();
     let matching: usize = frames
         .iter()
-        .map(|p| filters.iter().filter(|f| f.fits(p)).count())
+        .map(|p| filters.iter().filter(|f| f.matches(p)).count())
         .sum();
     let frames: Vec<_> = frames.iter().map(Packet::frame).collect();
     check(&mut switch, &filters, &frames)?;
@@ -73,7 +73,7 @@ pub const TABLE: &str = "FilterIngress.filters";
 
 /// p4/filters.p4 without entries.
 pub fn program() -> Result<Switch> {
-    switch(include_str!("p4/filters.p4"))
+    switch(include_str!("../p4/filters.p4"))
 }
 
 /// Verifies that each filter has counted the frames for which a scan finds it first.
@@ -81,8 +81,11 @@ pub fn check(switch: &mut Switch, filters: &[Filter], frames: &[(u32, Vec<u8>)])
     pass(switch, frames);
     let mut expected: BTreeMap<usize, u64> = BTreeMap::new();
     for frame in frames {
-        let packet = Packet::of(frame);
-        let fitting = filters.iter().enumerate().filter(|(_, f)| f.fits(&packet));
+        let packet = Packet::from_frame(frame);
+        let fitting = filters
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.matches(&packet));
         if let Some((i, _)) = fitting.max_by_key(|(_, f)| f.priority) {
             *expected.entry(i).or_default() += 1;
         }
@@ -185,7 +188,7 @@ impl Filter {
     }
 
     /// Whether the filter matches a packet.
-    pub fn fits(&self, packet: &Packet) -> bool {
+    pub fn matches(&self, packet: &Packet) -> bool {
         let fields = packet.0.iter().zip(self.value.iter().zip(self.mask));
         fields.fold(0, |different, (p, (v, m))| different | (p ^ v) & m) == 0
     }
@@ -254,7 +257,7 @@ impl Packet {
         (port, f)
     }
 
-    fn of((port, f): &(u32, Vec<u8>)) -> Packet {
+    fn from_frame((port, f): &(u32, Vec<u8>)) -> Packet {
         let word = |at: usize| u32::from_be_bytes([f[at], f[at + 1], f[at + 2], f[at + 3]]);
         let ports = word(34);
         let flags = if f[23] == 6 { f[47] } else { 0 };

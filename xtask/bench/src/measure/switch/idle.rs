@@ -1,12 +1,12 @@
 //! `idle_memory`, `idle_start`: memory and start time of the real binary with two ports and an L2 program.
 
-use super::Args;
-use super::clock::cpu_ns;
-use super::files::read;
-use super::programs::WEIR;
-use super::row::{Goal, Row};
-use super::veth::{in_namespace, lay_cables, switch, until_forwarded};
-use anyhow::{Context, Result, bail};
+use crate::measure::Args;
+use crate::measure::clock::cpu_ns;
+use crate::measure::files::read;
+use crate::measure::programs::WEIR;
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::{lay_cables, numbers_in_namespace, switch, until_forwarded};
+use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
 pub const NAMES: &[&str] = &["idle_memory", "idle_start"];
@@ -17,14 +17,7 @@ const ROUNDS: usize = 7;
 
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
-    let text = in_namespace("switch", ROLE, None)?;
-    let numbers: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|n| n.parse().ok())
-        .collect();
-    let [memory, rings, start, best, worst, cpu] = numbers[..] else {
-        bail!("the measurement printed {text:?}");
-    };
+    let [memory, rings, start, best, worst, cpu] = numbers_in_namespace("switch", ROLE)?;
     Ok(vec![
         Row {
             name: "idle_memory",

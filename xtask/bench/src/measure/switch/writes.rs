@@ -1,11 +1,11 @@
 //! `writes`, `writes_bmv2`: exact entries over P4Runtime, from one client over loopback; the same to BMv2's
 //! simple_switch_grpc.
 
-use super::Args;
-use super::bmv2::Rival;
-use super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::row::{Goal, Row};
-use super::veth::Running;
+use crate::measure::Args;
+use crate::measure::bmv2::Rival;
+use crate::measure::clock::{process_cpu_ns, thread_cpu_ns};
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::Running;
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, anyhow};
 use p4rt::p4info::Index;
@@ -22,7 +22,7 @@ use tonic::transport::Channel;
 
 pub const NAMES: &[&str] = &["writes", "writes_bmv2"];
 
-const PROGRAM: &str = include_str!("p4/exact.p4");
+const PROGRAM: &str = include_str!("../p4/exact.p4");
 const DEVICE: u64 = 1;
 /// Number of updates in one request.
 const BATCH: usize = 1000;
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     };
     let instance = softswitch::instance::start(config)?;
     let address = instance.address();
-    let (mut inserts, mut deletes) = (Spent::MOST, Spent::MOST);
+    let (mut inserts, mut deletes) = (PassTimes::MOST, PassTimes::MOST);
     runtime.block_on(async {
         let mut client = connect(address).await?;
         let _stream = become_primary(&mut client).await?;
@@ -188,7 +188,7 @@ async fn become_primary(client: &mut P4RuntimeClient<Channel>) -> Result<impl Si
 
 /// Times of a pass.
 #[derive(Clone, Copy)]
-struct Spent {
+struct PassTimes {
     /// Time from the first request to the last response.
     wall: Duration,
     /// CPU time of the client's thread.
@@ -197,16 +197,16 @@ struct Spent {
     switch_ns: u64,
 }
 
-impl Spent {
-    const MOST: Spent = Spent {
+impl PassTimes {
+    const MOST: PassTimes = PassTimes {
         wall: Duration::MAX,
         client_ns: u64::MAX,
         switch_ns: u64::MAX,
     };
 
     /// The minimum of each time: different things disturb them.
-    fn least(self, other: Spent) -> Spent {
-        Spent {
+    fn least(self, other: PassTimes) -> PassTimes {
+        PassTimes {
             wall: self.wall.min(other.wall),
             client_ns: self.client_ns.min(other.client_ns),
             switch_ns: self.switch_ns.min(other.switch_ns),
@@ -218,7 +218,7 @@ async fn pass(
     client: &mut P4RuntimeClient<Channel>,
     requests: &[v1::WriteRequest],
     kind: v1::update::Type,
-) -> Result<Spent> {
+) -> Result<PassTimes> {
     let of_kind = |request: &v1::WriteRequest| {
         let mut request = request.clone();
         for update in &mut request.updates {
@@ -233,7 +233,7 @@ async fn pass(
     }
     let wall = start.elapsed();
     let client_ns = thread_cpu_ns() - client_ns;
-    Ok(Spent {
+    Ok(PassTimes {
         wall,
         client_ns,
         switch_ns: (process_cpu_ns() - all_ns).saturating_sub(client_ns),

@@ -1,8 +1,8 @@
 //! `router_cpu`: an IPv4 router of three tables, frames of 64 bytes, memory to memory.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass, switch, udp_frame};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass, switch, udp_frame};
 use anyhow::{Result, ensure};
 use p4lang::runtime::Match;
 use pipeline::Switch;
@@ -46,7 +46,7 @@ pub struct Routing {
 
 pub fn routing() -> Result<Routing> {
     let mut numbers = Numbers(1);
-    let mut switch = switch(include_str!("p4/router.p4"))?;
+    let mut switch = switch(include_str!("../p4/router.p4"))?;
     let mut destinations = Vec::new();
     for i in 0..PREFIXES {
         // Lengths 16 to 28, as in a small site; the counter in the upper bits makes the prefixes distinct.

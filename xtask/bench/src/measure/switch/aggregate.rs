@@ -1,8 +1,8 @@
 //! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, with the load of workers with full windows.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass};
 use anyhow::{Result, anyhow, ensure};
 use p4lang::runtime::Match;
 use parser_gen::FrameValues;
@@ -25,25 +25,25 @@ const SERVER_MAC: u64 = 0x0200_0000_00aa;
 
 /// Size of the sums. All sizes have the same bytes of frames and of cells.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct SumSize {
     values: FrameValues,
     slots: u32,
     /// Number of chunks of a round, which all workers send.
     round: u32,
 }
 
-const SMALL: Size = Size {
+const SMALL: SumSize = SumSize {
     values: FrameValues::V256,
     slots: 16_384,
     round: 512,
 };
-const JUMBO: Size = Size {
+const JUMBO: SumSize = SumSize {
     values: FrameValues::V2048,
     slots: 2_048,
     round: 64,
 };
 
-impl Size {
+impl SumSize {
     fn values(self) -> usize {
         usize::from(self.values.count())
     }
@@ -80,8 +80,8 @@ pub fn run() -> Result<Vec<Row>> {
     ])
 }
 
-fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> {
-    let Size {
+fn row(name: &'static str, size: SumSize, order: Order, goal: Goal) -> Result<Row> {
+    let SumSize {
         slots,
         round: chunks,
         ..
@@ -135,7 +135,7 @@ fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> 
 }
 
 /// Lower bound: byte-swaps and adds each frame's values into a row of its slot.
-fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
+fn floor_ns(frames: &[(u32, Vec<u8>)], size: SumSize, order: Order) -> f64 {
     let (cells, chunks) = (2 * size.slots as usize, size.round);
     let mut rows = vec![0u32; cells * size.values()];
     let mut at = 0usize;
@@ -153,7 +153,7 @@ fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
     })
 }
 
-fn program(Size { values, slots, .. }: Size) -> Result<Switch> {
+fn program(SumSize { values, slots, .. }: SumSize) -> Result<Switch> {
     let library = parser_gen::Library::builtin();
     let options = parser_gen::Options {
         aggregate: Some(values),
@@ -217,7 +217,7 @@ fn place(frame: &mut [u8], slots: u32, chunk: u32) {
 }
 
 /// An UPDATE of chunk 0 (docs/protocol.md).
-fn update(worker: u32, size: Size, numbers: &mut Numbers) -> Vec<u8> {
+fn update(worker: u32, size: SumSize, numbers: &mut Numbers) -> Vec<u8> {
     let values = size.values.count();
     let payload = 24 + 4 * values;
     let w = worker as u8;

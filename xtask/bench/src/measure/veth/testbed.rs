@@ -50,6 +50,14 @@ pub fn in_namespace(
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Runs a role as [`in_namespace`] does; returns the numbers that it prints.
+pub fn numbers_in_namespace<const N: usize>(subject: &str, role: &str) -> Result<[f64; N]> {
+    let text = in_namespace(subject, role, None)?;
+    let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+    let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+    numbers.with_context(|| format!("the measurement printed {text:?}"))
+}
+
 /// Role of this process in the namespace.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
@@ -68,12 +76,14 @@ pub fn lay_cables() -> Result<()> {
     Ok(())
 }
 
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .status()
-        .context("cannot run ip")?;
-    ensure!(status.success(), "ip {arguments} failed");
+/// Runs `ip` with arguments that contain no spaces.
+pub fn ip(arguments: &str) -> Result<()> {
+    let mut ip = Command::new("ip");
+    let status = ip.args(arguments.split(' ')).status();
+    ensure!(
+        status.context("cannot run ip")?.success(),
+        "ip {arguments} failed"
+    );
     Ok(())
 }
 
@@ -177,7 +187,7 @@ pub fn until_forwarded(since: Instant) -> Result<Duration> {
 }
 
 /// Waits until no more frames arrive at h2.
-pub fn until_quiet() -> Result<()> {
+pub fn wait_until_quiet() -> Result<()> {
     let mut before = None;
     loop {
         let now = Some(received("h2")?);

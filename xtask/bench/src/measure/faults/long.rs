@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::row::{Goal, Row};
-use super::runs::{Bench, Ran};
+use super::runs::{CompletedRun, ScenarioRunner};
+use crate::measure::row::{Goal, Row};
 
 /// Rows of ten seconds at 1 Gbit/s.
 pub const IPERF: [&str; 3] = [
@@ -43,27 +43,27 @@ fn iperf(seconds: u64, fault: &str) -> String {
 const LOSS: &str = "flows: {bulk: {from: c, to: s, filter: tcp.dport == 5201}}\n\
     faults: [{id: x, flows: bulk, effect: drop, select: {probability: 0.1%}}]\n";
 
-fn rate(ran: &Ran) -> f64 {
+fn rate(ran: &CompletedRun) -> f64 {
     ran.report["metrics"]["command.bulk.rate_bps"]
         .as_f64()
         .unwrap_or(0.0)
 }
 
-fn strain(ran: &Ran, what: &str) -> f64 {
+fn strain(ran: &CompletedRun, what: &str) -> f64 {
     ran.report["machine_strain"][what].as_f64().unwrap_or(0.0)
 }
 
 /// Returns the fault's report; an error if the fault is not proved.
-fn ensure_proved(ran: &Ran) -> Result<&Value> {
+fn ensure_proved(ran: &CompletedRun) -> Result<&Value> {
     let fault = &ran.report["faults"][0];
     ensure!(fault["proved"] == true, "not proved: {}", fault["reason"]);
     Ok(fault)
 }
 
 /// Measures ten seconds.
-pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
-    let spared = bench.carry_out("long_iperf_spared", &iperf(10, ""))?;
-    let ran = bench.carry_out("long_iperf", &iperf(10, LOSS))?;
+pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
+    let spared = bench.run("long_iperf_spared", &iperf(10, ""))?;
+    let ran = bench.run("long_iperf", &iperf(10, LOSS))?;
     let fault = ensure_proved(&ran)?;
     let (without, with) = (rate(&spared), rate(&ran));
     let note = format!(
@@ -91,11 +91,11 @@ pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// Measures ten minutes, and compares them with ten seconds.
-pub fn ten_minutes(bench: &Bench) -> Result<Row> {
-    let short = bench.carry_out("ten_seconds", &iperf(10, LOSS))?;
-    let long = bench.carry_out("ten_minutes", &iperf(600, LOSS))?;
+pub fn ten_minutes(bench: &ScenarioRunner) -> Result<Row> {
+    let short = bench.run("ten_seconds", &iperf(10, LOSS))?;
+    let long = bench.run("ten_minutes", &iperf(600, LOSS))?;
     let fault = ensure_proved(&long)?;
-    let memory = |ran: &Ran| strain(ran, "peak_memory_bytes") / MIB;
+    let memory = |ran: &CompletedRun| strain(ran, "peak_memory_bytes") / MIB;
     Ok(Row {
         name: TEN_MINUTES,
         value: Some(memory(&long)),
@@ -135,14 +135,14 @@ fn pings(hosts: usize) -> String {
 }
 
 /// Measures 64 and 512 hosts.
-pub fn wide(bench: &Bench) -> Result<Vec<Row>> {
+pub fn wide(bench: &ScenarioRunner) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (names, hosts, memory_mib, beside_s) in [
         ([WIDE[0], WIDE[1]], 64, 250.0, 3.0),
         ([WIDE[2], WIDE[3]], 512, 1_500.0, 20.0),
     ] {
         let begun = Instant::now();
-        let ran = bench.carry_out(names[0], &pings(hosts))?;
+        let ran = bench.run(names[0], &pings(hosts))?;
         let beside = begun.elapsed().saturating_sub(PINGS).as_secs_f64();
         let fault = ensure_proved(&ran)?;
         let note = format!(

@@ -9,8 +9,9 @@ use scenario::plan::TargetModel;
 use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, Scenario, load, plan};
 
-use super::clock::{median_ns, thread_cpu_ns};
-use super::row::{Goal, Row};
+use crate::measure::clock::{median_ns, thread_cpu_ns};
+use crate::measure::files::memory_kib;
+use crate::measure::row::{Goal, Row};
 
 /// Row of the cost of a frame.
 pub const COST: &str = "faults/judge";
@@ -86,8 +87,7 @@ struct Mutant {
     from: u64,
 }
 
-/// A frame at a port.
-struct Made {
+struct PassedFrame {
     port: u32,
     at_ns: u64,
     way: Way,
@@ -131,7 +131,7 @@ impl Frames {
     }
 
     /// Frames that pass before `end_ns`, in order. If `is_over`, no new frames enter.
-    fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<Made> {
+    fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<PassedFrame> {
         let mut made = Vec::new();
         loop {
             let at_ns = match is_over {
@@ -143,7 +143,7 @@ impl Frames {
                 && *left_ns < next_ns
                 && let Some(Reverse((at_ns, _, port, bytes))) = self.leaving.pop()
             {
-                made.push(Made {
+                made.push(PassedFrame {
                     port,
                     at_ns,
                     way: Way::Out,
@@ -164,7 +164,7 @@ impl Frames {
             let changed = self
                 .engine
                 .leaves_as(&passage.ingress, Recorded::whole(&bytes));
-            let mut left = Left {
+            let mut left = FrameExit {
                 copies: passage.ingress.fate.copies,
                 held_ns: passage.ingress.fate.held_ns(0),
                 exit: self.exit,
@@ -176,7 +176,7 @@ impl Frames {
                 (mutant.flow, mutant.of_hit) == (flow, of_hit) && mutant.from <= self.number
             };
             if let Some(mutant) = self.mutant.take_if(errs) {
-                left.err(mutant.error, flow, (*port, &bytes));
+                left.apply(mutant.error, flow, (*port, &bytes));
                 if mutant.error == Error::Skips {
                     self.engine.pass(&mut self.state, &frame, 1);
                 }
@@ -187,7 +187,7 @@ impl Frames {
                 self.leaving.push(Reverse(key));
             }
             self.number += 1;
-            made.push(Made {
+            made.push(PassedFrame {
                 port: *port,
                 at_ns,
                 way: Way::In,
@@ -197,22 +197,21 @@ impl Frames {
     }
 }
 
-/// Fate of a frame in the switch.
-struct Left {
+struct FrameExit {
     copies: u32,
     held_ns: u64,
     exit: u32,
     bytes: Vec<u8>,
 }
 
-impl Left {
-    /// Applies an error. `came` is the frame's input port and bytes.
-    fn err(&mut self, error: Error, flow: u64, came: (u32, &[u8])) {
+impl FrameExit {
+    /// Applies an error. `input` is the frame's input port and bytes.
+    fn apply(&mut self, error: Error, flow: u64, input: (u32, &[u8])) {
         match error {
             Error::Spares => {
                 self.copies = 1;
                 self.held_ns = 0;
-                self.bytes = came.1.to_vec();
+                self.bytes = input.1.to_vec();
             }
             Error::Hits => match flow {
                 0 => self.copies = 0,
@@ -224,13 +223,13 @@ impl Left {
             Error::Loses => self.copies = 0,
             Error::Repeats => self.copies += 1,
             Error::Changes => self.bytes[BYTES - 1] ^= 1,
-            Error::Turns => self.exit = came.0,
+            Error::Turns => self.exit = input.0,
         }
     }
 }
 
 /// A planned scenario with its judge, from the first step on.
-struct Run<'a> {
+struct JudgedRun<'a> {
     judge: Judge<'a>,
     ports: Vec<(String, u32)>,
     digest: Digest,
@@ -250,8 +249,8 @@ struct Record {
     start: usize,
 }
 
-impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, plan: &'a Plan) -> Run<'a> {
+impl<'a> JudgedRun<'a> {
+    fn new(scenario: &'a Scenario, plan: &'a Plan) -> JudgedRun<'a> {
         let ports = scenario.topology.ports("sw");
         let ports: Vec<(String, u32)> = ports.map(|port| ("sw".to_owned(), port.number)).collect();
         let digest = Digest::of_seed(plan.seed);
@@ -266,7 +265,7 @@ impl<'a> Run<'a> {
             sent_ns: START_NS / 2,
             confirmed_ns: START_NS / 2 + 1_000,
         });
-        Run {
+        JudgedRun {
             judge,
             ports,
             digest,
@@ -277,7 +276,7 @@ impl<'a> Run<'a> {
     }
 
     /// Records and judges the frames that pass before `now_ns`. The cost of generating the frames does not count.
-    fn carry_on(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
+    fn advance(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
         // As in a run, a recorder reads frames soon after they pass, and the judge decides at every step.
         for before in (0..STEP_NS / GATHERING_NS).rev() {
             let made = frames.until(now_ns - before * GATHERING_NS, is_over);
@@ -301,7 +300,7 @@ impl<'a> Run<'a> {
         self.cost_ns += thread_cpu_ns() - begun_ns;
     }
 
-    fn record(&mut self, made: &[Made]) {
+    fn record(&mut self, made: &[PassedFrame]) {
         for frame in made {
             let port = self.ports.iter().position(|(_, port)| *port == frame.port);
             let wire_len = frame.bytes.len() as u32;
@@ -330,11 +329,11 @@ pub fn cost() -> Result<Row> {
     const FRAMES: u64 = 500_000;
     let (scenario, plan) = planned()?;
     let mut frames = Frames::new(&scenario, &plan)?;
-    let mut run = Run::new(&scenario, &plan);
+    let mut run = JudgedRun::new(&scenario, &plan);
     let mut now_ns = START_NS;
     while frames.number < FRAMES {
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, false);
+        run.advance(&mut frames, now_ns, false);
     }
     let counted = frames.number;
     let cost_ns = run.cost_ns as f64 / counted as f64;
@@ -415,15 +414,15 @@ pub fn mutants() -> Result<Row> {
     for mutant in std::iter::once(None).chain(errors().into_iter().map(Some)) {
         let mut frames = Frames::new(&scenario, &plan)?;
         frames.mutant = mutant;
-        let mut run = Run::new(&scenario, &plan);
+        let mut run = JudgedRun::new(&scenario, &plan);
         let mut now_ns = START_NS;
         // Long enough for a random fault to err after a skipped ordinal.
         while frames.number < mutant.map_or(1_000_000, |mutant| mutant.from) + 50_000 {
             now_ns += STEP_NS;
-            run.carry_on(&mut frames, now_ns, false);
+            run.advance(&mut frames, now_ns, false);
         }
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, true);
+        run.advance(&mut frames, now_ns, true);
         run.judge.end(|_| ());
         let wrong = wrong(&run.judge.conclude(&[0; 3], &[], |_| ()));
         let Some(mutant) = mutant else {
@@ -465,21 +464,21 @@ fn wrong(proof: &Proof) -> u64 {
 pub fn long(minutes: u64) -> Result<Vec<Row>> {
     let (scenario, plan) = planned()?;
     let mut frames = Frames::new(&scenario, &plan)?;
-    let mut run = Run::new(&scenario, &plan);
+    let mut run = JudgedRun::new(&scenario, &plan);
     let end_ns = START_NS + minutes * 60_000_000_000;
     let mut now_ns = START_NS;
     let (mut early_kb, mut most_kb) = (0, 0);
     while now_ns < end_ns {
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, false);
-        let resident_kb = resident_kb()?;
+        run.advance(&mut frames, now_ns, false);
+        let resident_kb = memory_kib("VmRSS:")?;
         most_kb = most_kb.max(resident_kb);
         if now_ns <= START_NS + 10_000_000_000 {
             early_kb = most_kb;
         }
     }
     now_ns += STEP_NS;
-    run.carry_on(&mut frames, now_ns, true);
+    run.advance(&mut frames, now_ns, true);
     run.judge.end(|_| ());
     let proof = run.judge.conclude(&[0; 3], &[], |_| ());
     let note = format!(
@@ -498,12 +497,4 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
         row(LONG[0], most_kb as f64 / 1024.0, "MiB", 200.0),
         row(LONG[1], wrong(&proof) as f64, "frames", 0.0),
     ])
-}
-
-/// Resident memory of this process.
-fn resident_kb() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.context("no VmRSS")?.parse()?)
 }

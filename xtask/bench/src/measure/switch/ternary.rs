@@ -1,9 +1,9 @@
 //! `ternary`: a lookup among 100,000 entries with 64 masks.
 
-use super::clock::{median_ns, thread_cpu_ns};
 use super::filters::{Filter, Packet, check, program};
-use super::row::{Goal, Row};
-use super::support::{Numbers, pass};
+use crate::measure::clock::{median_ns, thread_cpu_ns};
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, pass};
 use anyhow::Result;
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub fn run() -> Result<Vec<Row>> {
     let scanned = 512;
     let hits = frames[..scanned]
         .iter()
-        .filter(|p| filters.iter().any(|f| f.fits(p)))
+        .filter(|p| filters.iter().any(|f| f.matches(p)))
         .count();
     let frames: Vec<_> = frames.iter().map(Packet::frame).collect();
     let mut switch = program()?;

@@ -6,27 +6,27 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Args;
-use super::files::write;
-use super::programs::WEIR;
+use crate::measure::Args;
+use crate::measure::files::write;
+use crate::measure::programs::WEIR;
 
 /// Builds and runs `weir`; the folders of the runs live as long as this value.
-pub struct Bench {
+pub struct ScenarioRunner {
     pub weir: PathBuf,
     pub folder: tempfile::TempDir,
     pub args: Args,
 }
 
-pub struct Ran {
+pub struct CompletedRun {
     pub folder: PathBuf,
     /// Output of `weir run --json`.
     pub report: Value,
 }
 
-impl Bench {
+impl ScenarioRunner {
     /// Builds `weir`.
-    pub fn new(args: &Args) -> Result<Bench> {
-        Ok(Bench {
+    pub fn new(args: &Args) -> Result<ScenarioRunner> {
+        Ok(ScenarioRunner {
             weir: WEIR.build(args.prebuilt)?,
             folder: tempfile::tempdir()?,
             args: args.clone(),
@@ -34,7 +34,7 @@ impl Bench {
     }
 
     /// Runs a scenario. Its folder lives as long as `self`.
-    pub fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
+    pub fn run(&self, name: &str, text: &str) -> Result<CompletedRun> {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));
         let folder = self.folder.path().join(&name);
@@ -47,9 +47,9 @@ impl Bench {
             .arg(&folder);
         let output = weir.output().context("cannot run weir")?;
         let report = serde_json::from_slice(&output.stdout).with_context(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("weir run {name}: {}", said.trim())
+            let errors = String::from_utf8_lossy(&output.stderr);
+            format!("weir run {name}: {}", errors.trim())
         })?;
-        Ok(Ran { folder, report })
+        Ok(CompletedRun { folder, report })
     }
 }

@@ -14,10 +14,10 @@ use scenario::topology::Topology;
 use softswitch::ports::{self, PortIo};
 use testbeds::net::Netlink;
 
-use super::files;
-use super::programs::WEIR;
-use super::row::{Goal, Row};
-use super::veth::{self, Running};
+use crate::measure::files;
+use crate::measure::programs::WEIR;
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::{self, Running};
 
 pub const NAME: &str = "faults/collateral_under_load";
 /// Role of this program in the namespace.
@@ -69,15 +69,7 @@ lease: 200ms
 
 /// Measures in a namespace of its own.
 pub fn run() -> Result<Row> {
-    let text = veth::in_namespace("faults", ROLE, None)?;
-    let figures: Vec<f64> = text
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("the measurement printed {text:?}"))?;
-    let [wrong, sent, hit, quiet, worst] = figures[..] else {
-        anyhow::bail!("the measurement printed {text:?}");
-    };
+    let [wrong, sent, hit, quiet, worst] = veth::numbers_in_namespace("faults", ROLE)?;
     Ok(Row {
         name: NAME,
         value: (sent > 0.0 && hit > 0.0).then_some(wrong),
@@ -113,7 +105,7 @@ fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
 #[derive(Default)]
 struct Traffic {
     sent: Vec<Instant>,
-    came: Vec<(u32, Option<Duration>)>,
+    arrivals: Vec<(u32, Option<Duration>)>,
 }
 
 impl Traffic {
@@ -140,11 +132,11 @@ impl Traffic {
                 };
                 let frame = frame(topology, port, number as u32)?;
                 traffic.sent.push(Instant::now());
-                traffic.came.push((0, None));
+                traffic.arrivals.push((0, None));
                 from.send(&frame)?;
                 from.flush()?;
             }
-            let Traffic { sent, came } = &mut traffic;
+            let Traffic { sent, arrivals } = &mut traffic;
             let mut take = |frame: &[u8]| {
                 // The kernel sends frames on its interfaces, too.
                 let ours = frame.get(12..14) == Some(&[0x08, 0x00]);
@@ -152,9 +144,9 @@ impl Traffic {
                 let number = number.and_then(|number| number.try_into().ok());
                 let number =
                     number.map_or(usize::MAX, |number| u32::from_be_bytes(number) as usize);
-                if let (Some(sent), Some(came)) = (sent.get(number), came.get_mut(number)) {
-                    came.0 += 1;
-                    came.1 = Some(sent.elapsed());
+                if let (Some(sent), Some(arrival)) = (sent.get(number), arrivals.get_mut(number)) {
+                    arrival.0 += 1;
+                    arrival.1 = Some(sent.elapsed());
                 }
             };
             to.receive(1024, &mut take)?;
@@ -165,11 +157,11 @@ impl Traffic {
     }
 
     fn spared(&self) -> impl Iterator<Item = &(u32, Option<Duration>)> {
-        self.came.iter().step_by(2)
+        self.arrivals.iter().step_by(2)
     }
 
     fn hit(&self) -> usize {
-        let named = self.came.iter().skip(1).step_by(2);
+        let named = self.arrivals.iter().skip(1).step_by(2);
         named.filter(|(times, _)| *times == 0).count()
     }
 }
@@ -177,7 +169,7 @@ impl Traffic {
 /// A `weir control` process.
 struct Controller {
     child: Running,
-    said: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Controller {
@@ -191,32 +183,32 @@ impl Controller {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut child = Running(command.spawn()?);
-        let said = BufReader::new(child.0.stdout.take().context("its output")?).lines();
-        let mut controller = Controller { child, said };
-        controller.hear("ready")?;
+        let lines = BufReader::new(child.0.stdout.take().context("its output")?).lines();
+        let mut controller = Controller { child, lines };
+        controller.expect_line("ready")?;
         Ok(controller)
     }
 
-    fn hear(&mut self, word: &str) -> Result<()> {
-        let line = self.said.next().context("weir control ended")??;
+    fn expect_line(&mut self, word: &str) -> Result<()> {
+        let line = self.lines.next().context("weir control ended")??;
         ensure!(line.starts_with(word), "weir control: {line}");
         Ok(())
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
+    fn write_line(&mut self, line: &str) -> Result<()> {
         let stdin = self.child.0.stdin.as_mut().context("its input")?;
         Ok(writeln!(stdin, "{line}")?)
     }
 
     fn arm(&mut self) -> Result<()> {
-        self.tell("go")?;
-        self.hear("going")
+        self.write_line("go")?;
+        self.expect_line("going")
     }
 
     fn exchange(&mut self, file: &str) -> Result<()> {
-        self.tell(&format!("scenario {file}"))?;
-        self.hear("replaced")?;
-        self.hear("going")
+        self.write_line(&format!("scenario {file}"))?;
+        self.expect_line("replaced")?;
+        self.expect_line("going")
     }
 
     fn stop(mut self) -> Result<()> {
@@ -253,8 +245,8 @@ pub fn measure() -> Result<String> {
         command.args(["-i", &format!("{port}@{host}1")]);
     }
     let mut switch = Running(command.stdout(Stdio::piped()).spawn()?);
-    let mut said = BufReader::new(switch.0.stdout.take().context("its output")?).lines();
-    let line = said.next().context("weir switch ended")??;
+    let mut lines = BufReader::new(switch.0.stdout.take().context("its output")?).lines();
+    let line = lines.next().context("weir switch ended")??;
     let address = line.split_once("P4Runtime at ").context("an address")?.1;
     let at = format!("sw={}", address.split(',').next().unwrap_or_default());
     let first = Controller::load(folder.path(), "first.yaml", &at)?;
@@ -273,7 +265,7 @@ pub fn measure() -> Result<String> {
     })?;
     let wrong = traffic.spared().filter(|(times, _)| *times != 1).count();
     let longest = |until: Option<Instant>| {
-        let all = traffic.came.iter().zip(&traffic.sent).step_by(2);
+        let all = traffic.arrivals.iter().zip(&traffic.sent).step_by(2);
         let of = all.filter(|(_, sent)| until.is_none_or(|until| **sent < until));
         let longest = of.filter_map(|((_, took), _)| *took).max();
         longest.unwrap_or_default().as_nanos() as f64 / 1e3

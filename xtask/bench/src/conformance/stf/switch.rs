@@ -5,7 +5,7 @@
 
 use super::entries;
 use super::replication::Replication;
-use super::script::{Command, Condition, number, wide_number};
+use super::script::{Condition, StfCommand, number, wide_number};
 use p4lang::ir::ExternKind;
 use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
@@ -17,7 +17,7 @@ const WAIT_NS: u64 = 1_000_000_000;
 /// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 10_000;
 
-pub struct Bench {
+pub struct StfSwitch {
     switch: Switch,
     /// Follows the harness of Tofino's compiler: an entry that is written again replaces the first, every port is
     /// watched, and the end of a counter's name selects it.
@@ -28,9 +28,9 @@ pub struct Bench {
     sent: BTreeMap<u32, Vec<Vec<u8>>>,
 }
 
-impl Bench {
-    pub fn new(switch: Switch) -> Bench {
-        Bench {
+impl StfSwitch {
+    pub fn new(switch: Switch) -> StfSwitch {
+        StfSwitch {
             switch,
             tofino: false,
             replication: Replication::default(),
@@ -41,30 +41,30 @@ impl Bench {
     }
 
     /// Creates a switch that follows the harness of Tofino's compiler.
-    pub fn tofino(switch: Switch) -> Bench {
-        Bench {
+    pub fn tofino(switch: Switch) -> StfSwitch {
+        StfSwitch {
             tofino: true,
-            ..Bench::new(switch)
+            ..StfSwitch::new(switch)
         }
     }
 
-    pub fn execute(&mut self, command: &Command) -> Result<(), String> {
+    pub fn execute(&mut self, command: &StfCommand) -> Result<(), String> {
         match command {
-            Command::Packet { port, bytes } => {
+            StfCommand::Packet { port, bytes } => {
                 self.expected.entry(*port).or_default();
                 self.now_ns += STEP_NS;
                 self.switch.handle_packet(self.now_ns, *port, bytes);
                 self.collect();
                 Ok(())
             }
-            Command::Expect { port, pattern } => {
+            StfCommand::Expect { port, pattern } => {
                 self.expected
                     .entry(*port)
                     .or_default()
                     .push(pattern.clone());
                 Ok(())
             }
-            Command::Add {
+            StfCommand::Add {
                 table,
                 priority,
                 keys,
@@ -80,41 +80,41 @@ impl Bench {
                 };
                 written.map_err(|e| format!("add {table}: {e}"))
             }
-            Command::SetDefault { table, call } => {
+            StfCommand::SetDefault { table, call } => {
                 let spec = entries::table(&self.switch, table)?;
                 let (name, call) = (spec.name.clone(), entries::call(spec, call)?);
                 self.switch
                     .set_default_action(&name, Some(&call))
                     .map_err(|e| format!("setdefault {table}: {e}"))
             }
-            Command::CheckCounter {
+            StfCommand::CheckCounter {
                 counter,
                 index,
                 condition,
             } => self.check_counter(counter, *index, condition.as_ref()),
-            Command::CheckRegister {
+            StfCommand::CheckRegister {
                 register,
                 index,
                 high,
                 value,
             } => self.check_register(register, *index, *high, *value),
-            Command::Ghost { queue, cells } => {
+            StfCommand::Ghost { queue, cells } => {
                 self.switch.report_queue(self.now_ns, 0, *queue, *cells);
                 self.collect();
                 Ok(())
             }
-            Command::Wait => {
+            StfCommand::Wait => {
                 self.now_ns += WAIT_NS;
                 self.collect();
                 Ok(())
             }
-            Command::NoPacket => {
+            StfCommand::NoPacket => {
                 for port in self.sent.keys() {
                     self.expected.entry(*port).or_default();
                 }
                 Ok(())
             }
-            Command::Shell(words) => {
+            StfCommand::Shell(words) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 self.shell(&words)
                     .map_err(|e| format!("{}: {e}", words.join(" ")))
@@ -148,7 +148,7 @@ impl Bench {
             .externs
             .iter()
             .filter(|e| e.kind == ExternKind::Counter);
-        let full = match entries::one(counters, name, |e| &e.name) {
+        let full = match entries::find_named(counters, name, |e| &e.name) {
             Ok(counter) if self.tofino => counter.name.as_str(),
             _ => name,
         };
@@ -193,7 +193,7 @@ impl Bench {
         value: u128,
     ) -> Result<(), String> {
         let index = u64::try_from(index).map_err(|e| e.to_string())?;
-        let register = entries::one(self.switch.registers().iter(), name, |r| &r.name)
+        let register = entries::find_named(self.switch.registers().iter(), name, |r| &r.name)
             .map_err(|what| format!("{what} register {name}"))?;
         let cell = self
             .switch
@@ -255,11 +255,11 @@ impl Bench {
             }
             ["meter_set_rates", name, at, ref rates @ ..] => {
                 self.switch
-                    .meter_configure(name, index(at)?, Some(rates_of(rates)?), self.now_ns)
+                    .meter_configure(name, index(at)?, Some(parse_rates(rates)?), self.now_ns)
                     .map_err(|e| e.to_string())?;
             }
             ["meter_array_set_rates", name, ref rates @ ..] => {
-                let config = rates_of(rates)?;
+                let config = parse_rates(rates)?;
                 self.switch
                     .meter_config(name, 0)
                     .map_err(|e| e.to_string())?;
@@ -313,7 +313,7 @@ impl Bench {
 }
 
 /// Committed and peak rate, each `rate:burst`, in units a microsecond.
-fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
+fn parse_rates(rates: &[&str]) -> Result<MeterConfig, String> {
     let rate = |text: &str| -> Result<(u64, u64), String> {
         let (rate, burst) = text.split_once(':').ok_or("not a rate")?;
         let rate: f64 = rate.parse().map_err(|_| format!("not a rate: {rate}"))?;
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_microsecond() {
-        let config = rates_of(&["0.000005:4", "0.00002:5"]).unwrap();
+        let config = parse_rates(&["0.000005:4", "0.00002:5"]).unwrap();
         assert_eq!(
             config,
             MeterConfig {
@@ -380,6 +380,6 @@ mod tests {
                 pburst: 5
             }
         );
-        assert!(rates_of(&["1:1"]).is_err());
+        assert!(parse_rates(&["1:1"]).is_err());
     }
 }
