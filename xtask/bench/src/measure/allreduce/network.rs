@@ -22,7 +22,7 @@ const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH: &str = "sw";
 
-/// Transport network of the ranks.
+/// Network that connects the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fabric {
     /// The embedded switch, which also sums.

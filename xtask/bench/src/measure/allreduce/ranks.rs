@@ -20,7 +20,7 @@ pub const PYTHON: &str = "/usr/bin/python3";
 pub const PATIENCE: Duration = Duration::from_secs(900);
 /// Time between two samples of the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
-/// Maximum relative error of a sum: binary32 has a precision of 2^-24.
+/// Maximum error of a sum, relative to the largest: binary32 has a precision of 2^-24.
 const OFF: f64 = 1e-6;
 
 pub fn has_torch() -> bool {

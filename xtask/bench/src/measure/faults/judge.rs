@@ -216,7 +216,7 @@ impl FrameExit {
             Error::Hits => match flow {
                 0 => self.copies = 0,
                 1 => self.held_ns = 5_000_000,
-                // The checksum stays wrong: no fault does that.
+                // The checksum keeps its old value: no fault does that.
                 _ => self.bytes[22] = 9,
             },
             Error::Skips => {}

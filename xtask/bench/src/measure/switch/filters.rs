@@ -113,7 +113,7 @@ const FIELDS: [&str; 8] = [
     "std.ingress_port",
 ];
 
-/// A filter. Priorities differ, so each packet has one matching filter.
+/// A filter. Priorities differ, so one matching filter wins for each packet.
 #[derive(Debug, Clone)]
 pub struct Filter {
     /// Values of [`FIELDS`].

@@ -42,7 +42,7 @@ pub fn run() -> Result<Vec<Row>> {
             _ => Packet::seeded(&mut numbers),
         })
         .collect();
-    // Scanning all entries for 512 frames takes long enough; the count is unlikely to agree by chance.
+    // A scan of all entries is slow; 512 frames suffice to rule out an agreement by chance.
     let scanned = 512;
     let hits = frames[..scanned]
         .iter()
