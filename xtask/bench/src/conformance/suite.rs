@@ -19,7 +19,6 @@ pub enum SuiteGoal {
     Percent(f64),
 }
 
-/// A completed suite.
 #[derive(Debug)]
 pub struct Suite {
     pub name: &'static str,

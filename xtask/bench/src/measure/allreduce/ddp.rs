@@ -21,7 +21,6 @@ use super::{AllReduceBench, AllReduceSetting, loss_plot, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/ddp", "allreduce/ddp_apart"];
 
-/// Training data.
 const DATA: &str = "/usr/share/datasets/fashion-mnist";
 const STEPS: usize = 150;
 const LEARNING_RATE: f64 = 0.1;
@@ -236,7 +235,6 @@ impl TrainingRun {
         })
     }
 
-    /// Mean time of a step.
     fn step_s(&self) -> f64 {
         let (from, to) = (self.seconds[FIRST_STEPS - 1], self.seconds[STEPS - 1]);
         (to - from) / (STEPS - FIRST_STEPS) as f64
