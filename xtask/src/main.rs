@@ -1,4 +1,5 @@
-//! `cargo xtask`: the project's own commands. This program is light; commands that need the product start another program.
+//! `cargo xtask`: the developer commands. Each command has a file of its name, or a crate of its name that this program builds
+//! and starts: `weight`, and `bench` for the commands that need the product.
 
 mod environments;
 mod equivalence;
@@ -23,22 +24,22 @@ Commands:
   test         Install what the tests need (as root on Debian), build everything once, and run the tests
                  --all         all seeds and slow forms; without it, a tenth of the seeds
                  --machines    also the tests that boot virtual machines
-                 --no-install  install and make nothing
-                 -- ARGS       only these tests: arguments for `cargo test`
+                 --no-install  install and build nothing
+                 -- ARGS       arguments for `cargo test`, to select tests
   torch        Run the tests of the PyTorch backend with the newest PyTorch of PyPI
-                 --version V   this version instead
-                 --python P    the Python that PyTorch is installed for [default: python3]
+                 --version V   another version of PyTorch
+                 --python P    Python for which PyTorch is installed [default: python3]
                  --no-install  use what an earlier call installed
   equivalence  Compare generated programs with the model over a million frames
-  model-check  Explore all that can happen to aggregation's state machines, within bounds
-                 NAME …        only these, see docs/model-checking.md
+  model-check  Explore all executions of aggregation's state machines, within bounds
+                 NAME …        only these models, see docs/model-checking.md
 
 Each of these has --help:
   weight       Print the size of the build, the sources and the tests, and the import cycles
   bench        Measure what the switch, the agents and the planners cost
   conformance  Run p4c's own tests, from a checkout of it, against our compiler and switch
   fuzz         Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
-  plots        Measure in virtual time what docs/performance.md plots, and draw it
+  plots        Draw the plots of docs/performance.md, measured in virtual time
   tofino       Ask Tofino's own compiler whether the shipped scenarios' programs fit
 ";
 
@@ -53,38 +54,73 @@ fn main() -> ExitCode {
     }
 }
 
-/// Carries out one command; `Ok(false)` if a test or a check failed.
-fn run(mut args: Vec<OsString>) -> Result<bool> {
-    if args.is_empty() {
+/// Parses and runs a command; `Ok(false)` if a test or a check failed.
+fn run(mut words: Vec<OsString>) -> Result<bool> {
+    if words.is_empty() {
         bail!("no command; `cargo xtask help` lists them");
     }
-    let command = args.remove(0).to_string_lossy().into_owned();
-    // These commands print the list of all commands as their help.
-    let is_listed = ["test", "torch", "equivalence", "model-check"].contains(&command.as_str());
-    let mut own = args.iter().take_while(|arg| *arg != "--");
-    if is_listed && own.any(|arg| arg == "--help" || arg == "-h") {
-        print!("{HELP}");
-        return Ok(true);
-    }
-    match command.as_str() {
-        "test" => test::run(&test::Args::parse(args)?),
-        "torch" => torch::run(&torch::Args::parse(args)?),
-        "equivalence" if !args.is_empty() => bail!("`cargo xtask equivalence` takes no arguments"),
-        "equivalence" => equivalence::run(),
-        "model-check" => model_check::run(&args),
-        "weight" => programs::cargo_run("dev", "weight", &args),
-        "bench" | "conformance" | "fuzz" | "plots" | "tofino" => {
-            // `bench` measures the shipped build profile; printing help does not need that build.
-            let asks_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
-            let is_shipped = command == "bench" && !asks_help;
-            args.insert(0, command.clone().into());
-            programs::cargo_run(if is_shipped { "dist" } else { "release" }, "bench", &args)
+    let name = words.remove(0).to_string_lossy().into_owned();
+    Command::parse(&name, words)
+        .and_then(Command::run)
+        .with_context(|| format!("cargo xtask {name}"))
+}
+
+/// A command with its arguments.
+enum Command {
+    Test(test::Args),
+    Torch(torch::Args),
+    Equivalence,
+    ModelCheck(Vec<OsString>),
+    Weight(Vec<OsString>),
+    /// Command of the crate `bench`; its name is the first argument.
+    Bench(Vec<OsString>),
+    Help,
+}
+
+impl Command {
+    fn parse(name: &str, mut args: Vec<OsString>) -> Result<Command> {
+        // These commands print the list of all commands as their help.
+        let is_listed = ["test", "torch", "equivalence", "model-check"].contains(&name);
+        let mut own = args.iter().take_while(|arg| *arg != "--");
+        if is_listed && own.any(is_help) {
+            return Ok(Command::Help);
         }
-        "help" | "--help" | "-h" => {
-            print!("{HELP}");
-            Ok(true)
-        }
-        _ => bail!("no command is called `{command}`; `cargo xtask help` lists them"),
+        Ok(match name {
+            "test" => Command::Test(test::Args::parse(args)?),
+            "torch" => Command::Torch(torch::Args::parse(args)?),
+            "equivalence" if args.is_empty() => Command::Equivalence,
+            "equivalence" => bail!("`cargo xtask equivalence` takes no arguments"),
+            "model-check" => Command::ModelCheck(args),
+            "weight" => Command::Weight(args),
+            "bench" | "conformance" | "fuzz" | "plots" | "tofino" => {
+                args.insert(0, name.into());
+                Command::Bench(args)
+            }
+            "help" | "--help" | "-h" => Command::Help,
+            _ => bail!("no command is called `{name}`; `cargo xtask help` lists them"),
+        })
     }
-    .with_context(|| format!("cargo xtask {command}"))
+
+    fn run(self) -> Result<bool> {
+        match self {
+            Command::Test(args) => test::run(&args),
+            Command::Torch(args) => torch::run(&args),
+            Command::Equivalence => equivalence::run(),
+            Command::ModelCheck(names) => model_check::run(&names),
+            Command::Weight(args) => programs::cargo_run("dev", "weight", &args),
+            Command::Bench(args) => {
+                // `bench` measures the shipped build profile; printing help does not need that build.
+                let is_shipped = args[0] == "bench" && !args.iter().any(is_help);
+                programs::cargo_run(if is_shipped { "dist" } else { "release" }, "bench", &args)
+            }
+            Command::Help => {
+                print!("{HELP}");
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn is_help(arg: &OsString) -> bool {
+    arg == "--help" || arg == "-h"
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::programs::limited;
 
-/// Seconds that installing a package with its dependencies may take.
+/// Time limit of installing packages with their dependencies, in seconds.
 const APT_S: u32 = 420;
 
 /// A program that some tests need.
@@ -18,138 +18,58 @@ pub struct Wanted {
     pub purpose: &'static str,
 }
 
+const fn wanted(program: &'static str, package: &'static str, purpose: &'static str) -> Wanted {
+    Wanted {
+        program,
+        package,
+        purpose,
+    }
+}
+
 /// Debian packages that tests need.
 pub const WANTED: &[Wanted] = &[
-    Wanted {
-        program: "redis-server",
-        package: "redis-server",
-        purpose: "faults on a real Redis",
-    },
-    Wanted {
-        program: "nginx",
-        package: "nginx",
-        purpose: "faults on nginx",
-    },
-    Wanted {
-        program: "curl",
-        package: "curl",
-        purpose: "faults on nginx",
-    },
-    Wanted {
-        program: "ab",
-        package: "apache2-utils",
-        purpose: "faults on nginx under load",
-    },
-    Wanted {
-        program: "dig",
-        package: "bind9-dnsutils",
-        purpose: "faults on a name server",
-    },
-    Wanted {
-        program: "dnsmasq",
-        package: "dnsmasq-base",
-        purpose: "faults on a name server",
-    },
-    Wanted {
-        program: "haproxy",
-        package: "haproxy",
-        purpose: "faults on a load balancer",
-    },
-    Wanted {
-        program: "iperf3",
-        package: "iperf3",
-        purpose: "faults on bulk TCP",
-    },
-    Wanted {
-        program: "memcached",
-        package: "memcached",
-        purpose: "faults on memcached",
-    },
-    Wanted {
-        program: "memcslap",
-        package: "libmemcached-tools",
-        purpose: "faults on memcached",
-    },
-    Wanted {
-        program: "pgbench",
-        package: "postgresql",
-        purpose: "faults on PostgreSQL",
-    },
-    Wanted {
-        program: "ping",
-        package: "iputils-ping",
-        purpose: "faults on ping",
-    },
-    Wanted {
-        program: "redis-sentinel",
-        package: "redis-sentinel",
-        purpose: "Redis that fails over",
-    },
-    Wanted {
-        program: "tshark",
-        package: "tshark",
-        purpose: "the Lua dissector of the aggregation header",
-    },
-    Wanted {
-        program: "python3",
-        package: "python3-venv",
-        purpose: "p4runtime-shell against our P4Runtime server",
-    },
-    Wanted {
-        program: "java",
-        package: "openjdk-17-jre-headless",
-        purpose: "faults on Kafka",
-    },
-    Wanted {
-        program: "kcat",
-        package: "kcat",
-        purpose: "faults on Kafka",
-    },
-    Wanted {
-        program: "npm",
-        package: "npm",
-        purpose: "faults on Kafka, which a package of npm's carries",
-    },
-    // Unpacks the kernel of the virtual machines: they also boot without it, three times as slowly.
-    Wanted {
-        program: "xz",
-        package: "xz-utils",
-        purpose: "virtual machines that boot fast",
-    },
-    Wanted {
-        program: "mn",
-        package: "mininet",
-        purpose: "the Mininet topologies",
-    },
+    wanted("redis-server", "redis-server", "faults on a real Redis"),
+    wanted("nginx", "nginx", "faults on nginx"),
+    wanted("curl", "curl", "faults on nginx"),
+    wanted("ab", "apache2-utils", "faults on nginx under load"),
+    wanted("dig", "bind9-dnsutils", "faults on a name server"),
+    wanted("dnsmasq", "dnsmasq-base", "faults on a name server"),
+    wanted("haproxy", "haproxy", "faults on a load balancer"),
+    wanted("iperf3", "iperf3", "faults on bulk TCP"),
+    wanted("memcached", "memcached", "faults on memcached"),
+    wanted("memcslap", "libmemcached-tools", "faults on memcached"),
+    wanted("pgbench", "postgresql", "faults on PostgreSQL"),
+    wanted("ping", "iputils-ping", "faults on ping"),
+    wanted("redis-sentinel", "redis-sentinel", "Redis that fails over"),
+    wanted(
+        "tshark",
+        "tshark",
+        "the Lua dissector of the aggregation header",
+    ),
+    wanted(
+        "python3",
+        "python3-venv",
+        "p4runtime-shell against our P4Runtime server",
+    ),
+    wanted("java", "openjdk-17-jre-headless", "faults on Kafka"),
+    wanted("kcat", "kcat", "faults on Kafka"),
+    wanted("npm", "npm", "faults on Kafka, from a package of npm"),
+    // Unpacks the virtual machines' kernel; without it they boot in three times the time.
+    wanted("xz", "xz-utils", "virtual machines that boot fast"),
+    wanted("mn", "mininet", "the Mininet topologies"),
 ];
 
-/// P4 programs that no registry has: used if found, never installed.
+/// P4 programs that no registry has: tests use them if found; nothing installs them.
 pub const OPTIONAL: &[Wanted] = &[
-    Wanted {
-        program: "p4c-bm2-psa",
-        package: "p4c",
-        purpose: "p4c's verdict on the PSA program",
-    },
-    Wanted {
-        program: "p4c-bm2-ss",
-        package: "p4c",
-        purpose: "p4c's verdict on the v1model program",
-    },
-    Wanted {
-        program: "p4test",
-        package: "p4c",
-        purpose: "p4c's verdict on the TNA program",
-    },
-    Wanted {
-        program: "simple_switch_grpc",
-        package: "BMv2",
-        purpose: "the packet vectors on BMv2's v1model",
-    },
-    Wanted {
-        program: "psa_switch",
-        package: "BMv2",
-        purpose: "the packet vectors on BMv2's PSA",
-    },
+    wanted("p4c-bm2-psa", "p4c", "p4c's verdict on the PSA program"),
+    wanted("p4c-bm2-ss", "p4c", "p4c's verdict on the v1model program"),
+    wanted("p4test", "p4c", "p4c's verdict on the TNA program"),
+    wanted(
+        "simple_switch_grpc",
+        "BMv2",
+        "the packet vectors on BMv2's v1model",
+    ),
+    wanted("psa_switch", "BMv2", "the packet vectors on BMv2's PSA"),
 ];
 
 /// Whether a program is on PATH.
@@ -165,8 +85,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Installs missing packages where possible: as root, on a system with apt. Services are kept from starting.
-/// Failure is no error: the tests that need the packages are then skipped by name.
+/// Installs missing packages if this process is root and the system has apt. Their services do not start. Failure is not an
+/// error: tests that need the packages are then skipped by name.
 pub fn install_missing() {
     let missing: Vec<&str> = WANTED
         .iter()
@@ -183,11 +103,10 @@ pub fn install_missing() {
     println!("installing {}", missing.join(", "));
     let policy = ServicePolicy::forbid();
     apt(&["update"]);
-    let install = ["install", "-y", "--no-install-recommends"];
-    if !apt(&[&install[..], &missing].concat()) {
+    if !install(&missing) {
         // One by one, so that an unavailable package does not prevent the others.
         for package in missing {
-            if !apt(&[&install[..], &[package]].concat()) {
+            if !install(&[package]) {
                 println!("could not install {package}");
             }
         }
@@ -218,8 +137,7 @@ pub fn install_for(what: &str, packages: &[&str]) -> bool {
     println!("installing for {what}: {}", missing.join(", "));
     let policy = ServicePolicy::forbid();
     apt(&["update"]);
-    let install = ["install", "-y", "--no-install-recommends"];
-    let is_done = apt(&[&install[..], &missing].concat());
+    let is_done = install(&missing);
     drop(policy);
     if !is_done {
         println!("could not install {}", missing.join(", "));
@@ -227,7 +145,7 @@ pub fn install_for(what: &str, packages: &[&str]) -> bool {
     is_done
 }
 
-/// Updates apt's package lists, where possible.
+/// Updates apt's package lists if this process may.
 pub fn update() {
     if has_apt() {
         apt(&["update"]);
@@ -236,6 +154,10 @@ pub fn update() {
 
 fn has_apt() -> bool {
     is_root() && found("apt-get")
+}
+
+fn install(packages: &[&str]) -> bool {
+    apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
 /// Runs `apt-get`, which waits a minute for other apt processes.
@@ -263,7 +185,7 @@ fn is_root() -> bool {
         .is_ok_and(|out| out.stdout.trim_ascii() == b"0")
 }
 
-/// Debian's hook that decides whether a package may start its service: 101 means no. An existing policy is left alone.
+/// Debian's hook that decides whether a package may start its service: 101 means no. An existing hook stays.
 struct ServicePolicy {
     ours: Option<PathBuf>,
 }

@@ -7,17 +7,16 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// Seconds that all limited programs may take together, including Debian's packages: the tests run after them.
+/// Time limit of all limited programs together, in seconds, with Debian's packages: the tests run after them.
 const ALL_S: u64 = 900;
 
-/// The repository's root.
 pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The folder of cargo's builds.
+/// Folder of cargo's builds.
 pub fn target_folder(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
@@ -50,7 +49,7 @@ pub fn verdict(command: &mut Command) -> Result<bool> {
     }
 }
 
-/// Runs a program that prints its own errors.
+/// Runs a program, which prints its own errors, and requires exit status 0.
 pub fn done(command: &mut Command) -> Result<()> {
     let name = command.get_program().display().to_string();
     let status = command
@@ -73,7 +72,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A program that is ended after this number of seconds (its children may go on), or when all together have used [`ALL_S`].
+/// A command that is stopped after `seconds`, or when all limited programs together have used [`ALL_S`]. Its children may continue.
 pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);

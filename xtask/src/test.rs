@@ -21,18 +21,18 @@ pub struct Args {
     all: bool,
     /// Also run the tests that boot virtual machines.
     machines: bool,
-    /// Install nothing, and make nothing in target/.
+    /// Install nothing, and build no environments in target/.
     no_install: bool,
-    /// Arguments for `cargo test`: only these tests are wanted.
+    /// Arguments for `cargo test`, which select tests.
     cargo_args: Vec<OsString>,
 }
 
 impl Args {
-    /// Parses the words after `test`. Words after `--` are for `cargo test`, and so are all from the first one that is not one of
-    /// our options.
+    /// Parses the words after `test`. Words after `--` are for `cargo test`, and so are all from the first one that is not an
+    /// option of this command.
     ///
     /// # Errors
-    /// If that first word looks like a long option: it may be a misspelled one of ours.
+    /// If that word begins with `--`: it may be a misspelled option of this command.
     pub fn parse(words: Vec<OsString>) -> Result<Args> {
         let mut args = Args::default();
         let mut words = words.into_iter();
@@ -43,7 +43,7 @@ impl Args {
                 Some("--no-install") => args.no_install = true,
                 Some("--") => args.cargo_args.extend(words.by_ref()),
                 Some(option) if option.starts_with("--") => bail!(
-                    "no option is called `{option}`; arguments for `cargo test` stand behind `--`"
+                    "no option is called `{option}`; arguments for `cargo test` follow after `--`"
                 ),
                 _ => {
                     args.cargo_args.push(word);
@@ -71,9 +71,9 @@ pub fn run(args: &Args) -> Result<bool> {
 
     phase(match is_whole {
         true => {
-            "phase 1 of 3: build all packages with their tests; meanwhile install what the tests need"
+            "phase 1 of 3: build all packages with their tests; meanwhile install programs for the tests"
         }
-        false => "phase 1 of 2: install what the tests need",
+        false => "phase 1 of 2: install programs for the tests",
     });
     let (built, mut variables) = std::thread::scope(|scope| {
         let installed = scope.spawn(|| {
@@ -90,8 +90,8 @@ pub fn run(args: &Args) -> Result<bool> {
             && !installed.is_finished()
         {
             phase(match status.as_ref().is_ok_and(ExitStatus::success) {
-                true => "built; the installation goes on",
-                false => "the build failed; what is being installed is finished first",
+                true => "built; the installation continues",
+                false => "the build failed; the installation still has to finish",
             });
         }
         (built.transpose(), installed.join())
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .as_mut()
         .expect("the installing thread does not panic");
     if args.machines {
-        phase("make what virtual machines boot");
+        phase("build the image of the virtual machines");
         variables.push(("WEIR_MACHINES", environments::machines(&root, args.make())));
     } else if is_whole {
         // Empty: skip virtual machines even where their image exists.
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(&args.cargo_args)
         .envs(variables.iter().map(|(name, value)| (name, value)));
-    let (succeeded, totals, skipped) = counted(cargo, &root)?;
+    let (succeeded, totals, skipped) = run_counted(cargo, &root)?;
 
     // A selection of tests does not include the wheel.
     let mut has_wheel = true;
@@ -173,7 +173,7 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 /// Runs `cargo test` and shows its lines; returns whether it succeeded, the totals, and the reasons of skipped tests.
-pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
+pub fn run_counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
     let skips = skip_notes(root)?;
     cargo.env("WEIR_TEST_SKIPS", &skips);
     // One pipe for both: cargo names the program of the following tests in its own lines, on the standard error.

@@ -18,11 +18,11 @@ const FRAMEWORKS: [&str; 3] = ["accelerate", "transformers", "lightning"];
 /// Options of `cargo xtask torch`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
-    /// This version instead of the newest that the package index has.
+    /// Version of PyTorch; `None` for the newest of the package index.
     version: Option<String>,
-    /// The Python for which PyTorch is installed.
+    /// Python for which PyTorch is installed.
     python: String,
-    /// Use what an earlier call installed, and ask no package index.
+    /// Use the PyTorch of an earlier call, without a package index.
     no_install: bool,
 }
 
@@ -41,7 +41,7 @@ impl Args {
         }
         ensure!(
             !no_install || (version.is_none() && python.is_none()),
-            "`--no-install` uses what is there: leave `--version` and `--python` out"
+            "`--no-install` uses the installed PyTorch: leave `--version` and `--python` out"
         );
         Ok(Args {
             version,
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<bool> {
     println!("{versions}");
     done(cargo(&root).args(["build", "--package", "weir-python"]))?;
     ensure!(
-        environments::native(&root),
+        environments::copy_native(&root),
         "the Python package's native half cannot be copied"
     );
 
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<bool> {
         "--",
     ]);
     cargo.args(TESTS).env("WEIR_TORCH", environment.join("bin"));
-    let (succeeded, totals, skipped) = test::counted(cargo, &root)?;
+    let (succeeded, totals, skipped) = test::run_counted(cargo, &root)?;
     println!();
     for line in &skipped {
         println!("skipped {line}");
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<bool> {
 
 /// Creates the environment, or changes the version in it.
 fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
-    // The default folder where pip unpacks may have little space.
+    // The default folder in which pip unpacks may be too small.
     let unpacked = environment.join("tmp");
     done(
         Command::new(&args.python)
@@ -124,6 +124,6 @@ fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
 }
 
 fn versions(python: &Path) -> Result<String> {
-    let told = "import platform, torch; print(f'torch {torch.__version__}, Python {platform.python_version()}')";
-    output(Command::new(python).args(["-c", told])).context("no PyTorch can be imported in target/")
+    let script = "import platform, torch; print(f'torch {torch.__version__}, Python {platform.python_version()}')";
+    output(Command::new(python).args(["-c", script])).context("cannot import PyTorch from target/")
 }

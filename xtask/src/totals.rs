@@ -54,7 +54,7 @@ impl Totals {
         Ok(totals)
     }
 
-    /// Number of tests that ran to their end.
+    /// Number of tests that passed or failed.
     pub fn ran(&self) -> usize {
         self.done.passed + self.done.failed
     }
@@ -66,9 +66,8 @@ impl Totals {
             .map(|(program, test)| (program.as_str(), test.as_str()))
     }
 
-    /// Takes the tests' notes of skips, one line each: program, test, and the skipped part with its reason. The harness counted
-    /// such a test as passed, which it is not; a failed test stays failed. Returns the reasons, including those of ignored
-    /// tests.
+    /// Counts skipped tests, which the harness counted as passed; a failed test stays failed. Each line of `notes` has a program,
+    /// a test, and the skipped part with its reason. Returns the reasons, including those of ignored tests.
     pub fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
         let mut tests = BTreeSet::new();
         let mut reasons = self.ignored.clone();
@@ -118,11 +117,11 @@ impl Totals {
     fn next_program(&mut self, program: &str) {
         let has_begun = std::mem::take(&mut self.has_begun);
         let last = self.current.take().unwrap_or_else(|| {
-            // The program was killed, or aborted: its last lines show which test caused that.
+            // The program was killed or aborted: its last lines name the test that caused it.
             if has_begun {
                 let failure = (
                     self.program.clone(),
-                    "it ended before its result".to_owned(),
+                    "it ended before its result line".to_owned(),
                 );
                 self.failures.insert(failure);
             }
@@ -212,11 +211,11 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         );
         assert_eq!(totals.to_string(), "1 passed, 1 failed, 0 skipped");
         let failures: Vec<_> = totals.failures().collect();
-        assert_eq!(failures, [("it-44", "it ended before its result")]);
+        assert_eq!(failures, [("it-44", "it ended before its result line")]);
     }
 
     #[test]
-    fn what_a_test_prints_of_a_nested_test_program_is_not_counted() {
+    fn output_of_a_nested_test_program_is_not_counted() {
         let totals = totals(
             "     Running tests/it/main.rs (target/debug/deps/it-33)
 running 2 tests

@@ -11,36 +11,36 @@ use std::process::Command;
 use crate::environments::native_library;
 use crate::programs::{done, output, target_folder};
 
-/// The versions are those of `host-agent/python/pyproject.toml`.
+/// Version range of `host-agent/python/pyproject.toml`.
 const MATURIN: &str = "maturin>=1.7,<2";
-/// Python code that prints the imported package, if all of it can be imported.
+/// Imports all of the package, and prints its version and path.
 const IMPORTED: &str = "import weir, weir.torch, weir.ps; print(weir.VERSION, weir.__file__)";
 /// All packages of this workspace have one version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Result of checking the wheel.
 enum Wheel {
-    /// The wheel was imported, and has this version.
+    /// Version of the imported wheel.
     Imported(String),
-    /// The wheel was not built, for this reason.
+    /// Reason why the wheel was not built.
     Skipped(&'static str),
 }
 
 /// Packs the library built for the tests, installs and imports the wheel, and prints the result; false on failure. Without
 /// PyTorch the check is skipped by name.
 pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
-    printed(match python {
+    print_result(match python {
         Some(python) => packed(root, python),
         None => Ok(Wheel::Skipped("needs torch")),
     })
 }
 
-/// Builds a wheel with maturin, and checks it in the same way; skipped by name without permission to install or without maturin.
+/// Builds a wheel with maturin, then installs and imports it; skipped by name without maturin and the permission to install it.
 pub fn check_built(root: &Path, python: &Path, may_install: bool) -> bool {
-    printed(built(root, python, may_install))
+    print_result(built(root, python, may_install))
 }
 
-fn printed(wheel: Result<Wheel>) -> bool {
+fn print_result(wheel: Result<Wheel>) -> bool {
     match &wheel {
         Ok(Wheel::Imported(version)) => println!("wheel: weir {version}, installed and imported"),
         Ok(Wheel::Skipped(why)) => println!("skipped wheel: {why}"),
@@ -83,7 +83,7 @@ fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
     let maturin = maker.join("bin/maturin");
     if !maturin.is_file() {
         // A partly created environment has no maturin.
-        if !may_install || installs(python, &maker, MATURIN).is_err() {
+        if !may_install || install(python, &maker, MATURIN).is_err() {
             return Ok(Wheel::Skipped("needs maturin"));
         }
     }
@@ -103,8 +103,8 @@ fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
 /// Installs a wheel in a fresh environment, and imports all of it there.
 fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     let fresh = folder.join("fresh");
-    installs(python, &fresh, &wheel)?;
-    // An environment that is created from another one has none of its packages.
+    install(python, &fresh, &wheel)?;
+    // An environment does not inherit the packages of the one that creates it.
     let printed = output(
         Command::new(fresh.join("bin/python3"))
             .args(["-c", IMPORTED])
@@ -113,18 +113,17 @@ fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     let (version, file) = printed.split_once(' ').unwrap_or_default();
     ensure!(
         Path::new(file).starts_with(&fresh),
-        "another package than the wheel's was imported: {printed}"
+        "the imported package is not the wheel's: {printed}"
     );
     Ok(Wheel::Imported(version.to_owned()))
 }
 
-/// The only file in a folder.
 fn only_file(folder: &Path) -> Result<PathBuf> {
     let files: Vec<PathBuf> = fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-        .with_context(|| format!("nothing is in {}", folder.display()))?;
+        .with_context(|| format!("cannot list {}", folder.display()))?;
     let [file] = &files[..] else {
-        anyhow::bail!("one wheel was expected, there are {files:?}");
+        anyhow::bail!("expected one wheel, found {files:?}");
     };
     Ok(file.clone())
 }
@@ -145,7 +144,7 @@ fn copy_python(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Recreates an environment of this Python with one package.
-fn installs(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsStr>) -> Result<()> {
+fn install(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsStr>) -> Result<()> {
     done(
         Command::new(python)
             .args(["-m", "venv", "--clear"])
@@ -154,7 +153,7 @@ fn installs(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsS
     done(
         Command::new(environment.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
-            // A missing index is detected soon.
+            // One retry, so that a missing index fails soon.
             .args(["--retries", "1"])
             .arg(package),
     )

@@ -1,5 +1,5 @@
-//! Checks of the documents: lines of at most 100 columns, links with existing targets, no
-//! path of a file that has moved, and a table of crates that matches the manifests.
+//! Checks of the documents: lines have at most 100 columns, links and paths of files have targets, and the table of
+//! crates matches the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn pages_are_narrow() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     report(dead_links);
 }
 
@@ -24,16 +24,16 @@ fn paths_exist() {
     report(gone_paths);
 }
 
-/// The table of crates in docs/architecture.md: what a crate depends on (tests aside) is named, or used by what is named.
+/// Each dependency of a crate, except for tests, is in its row of the table in docs/architecture.md, or used by a crate there.
 #[test]
 fn crates_use_what_their_rows_name() {
-    let house = House::here();
-    let page = fs::read_to_string(house.root.join("docs/architecture.md")).expect("the page");
+    let checkout = Checkout::here();
+    let page = fs::read_to_string(checkout.root.join("docs/architecture.md")).expect("the page");
     let crates = crate_rows(&page);
     assert!(crates.len() > 10, "only {} rows were found", crates.len());
     let mut wrong = Vec::new();
     for (name, row) in &crates {
-        let manifest = house.root.join(&row.folder).join("Cargo.toml");
+        let manifest = checkout.root.join(&row.folder).join("Cargo.toml");
         let manifest = fs::read_to_string(manifest).expect("a manifest");
         let depends = dependencies(&manifest);
         let depends = depends.iter().filter(|other| crates.contains_key(*other));
@@ -57,8 +57,8 @@ fn crates_use_what_their_rows_name() {
 /// Each member of the workspace has a row with its folder and its name, and each row is a member.
 #[test]
 fn every_crate_has_its_row() {
-    let house = House::here();
-    let read = |path: &str| fs::read_to_string(house.root.join(path)).expect("a file");
+    let checkout = Checkout::here();
+    let read = |path: &str| fs::read_to_string(checkout.root.join(path)).expect("a file");
     let workspace = read("Cargo.toml");
     let members: Vec<&str> = workspace
         .lines()
@@ -121,24 +121,24 @@ fn dependencies(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_is_found() {
+fn mistakes_are_found() {
     let wide = "x".repeat(COLUMNS + 1);
     let text = format!(
         "{wide}\n| {wide} |\n```\n{wide}\n```\n{}",
         "ß".repeat(COLUMNS)
     );
     assert_eq!(too_wide(&text), ["1: 101 columns"]);
-    assert_eq!(too_wide("a\n```\nb"), ["2: a code block that does not end"]);
+    assert_eq!(too_wide("a\n```\nb"), ["2: the code block does not end"]);
 
-    let house = House::here();
+    let checkout = Checkout::here();
     let page = |text: &str| Page {
-        path: house.root.join("docs/protocol.md"),
+        path: checkout.root.join("docs/protocol.md"),
         text: text.into(),
     };
     let links = "[a](filters.md) [b](filters.md#fields) [c](https://a.b/c) [d](#a-head)\n## A head!\n\
         [e](gone.md) [f](filters.md#gone)";
     let wrong = ["3: gone.md", "3: filters.md#gone: no such heading"];
-    assert_eq!(dead_links(&house, &page(links)), wrong);
+    assert_eq!(dead_links(&checkout, &page(links)), wrong);
     let paths = "`docs/filters.md` and (docs/decisions/), `tests/docs.rs`, `lib.rs`, `common/{fault,types}.p4`.\n\
         See https://docs/gone.md, GONE/a, docs/gone.md: and `docs/{filters,gone2}.md`\n\
         ```\nweir run docs/gone3\n```\n`tests/gone4.rs`, gone5.rs";
@@ -149,14 +149,14 @@ fn what_is_wrong_is_found() {
         "6: tests/gone4.rs",
         "6: gone5.rs",
     ];
-    assert_eq!(gone_paths(&house, &page(paths)), wrong);
+    assert_eq!(gone_paths(&checkout, &page(paths)), wrong);
 }
 
 /// Paths of a checkout.
-struct House {
+struct Checkout {
     root: PathBuf,
     /// Folders in its root.
-    rooms: BTreeSet<String>,
+    folders: BTreeSet<String>,
     /// All files and folders, by their paths from the root, each with a `/` in front.
     paths: BTreeSet<String>,
 }
@@ -166,18 +166,22 @@ struct Page {
     text: String,
 }
 
-impl House {
-    fn here() -> House {
+impl Checkout {
+    fn here() -> Checkout {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().expect("the checkout is there");
         let mut paths = BTreeSet::new();
         walk(&root, "", &mut paths);
-        let rooms = paths
+        let folders = paths
             .iter()
             .map(|p| p[1..].to_owned())
             .filter(|p| root.join(p).is_dir() && !p.contains('/'))
             .collect();
-        House { root, rooms, paths }
+        Checkout {
+            root,
+            folders,
+            paths,
+        }
     }
 
     fn pages(&self) -> Vec<Page> {
@@ -197,8 +201,7 @@ impl House {
     }
 }
 
-/// What is no part of the checkout is left out: what a build makes (cargo marks its folder), and hidden
-/// folders but `.ci`.
+/// Collects paths, without build outputs (cargo marks their folder) and hidden folders except `.ci`.
 fn walk(folder: &Path, name: &str, paths: &mut BTreeSet<String>) {
     // An entry that disappears meanwhile is not part of the checkout.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -220,14 +223,14 @@ fn walk(folder: &Path, name: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-fn report(wrong: impl Fn(&House, &Page) -> Vec<String>) {
-    let house = House::here();
-    let pages = house.pages();
+fn report(wrong: impl Fn(&Checkout, &Page) -> Vec<String>) {
+    let checkout = Checkout::here();
+    let pages = checkout.pages();
     assert!(pages.len() > 10, "only {} pages were found", pages.len());
     let mut all = Vec::new();
     for page in &pages {
-        let name = page.path.strip_prefix(&house.root).unwrap_or(&page.path);
-        for what in wrong(&house, page) {
+        let name = page.path.strip_prefix(&checkout.root).unwrap_or(&page.path);
+        for what in wrong(&checkout, page) {
             all.push(format!("{}:{what}", name.display()));
         }
     }
@@ -246,12 +249,12 @@ fn too_wide(text: &str) -> Vec<String> {
             wrong.push(format!("{number}: {columns} columns"));
         }
     }
-    wrong.extend(block.map(|number| format!("{number}: a code block that does not end")));
+    wrong.extend(block.map(|number| format!("{number}: the code block does not end")));
     wrong
 }
 
-/// Links to files that are not there, and to headings that their page lacks.
-fn dead_links(house: &House, page: &Page) -> Vec<String> {
+/// Links to missing files, and to headings that their page lacks.
+fn dead_links(checkout: &Checkout, page: &Page) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, line) in numbered(&page.text) {
         let targets = line
@@ -265,11 +268,11 @@ fn dead_links(house: &House, page: &Page) -> Vec<String> {
                 _ => plain(&page.path.with_file_name("").join(file)),
             };
             let inside = path
-                .strip_prefix(&house.root)
+                .strip_prefix(&checkout.root)
                 .unwrap_or(&path)
                 .display()
                 .to_string();
-            if !house.has(inside.trim_end_matches('/')) {
+            if !checkout.has(inside.trim_end_matches('/')) {
                 wrong.push(format!("{number}: {target}"));
                 continue;
             }
@@ -286,11 +289,11 @@ fn dead_links(house: &House, page: &Page) -> Vec<String> {
     wrong
 }
 
-/// Words that look like a path of this repository and are none: those that begin with a folder of
-/// its root, and, outside of code blocks, any end of a path to a source file (of one folder at least,
-/// but for Rust's). What git ignores by how its name ends is built, and need not be there yet.
-fn gone_paths(house: &House, page: &Page) -> Vec<String> {
-    let ignored = fs::read_to_string(house.root.join(".gitignore")).expect("what git ignores");
+/// Words that look like a path of this repository but have no target: those that begin with a folder of its root, and, outside
+/// code blocks, those that end like a path to a source file (with a folder, except for Rust files). Files with an ending that
+/// git ignores are built later.
+fn gone_paths(checkout: &Checkout, page: &Page) -> Vec<String> {
+    let ignored = fs::read_to_string(checkout.root.join(".gitignore")).expect("a .gitignore");
     let endings: Vec<&str> = ignored
         .lines()
         .filter_map(|l| l.strip_prefix('*'))
@@ -306,9 +309,9 @@ fn gone_paths(house: &House, page: &Page) -> Vec<String> {
                 if !path.chars().all(is_plain) || path.starts_with(['/', '.']) {
                     continue;
                 }
-                let room = path.split_once('/').map(|(room, _)| room);
-                let ours = room.is_some_and(|room| house.rooms.contains(room));
-                let source = match room {
+                let folder = path.split_once('/').map(|(folder, _)| folder);
+                let ours = folder.is_some_and(|folder| checkout.folders.contains(folder));
+                let source = match folder {
                     Some(_) => SOURCES.iter().any(|s| path.ends_with(s)),
                     None => path.ends_with(".rs"),
                 };
@@ -318,10 +321,10 @@ fn gone_paths(house: &House, page: &Page) -> Vec<String> {
                 }
                 let beside = page.path.with_file_name(&path);
                 let end = format!("/{path}");
-                let there = house.has(&path)
+                let there = checkout.has(&path)
                     || beside.exists()
                     || endings.iter().any(|end| path.ends_with(end))
-                    || !ours && house.paths.iter().any(|p| p.ends_with(&end));
+                    || !ours && checkout.paths.iter().any(|p| p.ends_with(&end));
                 if !there {
                     wrong.push(format!("{number}: {path}"));
                 }

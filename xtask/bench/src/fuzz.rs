@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds and runs the fuzz targets, and says what became of them (docs/fuzzing.md).
+//! `cargo xtask fuzz`: builds and runs the fuzz targets, and reports their crashes (docs/fuzzing.md).
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two lines about how far a target is.
+/// Time between two progress lines of a target.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
+    /// Run only these targets: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
     targets: Vec<String>,
-    /// How long each runs
+    /// Duration of each target in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The same in minutes
+    /// Duration of each target in minutes
     #[arg(long, conflicts_with = "seconds")]
     minutes: Option<u64>,
     /// Print the figures as JSON instead of a table
@@ -29,15 +29,15 @@ pub struct Args {
 
 struct Target {
     name: &'static str,
-    /// The crate whose `fuzz` folder has it.
+    /// Crate whose `fuzz` folder has the target.
     krate: &'static str,
-    /// Besides `fuzz/seeds/NAME`: folders with inputs, in the crate.
+    /// Folders of the crate with more inputs than those of `fuzz/seeds/NAME`.
     more_seeds: &'static [&'static str],
-    /// In the fuzz folder.
+    /// File in the fuzz folder.
     dictionary: Option<&'static str>,
     max_len: usize,
-    /// libFuzzer learns what the code compares its input with. It takes half the time, and gives little where the input is
-    /// read as choices rather than as text.
+    /// Whether libFuzzer traces comparisons. That takes half the time, and helps little where the code reads its input
+    /// as choices rather than as text.
     compares: bool,
 }
 
@@ -76,24 +76,24 @@ const fn packets(name: &'static str) -> Target {
     }
 }
 
-/// What one run gave.
-struct Outcome {
+/// Result of one target.
+struct TargetOutcome {
     name: &'static str,
     runs: u64,
     seconds: f64,
-    /// Edges of the code that inputs reached.
+    /// Edges of the code that the inputs reached.
     coverage: u64,
     crashes: Vec<PathBuf>,
 }
 
-/// Runs them one after the other; `Ok(false)` if one of them crashed.
+/// Runs the targets one after the other; `Ok(false)` if one crashed.
 pub fn run(args: &Args) -> Result<bool> {
-    let targets = chosen(&args.targets)?;
-    has(
+    let targets = choose_targets(&args.targets)?;
+    require(
         &["fuzz", "--version"],
         "cargo-fuzz is missing: `cargo install cargo-fuzz`",
     )?;
-    has(
+    require(
         &["+nightly", "--version"],
         "libFuzzer's instrumentation wants a nightly compiler: `rustup toolchain install nightly`",
     )?;
@@ -111,8 +111,8 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|outcome| outcome.crashes.is_empty()))
 }
 
-/// Those of these names, or all.
-fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
+/// Finds the targets of these names; without names, all targets.
+fn choose_targets(names: &[String]) -> Result<Vec<&'static Target>> {
     if names.is_empty() {
         return Ok(TARGETS.iter().collect());
     }
@@ -126,8 +126,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(named).collect()
 }
 
-/// Whether `cargo` can do that.
-fn has(command: &[&str], otherwise: &str) -> Result<()> {
+/// Fails with the message `otherwise` unless `cargo` can run this command.
+fn require(command: &[&str], otherwise: &str) -> Result<()> {
     let output = Command::new("cargo").args(command).output();
     if !output.is_ok_and(|output| output.status.success()) {
         bail!("{otherwise}");
@@ -136,10 +136,10 @@ fn has(command: &[&str], otherwise: &str) -> Result<()> {
 }
 
 impl Target {
-    fn run(&self, root: &Path, seconds: u64) -> Result<Outcome> {
+    fn run(&self, root: &Path, seconds: u64) -> Result<TargetOutcome> {
         let krate = root.join(self.krate);
         let fuzz = krate.join("fuzz");
-        // What is found goes here; what is worth keeping is copied to the seeds by hand.
+        // New inputs go here; those worth keeping are copied to the seeds by hand.
         let work = root.join("target/fuzz").join(self.name);
         let (corpus, artifacts) = (work.join("corpus"), work.join("artifacts"));
         std::fs::create_dir_all(&corpus)?;
@@ -173,7 +173,7 @@ impl Target {
         let before = files(&artifacts)?;
         eprintln!("{}: building", self.name);
         let started = Instant::now();
-        let (log, success) = self.watched(&mut cargo)?;
+        let (log, success) = self.run_logged(&mut cargo)?;
         std::fs::write(work.join("log"), log.as_bytes())?;
         let mut crashes = files(&artifacts)?;
         crashes.retain(|path| !before.contains(path));
@@ -187,7 +187,7 @@ impl Target {
         let seconds = done
             .and_then(|line| line.split_whitespace().rev().nth(1)?.parse().ok())
             .unwrap_or(started.elapsed().as_secs_f64());
-        Ok(Outcome {
+        Ok(TargetOutcome {
             name: self.name,
             runs,
             seconds,
@@ -196,18 +196,18 @@ impl Target {
         })
     }
 
-    /// Runs it, and tells now and then how far it is. Gives what it said, and whether it went well.
-    fn watched(&self, cargo: &mut Command) -> Result<(String, bool)> {
+    /// Runs the command and prints its progress; returns its log, and whether it succeeded.
+    fn run_logged(&self, cargo: &mut Command) -> Result<(String, bool)> {
         let cargo = cargo.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = cargo.spawn().context("cannot run cargo fuzz")?;
         let stderr = child.stderr.take().context("no output of cargo fuzz")?;
-        let (mut log, mut told) = (String::new(), None::<Instant>);
+        let (mut log, mut printed) = (String::new(), None::<Instant>);
         for line in BufReader::new(stderr).split(b'\n') {
             let line = String::from_utf8_lossy(&line?).into_owned();
-            let due = told.is_none_or(|at| at.elapsed() >= PROGRESS);
+            let due = printed.is_none_or(|at| at.elapsed() >= PROGRESS);
             if let (Some((runs, edges)), true) = (progress(&line), due) {
                 eprintln!("{}: {runs} runs, {edges} edges", self.name);
-                told = Some(Instant::now());
+                printed = Some(Instant::now());
             }
             log.push_str(&line);
             log.push('\n');
@@ -242,7 +242,7 @@ fn coverage(line: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-fn table(outcomes: &[Outcome]) -> String {
+fn table(outcomes: &[TargetOutcome]) -> String {
     let mut out = format!(
         "{:<16} {:>10} {:>8} {:>9} {:>8}\n",
         "target", "runs", "runs/s", "coverage", "crashes"
@@ -265,7 +265,7 @@ fn table(outcomes: &[Outcome]) -> String {
     out
 }
 
-fn json(outcomes: &[Outcome]) -> serde_json::Value {
+fn json(outcomes: &[TargetOutcome]) -> serde_json::Value {
     let all = outcomes.iter().map(|outcome| {
         json!({
             "target": outcome.name,
@@ -283,22 +283,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_read() {
+    fn a_log_is_parsed() {
         let log = "#2\tINITED cov: 12 ft: 3\n#9\tNEW    cov: 345 ft: 15 corp: 2/3b\nDone 62286 runs in 1902 second(s)\nstat::number_of_executed_units: 62286\n";
         assert_eq!(log.lines().filter_map(coverage).max(), Some(345));
         assert_eq!(
             statistic(log, "stat::number_of_executed_units:"),
             Some(62_286)
         );
-        let told: Vec<_> = log.lines().filter_map(progress).collect();
-        assert_eq!(told, [(2, 12), (9, 345)]);
+        let printed: Vec<_> = log.lines().filter_map(progress).collect();
+        assert_eq!(printed, [(2, 12), (9, 345)]);
     }
 
     #[test]
     fn targets_are_chosen_by_name() {
         let names = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-            chosen(&names).map(|targets| targets.iter().map(|t| t.name).collect::<Vec<_>>())
+            choose_targets(&names).map(|targets| targets.iter().map(|t| t.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&[]).unwrap().len(), TARGETS.len());
         assert_eq!(names(&["p4runtime"]).unwrap(), ["p4runtime"]);

@@ -1,6 +1,5 @@
-//! What `cargo xtask` builds only when it is asked for: measurements, other people's tests, plots, Tofino's compiler, fuzzing. `cargo
-//! xtask bench`, `conformance`, `plots`, `tofino` and `fuzz` start this program with the same words, built with profile `dist` for
-//! `bench` and with `release` for the others.
+//! Developer commands that need the product: a file or folder for each command. `cargo xtask` starts this program with
+//! the user's arguments, built with profile `dist` for `bench` and `release` for the others.
 
 mod conformance;
 mod fluid;
@@ -31,7 +30,7 @@ enum Command {
     /// Measure one point of `bench planning`, and print it as JSON
     #[command(name = point::COMMAND, hide = true)]
     PlanningPoint(point::Args),
-    /// Measure in virtual time what docs/performance.md plots, and draw it
+    /// Draw the plots of docs/performance.md, measured in virtual time
     Plots(plots::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),

@@ -11,19 +11,19 @@ pub struct Figures {
     /// Numbers, by name.
     pub numbers: BTreeMap<String, u64>,
     /// Import cycles.
-    pub cycles: BTreeSet<Cycle>,
+    pub cycles: BTreeSet<CycleFigure>,
 }
 
-/// Modules that reach each other.
+/// A cycle as the file lists it: modules that reach each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cycle {
-    /// The crate; behind it, where that is not the main one, the target.
+pub struct CycleFigure {
+    /// Name of the crate, followed by that of the target unless it is the main one.
     pub target: String,
     /// Paths of the modules.
     pub modules: BTreeSet<String>,
 }
 
-impl fmt::Display for Cycle {
+impl fmt::Display for CycleFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.target)?;
         self.modules
@@ -35,7 +35,7 @@ impl fmt::Display for Cycle {
 /// Result of a comparison, a line for each figure that it concerns.
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// Figures that have grown beyond what is allowed.
+    /// Figures that have grown beyond their limit.
     pub failures: Vec<String>,
     /// Figures that have shrunk, so that the file can be tightened.
     pub hints: Vec<String>,
@@ -49,7 +49,7 @@ const HEAD: &str = "\
 
 const CYCLE: &str = "cycle ";
 
-/// Names of figures that count lines begin with this.
+/// Prefix of figures that count lines.
 pub const LINES: &str = "lines ";
 
 impl fmt::Display for Figures {
@@ -75,7 +75,7 @@ impl Figures {
         for (index, line) in text.lines().enumerate() {
             if let Some(cycle) = line.strip_prefix(CYCLE) {
                 let mut words = cycle.split(' ').map(str::to_owned);
-                figures.cycles.insert(Cycle {
+                figures.cycles.insert(CycleFigure {
                     target: words.next().unwrap_or_default(),
                     modules: words.collect(),
                 });
@@ -85,7 +85,7 @@ impl Figures {
                     .and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
                 let (name, number) = number.with_context(|| {
                     format!(
-                        "line {}: `{line}` is no `NAME NUMBER` or `cycle …`",
+                        "line {}: `{line}` is neither `NAME NUMBER` nor `cycle …`",
                         index + 1
                     )
                 })?;
@@ -133,7 +133,7 @@ impl Figures {
     }
 
     /// Whether one cycle here has all members of `cycle`.
-    pub fn lists(&self, cycle: &Cycle) -> bool {
+    pub fn lists(&self, cycle: &CycleFigure) -> bool {
         let mut cycles = self.cycles.iter();
         cycles.any(|listed| {
             listed.target == cycle.target && listed.modules.is_superset(&cycle.modules)
@@ -142,12 +142,12 @@ impl Figures {
 
     /// The members of the listed cycle that has most members in common with `cycle`. Uses between
     /// them are known.
-    pub fn known(&self, cycle: &Cycle) -> BTreeSet<String> {
+    pub fn known(&self, cycle: &CycleFigure) -> BTreeSet<String> {
         let listed = self
             .cycles
             .iter()
             .filter(|listed| listed.target == cycle.target);
-        let common = |listed: &&Cycle| listed.modules.intersection(&cycle.modules).count();
+        let common = |listed: &&CycleFigure| listed.modules.intersection(&cycle.modules).count();
         let nearest = listed.max_by_key(common);
         nearest
             .map(|listed| listed.modules.clone())
@@ -201,7 +201,7 @@ mod tests {
         let error = Figures::parse("a 1\nb\n")
             .expect_err("no number")
             .to_string();
-        assert_eq!(error, "line 2: `b` is no `NAME NUMBER` or `cycle …`");
+        assert_eq!(error, "line 2: `b` is neither `NAME NUMBER` nor `cycle …`");
     }
 
     #[test]

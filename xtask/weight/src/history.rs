@@ -1,4 +1,4 @@
-//! Whether each change of the figures' file that raises one says why.
+//! Whether each change that raises a figure in the file of figures comes with a reason.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,8 +21,8 @@ pub enum Reason {
 /// Maximum number of changes that are examined, the latest first.
 const CHANGES: usize = 20;
 
-/// Looks at the changes of `file`: the uncommitted one, and those of the last commits that have one. Where one raises a figure,
-/// `document` must differ between the state before that change and the state before the next one, or the tree.
+/// Examines the uncommitted change of `file`, and its last [`CHANGES`] commits. If a change raises a figure, `document` must differ
+/// between the state before that change and the state before the next one; after the last change, the working tree counts.
 ///
 /// # Errors
 /// If git cannot be started, or a version of the file cannot be parsed.
@@ -175,7 +175,7 @@ mod tests {
         repository.write("document", "twelve, because\n");
         repository.commit();
         assert_eq!(repository.reason(), Reason::Stated);
-        // A change that raises nothing hides none that did.
+        // A later change that raises nothing does not hide an earlier one that did.
         repository.write("weight", "units 13\n");
         repository.commit();
         repository.write("weight", "units 12\n");

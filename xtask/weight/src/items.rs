@@ -20,8 +20,8 @@ pub struct Items<'a> {
     /// All paths in the code, each with one of its lines: the paths of imports, and every path of
     /// two or more segments.
     pub paths: BTreeMap<Vec<&'a str>, usize>,
-    /// Names that stand alone and may be those of items, each with one of its lines: they begin with
-    /// a capital or are called.
+    /// Single names that may refer to items, each with one of its lines: they begin with a capital or
+    /// are called.
     pub single_names: BTreeMap<&'a str, usize>,
     /// Number of lines of items under `#[cfg(test)]`.
     pub test_lines: usize,
@@ -87,7 +87,7 @@ impl<'a> Items<'a> {
             ("use", _) => {}
             ("impl" | "trait" | "extern", name) => {
                 self.names.extend(name);
-                // Only the items in it know what is under `#[cfg(test)]`.
+                // Only the inner items know which code is under `#[cfg(test)]`.
                 if let Some(body) = item.tokens.last().and_then(|token| token.group('{')) {
                     self.code(&item.tokens[..item.tokens.len() - 1], &mut Vec::new());
                     let inner = Items::read(body);

@@ -1,12 +1,12 @@
-//! `cargo xtask weight`: what the repository weighs, and whether it has grown.
+//! `cargo xtask weight`: size of the build, the sources and the tests, import cycles, and limits of their growth.
 //!
-//! - `units`: packages, units and test programs, by cargo's plan.
-//! - `surplus`: what one run of the tests compiles twice.
+//! - `units`: packages, units and test programs in cargo's plan.
+//! - `surplus`: units that one run of the tests compiles twice.
 //! - `repository`: the crates and their lines.
-//! - `tokens`, `items`, `tree`: from the text of a crate to its modules and what each uses.
-//! - `cycles`: siblings that reach each other, with the rule.
+//! - `tokens`, `items`, `tree`: from the text of a crate to its modules and their uses of items.
+//! - `cycles`: sibling modules that reach each other, with the rule.
 //! - `figures`: the file of figures and the limits of their growth.
-//! - `history`: whether the commit that raises a figure says why.
+//! - `history`: whether each commit that raises a figure gives the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::cycles::Use;
-use crate::figures::{Cycle, Figures, LINES};
+use crate::figures::{CycleFigure, Figures, LINES};
 use crate::history::Reason;
 use crate::repository::Contents;
 
@@ -40,7 +40,7 @@ Counts packages and units of the demo's build, test programs, lines and import c
   --json    print the figures as one JSON object
   --cycles  print each import cycle with all uses between its members
   --check   exit with 1 if a figure has grown by more than a twentieth over xtask/weight/weight.txt,
-            a cycle is new, or a commit has raised a figure there without saying why
+            a cycle is new, or a commit has raised a figure there without a reason
   --update  write the figures to xtask/weight/weight.txt
 ";
 
@@ -114,15 +114,15 @@ fn figures(contents: &Contents) -> Result<Figures> {
 }
 
 /// All cycles with the uses between their members, in the order of the file.
-fn cycles(contents: &Contents) -> BTreeMap<Cycle, &[Use]> {
+fn cycles(contents: &Contents) -> BTreeMap<CycleFigure, &[Use]> {
     let cycles = contents.cycles.iter().map(|(target, cycle)| {
         let (target, modules) = (target.clone(), cycle.modules.clone());
-        (Cycle { target, modules }, cycle.uses.as_slice())
+        (CycleFigure { target, modules }, cycle.uses.as_slice())
     });
     cycles.collect()
 }
 
-/// The figures for people.
+/// The figures as text for a reader.
 fn table(figures: &Figures) -> String {
     let number = |name: &str| figures.numbers.get(name).copied().unwrap_or(0);
     let mut text = format!(
@@ -160,7 +160,7 @@ fn table(figures: &Figures) -> String {
     text
 }
 
-/// A line for each use, those between known modules left out.
+/// A line for each use, except for those between known modules.
 fn describe(uses: &[Use], known: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for Use {
@@ -183,7 +183,7 @@ fn check() -> Result<ExitCode> {
     let contents = contents()?;
     let verdict = figures(&contents)?.compare(&file);
     if !verdict.hints.is_empty() {
-        println!("Smaller than in {FILE}; `cargo xtask weight --update` keeps it so:");
+        println!("Smaller than in {FILE}; `cargo xtask weight --update` lowers the limits:");
         print_each(&verdict.hints);
     }
     if !verdict.failures.is_empty() {
@@ -196,8 +196,8 @@ fn check() -> Result<ExitCode> {
             }
         }
         println!(
-            "Make it smaller. If it has to grow, run `cargo xtask weight --update` and say why in \
-             {DOCUMENT}, in the same commit."
+            "Make it smaller. If it has to grow, run `cargo xtask weight --update` and give the reason \
+             in {DOCUMENT}, in the same commit."
         );
     }
     let reason = history::reason(Path::new("."), FILE, DOCUMENT)?;
@@ -207,7 +207,7 @@ fn check() -> Result<ExitCode> {
         Reason::Missing(raised) => {
             println!("A change of {FILE} raises figures:");
             print_each(raised);
-            println!("Say why in {DOCUMENT}, in the same commit.");
+            println!("Give the reason in {DOCUMENT}, in the same commit.");
         }
     }
     let failed = !verdict.failures.is_empty() || matches!(reason, Reason::Missing(_));

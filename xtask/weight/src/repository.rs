@@ -136,8 +136,8 @@ fn read_crate(name: &str, folder: &Path, texts: &Texts) -> Result<(Lines, Vec<(S
     Ok((lines, cycles))
 }
 
-/// Whether a file of a crate is the root of a library, program, example or benchmark, by the places
-/// where cargo looks for them. The main one of a crate has an empty name.
+/// Name of the library, program, example or benchmark of which a file of a crate is the root, by cargo's
+/// conventions. The main one of a crate has an empty name.
 fn target(file: &Path) -> Option<&str> {
     let text = file.to_str()?;
     let name = text.strip_suffix("/main.rs").or(text.strip_suffix(".rs"))?;
@@ -177,7 +177,7 @@ fn top_folders(manifest: &str) -> Result<BTreeSet<&str>> {
     let Some((members, _)) = members else {
         bail!("Cargo.toml has no `members = […]`: start this command in the repository's root");
     };
-    // Every second part stands between quotes.
+    // Every second part is between quotes.
     let members = members.split('"').skip(1).step_by(2);
     Ok(members
         .map(|member| member.split('/').next().unwrap_or(member))

@@ -1,6 +1,6 @@
 //! Units that one run of `cargo xtask test` compiles more than once.
 //!
-//! Cargo compiles a package's target again if its features differ, or those of anything below it.
+//! Cargo compiles a package's target again if its features or those of its dependencies differ.
 //! The plans of all cargo commands of a run are compared: two units of one package, target, mode
 //! and profile that differ in features or in what they depend on are one unit too many.
 
@@ -24,41 +24,41 @@ pub fn surplus(graphs: &[Vec<&str>]) -> Surplus {
         let mut identities = vec![None; graph.len()];
         for (index, unit) in graph.iter().enumerate() {
             let identity = identity(graph, index, &mut identities);
-            variants.entry(what(unit)).or_default().insert(identity);
+            variants.entry(key(unit)).or_default().insert(identity);
         }
     }
     let mut surplus = Surplus {
         ours: BTreeSet::new(),
         others: 0,
     };
-    for (what, variants) in variants {
+    for (key, variants) in variants {
         if variants.len() == 1 {
             continue;
         }
-        match what.starts_with("\"path+file:") {
-            true => _ = surplus.ours.insert(name(what)),
+        match key.starts_with("\"path+file:") {
+            true => _ = surplus.ours.insert(name(key)),
             false => surplus.others += variants.len() as u64 - 1,
         }
     }
     surplus
 }
 
-/// Package, target, profile and mode: the text before the features. A profile's name is no part of
-/// what is compiled, so it is that of `cargo build` in all graphs.
-fn what(unit: &str) -> &str {
+/// Package, target, profile and mode: the text before the features. A profile's name does not affect
+/// the output, so all graphs have that of `cargo build`.
+fn key(unit: &str) -> &str {
     unit.split(",\"features\":").next().unwrap_or(unit)
 }
 
 /// Package and kind of target, for a message.
-fn name(what: &str) -> String {
-    let package = what.split('"').nth(1).unwrap_or_default();
+fn name(key: &str) -> String {
+    let package = key.split('"').nth(1).unwrap_or_default();
     let package = package.rsplit('/').next().unwrap_or_default();
-    let kind = what.split("\"kind\":[").nth(1).unwrap_or_default();
+    let kind = key.split("\"kind\":[").nth(1).unwrap_or_default();
     let kind = kind.split(']').next().unwrap_or_default();
     format!("{package} ({})", kind.replace('"', ""))
 }
 
-/// Hash of all that decides what is compiled: the unit without its dependencies' numbers, and the
+/// Hash of the inputs of a compilation: the unit without its dependencies' numbers, and the
 /// dependencies' identities.
 fn identity(graph: &[&str], index: usize, known: &mut Vec<Option<u64>>) -> u64 {
     if let Some(identity) = known[index] {
@@ -102,7 +102,7 @@ mod tests {
     fn a_feature_below_makes_two_units_of_everything_above() {
         let ours = "path+file:///house/wire#0.1.0";
         let one = [unit("registry#serde@1", "", &[]), unit(ours, "", &[0])];
-        // The same units, numbered the other way round.
+        // The same units, numbered in reverse order.
         let same = [unit(ours, "", &[1]), unit("registry#serde@1", "", &[])];
         let other = [
             unit("registry#serde@1", "\"derive\"", &[]),

@@ -53,7 +53,7 @@ pub fn tests() -> Result<Tests> {
     Ok(count_tests(&graph))
 }
 
-/// Plans all that one run of `cargo xtask test` compiles, and compares.
+/// Plans all compilations of one run of `cargo xtask test`, and compares them.
 ///
 /// # Errors
 /// If cargo fails.

@@ -1,4 +1,4 @@
-//! The checkout: its files, its commit, and how cases are run over it.
+//! The checkout of p4c: its files, its commit, and running its cases.
 
 use super::suite::Case;
 use anyhow::{Context, Result, bail};
@@ -9,21 +9,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Programs nest deeply, and a checker that recurses needs room for the deepest.
+/// Programs nest deeply, and recursive checks need a stack for the deepest.
 const STACK_BYTES: usize = 256 << 20;
 
-/// A checkout of p4lang/p4c.
 pub struct Corpus {
     root: PathBuf,
     filter: String,
-    /// Which commit it is, if git knows.
+    /// Commit of the checkout, if git knows it.
     pub commit: String,
-    /// What runs the programs.
     pub executor: Executor,
 }
 
 impl Corpus {
-    /// The checkout at `root`; cases count only if their name contains `filter`.
+    /// Opens the checkout at `root`; only cases whose name contains `filter` are run.
     pub fn open(root: &Path, filter: &str) -> Result<Corpus> {
         let root = root
             .canonicalize()
@@ -53,13 +51,12 @@ impl Corpus {
         })
     }
 
-    /// A path in the checkout.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
     }
 
-    /// The files in a folder and below whose names end so and pass the filter, in order of their paths. Below it, a file that
-    /// another one includes is a part of that one, and no case by itself.
+    /// Files in a folder and below whose names have this ending and pass the filter, sorted by path. Below the folder,
+    /// a file that another one includes is not a case of its own.
     pub fn files(&self, folder: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let top = self.path(folder);
         let (mut found, mut parts) = (Vec::new(), BTreeSet::new());
@@ -71,7 +68,7 @@ impl Corpus {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if name_of(&path).ends_with(ending) {
+                } else if file_name(&path).ends_with(ending) {
                     if folder != top {
                         parts.extend(included_files(&path));
                     }
@@ -79,16 +76,16 @@ impl Corpus {
                 }
             }
         }
-        found.retain(|path| name_of(path).contains(&self.filter) && !parts.contains(path));
+        found.retain(|path| file_name(path).contains(&self.filter) && !parts.contains(path));
         found.sort();
         Ok(found)
     }
 
-    /// Programs (paths in the checkout) that the project's build file of the BMv2 back ends expects to fail.
+    /// Programs, as paths in the checkout, that the build file of p4c's BMv2 back ends expects to fail.
     pub fn expected_failures(&self) -> BTreeSet<String> {
         let text =
             std::fs::read_to_string(self.path("backends/bmv2/CMakeLists.txt")).unwrap_or_default();
-        // Comments go first: they hold brackets.
+        // Comments contain brackets, so they are removed first.
         let text: String = text
             .lines()
             .map(|line| line.split('#').next().unwrap_or(""))
@@ -104,7 +101,7 @@ impl Corpus {
     }
 }
 
-/// The files beside a program, or below, that it includes.
+/// Files beside or below a program that it includes.
 fn included_files(program: &Path) -> Vec<PathBuf> {
     let bytes = std::fs::read(program).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -127,14 +124,14 @@ pub fn included(line: &str) -> Option<&str> {
     name[1..].split(end).next()
 }
 
-/// A path from a folder of the checkout on.
+/// The path relative to a folder of the checkout.
 pub fn name_below(path: &Path, folder: &Path) -> String {
     let below = path.strip_prefix(folder).unwrap_or(path);
     below.to_string_lossy().into_owned()
 }
 
-/// The last part of a path.
-pub fn name_of(path: &Path) -> String {
+/// The last component of a path.
+pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -148,7 +145,7 @@ pub fn compile(
     compile_with(path, &p4lang::Options::default())
 }
 
-/// The same with macros or folders set from outside.
+/// Compiles with options, such as macros or include folders.
 pub fn compile_with(
     path: &Path,
     options: &p4lang::Options,
@@ -157,8 +154,8 @@ pub fn compile_with(
     p4lang::compile(&loader, &path.to_string_lossy(), options)
 }
 
-/// Runs `test` over all items, on every core; a panic is a miss like any other. Cases come back in the items' order.
-pub fn each<T: Sync>(
+/// Runs `test` over all items on every core; a panic is a miss. Cases keep the order of the items.
+pub fn run_cases<T: Sync>(
     items: &[T],
     name: impl Fn(&T) -> String + Sync,
     test: impl Fn(&T) -> std::result::Result<(), String> + Sync,
@@ -197,7 +194,7 @@ pub fn each<T: Sync>(
             }
         }
     });
-    // Whatever no thread could be had for.
+    // This thread does the work for which no thread could be started.
     work();
     let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
     done.sort_by_key(|(at, _)| *at);
@@ -219,7 +216,7 @@ mod tests {
     #[test]
     fn every_item_is_a_case_in_its_place() {
         let items: Vec<u32> = (0..100).collect();
-        let cases = each(&items, u32::to_string, |n| {
+        let cases = run_cases(&items, u32::to_string, |n| {
             if n % 10 == 3 {
                 Err(format!("{n} is odd"))
             } else {
@@ -273,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_miss() {
-        let cases = each(&[0], u32::to_string, |_| panic!("boom"));
+        let cases = run_cases(&[0], u32::to_string, |_| panic!("boom"));
         assert_eq!(cases[0].missed.as_deref(), Some("panic: boom"));
     }
 }

@@ -1,20 +1,19 @@
-//! `errors_rejected`, `errors_line`: p4c's faulty programs are refused, with the first error where p4c has it.
+//! `errors_rejected`, `errors_line`: p4c's faulty programs are rejected, with the first error on p4c's line.
 
 use super::corpus::{self, Corpus};
 use super::samples::only_main_is_missing;
-use super::suite::{Goal, Suite};
+use super::suite::{Suite, SuiteGoal};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Its suites.
 pub const NAMES: &[&str] = &["errors_rejected", "errors_line"];
 
-/// Runs both over p4_16_errors. A missing `main` is no reason to refuse a program here: it is not what is wrong with it.
+/// Runs both suites over p4_16_errors. A missing `main` does not reject a program here: it is not the error under test.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let paths = corpus.files("testdata/p4_16_errors", ".p4")?;
-    let rejected = corpus::each(
+    let rejected = corpus::run_cases(
         &paths,
-        |path| corpus::name_of(path),
+        |path| corpus::file_name(path),
         |path| match corpus::compile(path) {
             Ok(_) => Err("accepted".to_owned()),
             Err(found) if only_main_is_missing(&found) => Err("accepted".to_owned()),
@@ -22,40 +21,40 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
         },
     );
     let outputs = corpus.path("testdata/p4_16_errors_outputs");
-    let named: Vec<(PathBuf, Place)> = paths
+    let named: Vec<(PathBuf, ErrorPosition)> = paths
         .into_iter()
         .filter_map(|path| {
-            let name = format!("{}-stderr", corpus::name_of(&path));
+            let name = format!("{}-stderr", corpus::file_name(&path));
             let golden = std::fs::read(outputs.join(name)).ok()?;
             let place = first_error(&String::from_utf8_lossy(&golden))?;
             Some((path, place))
         })
         .collect();
-    let line = corpus::each(
+    let line = corpus::run_cases(
         &named,
-        |(path, _)| corpus::name_of(path),
-        |(path, wanted)| place_of(path, wanted),
+        |(path, _)| corpus::file_name(path),
+        |(path, wanted)| check_position(path, wanted),
     );
     Ok(vec![
         Suite {
             name: NAMES[0],
-            goal: Goal::Cases(530),
+            goal: SuiteGoal::Cases(530),
             cases: rejected,
             apart: Vec::new(),
         },
         Suite {
             name: NAMES[1],
-            goal: Goal::Percent(75.0),
+            goal: SuiteGoal::Percent(75.0),
             cases: line,
             apart: Vec::new(),
         },
     ])
 }
 
-/// A file, without its folder, and a line.
-type Place = (String, u32);
+/// File name and line of an error.
+type ErrorPosition = (String, u32);
 
-fn place_of(path: &Path, wanted: &Place) -> Result<(), String> {
+fn check_position(path: &Path, wanted: &ErrorPosition) -> Result<(), String> {
     let (file, line) = wanted;
     let found = match corpus::compile(path) {
         Err(found) if !only_main_is_missing(&found) => found,
@@ -65,15 +64,15 @@ fn place_of(path: &Path, wanted: &Place) -> Result<(), String> {
         return Err(format!("{file}:{line} wanted, no error"));
     };
     let at = found.source.location(first.span);
-    if at.line == *line && corpus::name_of(Path::new(&at.file)) == *file {
+    if at.line == *line && corpus::file_name(Path::new(&at.file)) == *file {
         Ok(())
     } else {
         Err(format!("{file}:{line} wanted, {at}: {}", first.message))
     }
 }
 
-/// The place of the first error in p4c's output: `file.p4(12): … error: …` or `file.p4(12):syntax error …`.
-fn first_error(golden: &str) -> Option<Place> {
+/// Position of the first error in p4c's output: `file.p4(12): … error: …` or `file.p4(12):syntax error …`.
+fn first_error(golden: &str) -> Option<ErrorPosition> {
     golden.lines().find_map(|line| {
         let (file, rest) = line.split_once('(')?;
         let (number, message) = rest.split_once(')')?;

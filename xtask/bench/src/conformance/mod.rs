@@ -1,7 +1,7 @@
-//! `cargo xtask conformance DIR`: other people's tests, in a checkout of p4lang/p4c that the user names.
+//! `cargo xtask conformance DIR`: other people's tests, from a checkout of p4lang/p4c that the user names.
 //!
-//! Each suite is a file of its own that turns the checkout into [`Suite`]s; this one prints them. Nothing of the
-//! checkout is kept: a test's text goes in, a pass or a reason comes out.
+//! Each file turns parts of the checkout into [`Suite`]s; this one prints them. Nothing of the checkout is stored: a
+//! test's text becomes a pass or a reason.
 
 mod corpus;
 mod errors;
@@ -21,16 +21,16 @@ use suite::Suite;
 pub struct Args {
     /// A checkout of p4lang/p4c
     dir: PathBuf,
-    /// Print the figures as one last line of JSON
+    /// Print the figures as JSON in the last line
     #[arg(long)]
     json: bool,
     /// Run only the suites whose name contains this
     #[arg(long, value_name = "NAME", default_value = "")]
     suite: String,
-    /// Run only the cases whose name contains this (figures are then no measure)
+    /// Run only the cases whose name contains this (the figures then measure nothing)
     #[arg(long, value_name = "NAME", default_value = "")]
     case: String,
-    /// What runs the programs; `both`: where they differ is a miss
+    /// Executor of the programs; with `both`, a difference is a miss
     #[arg(long, value_enum, default_value_t = Executor::Fast)]
     executor: Executor,
     /// A checkout of p4lang/p4app-switchML, for tna_programs
@@ -44,18 +44,17 @@ pub struct Args {
     tofino: Option<PathBuf>,
 }
 
-/// See [`pipeline::Executor`].
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Executor {
-    /// The register machine.
+    /// The register machine
     Fast,
-    /// The plain interpreter.
+    /// The reference interpreter
     Reference,
-    /// Both, block by block.
+    /// Both, compared block by block
     Both,
 }
 
-/// The names of a file's suites, and what runs them.
+/// Names of a file's suites, and the function that runs them.
 type Runner = (&'static [&'static str], fn(&Corpus) -> Result<Vec<Suite>>);
 
 /// In the order of the printed table.
@@ -66,7 +65,7 @@ const RUNNERS: &[Runner] = &[
     (stf::NAMES, stf::run),
 ];
 
-/// Runs everything; `Ok(false)` if a goal was missed.
+/// Runs all selected suites; `Ok(false)` if one misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
     let mut corpus = Corpus::open(&args.dir, &args.case)?;
     corpus.executor = match args.executor {
@@ -99,7 +98,10 @@ pub fn run(args: &Args) -> Result<bool> {
         );
     }
     if suites.is_empty() && skipped.is_empty() {
-        bail!("no suite is called {}", args.suite);
+        bail!(
+            "no suite has `{}` in its name; leave --suite out to run all",
+            args.suite
+        );
     }
     print!("{}", suite::report(&corpus.commit, &suites));
     for (name, what) in skipped {

@@ -1,11 +1,10 @@
-//! `p4info`: our P4Info against the files that p4c wrote for its samples, message against message.
+//! `p4info`: our P4Info for p4c's samples, compared message by message with p4c's files.
 
 use super::corpus::{self, Corpus};
-use super::suite::{Goal, Suite};
+use super::suite::{Suite, SuiteGoal};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Its suite.
 pub const NAMES: &[&str] = &["p4info"];
 
 /// Compares every golden P4Info of a v1model or PSA program.
@@ -25,39 +24,38 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
             goldens.push((samples.join(program), golden));
         }
     }
-    let cases = corpus::each(
+    let cases = corpus::run_cases(
         &goldens,
         |(program, _)| corpus::name_below(program, &samples),
         |(program, golden)| {
             let compiled = corpus::compile(program)
                 .map_err(|found| found.short().lines().next().unwrap_or("").to_owned())?;
             let message = p4rt::p4info::to_proto(&compiled.p4info);
-            let ours = Message::parse(&mut p4rt::text::p4info(&message).lines());
-            let theirs = Message::parse(&mut golden.lines());
+            let ours = TextMessage::parse(&mut p4rt::text::p4info(&message).lines());
+            let theirs = TextMessage::parse(&mut golden.lines());
             ours.difference(&theirs, "").map_or(Ok(()), Err)
         },
     );
     Ok(vec![Suite {
         name: NAMES[0],
-        goal: Goal::Percent(98.0),
+        goal: SuiteGoal::Percent(98.0),
         cases,
         apart: Vec::new(),
     }])
 }
 
-/// A message in protobuf's text format, one field a line, its fields in the order of their names; repeated ones keep
-/// their own order.
+/// A message in protobuf's text format, one field a line, sorted by names; repeated fields keep their order.
 #[derive(Debug, Default, PartialEq)]
-struct Message(Vec<(String, Value)>);
+struct TextMessage(Vec<(String, Value)>);
 
 #[derive(Debug, PartialEq)]
 enum Value {
     Scalar(String),
-    Message(Message),
+    Message(TextMessage),
 }
 
-impl Message {
-    fn parse(lines: &mut dyn Iterator<Item = &str>) -> Message {
+impl TextMessage {
+    fn parse(lines: &mut dyn Iterator<Item = &str>) -> TextMessage {
         let mut fields = Vec::new();
         while let Some(line) = lines.next() {
             let line = line.trim();
@@ -68,9 +66,9 @@ impl Message {
                 continue;
             }
             if let Some(name) = line.strip_suffix(" {") {
-                let inner = Message::parse(lines);
-                // p4c writes an empty type_info where it looked for types and found none. It says nothing.
-                if name != "type_info" || inner != Message::default() {
+                let inner = TextMessage::parse(lines);
+                // p4c writes an empty type_info if it finds no types. It has no meaning.
+                if name != "type_info" || inner != TextMessage::default() {
                     fields.push((name.to_owned(), Value::Message(inner)));
                 }
             } else if let Some((name, value)) = line.split_once(": ") {
@@ -78,11 +76,11 @@ impl Message {
             }
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        Message(fields)
+        TextMessage(fields)
     }
 
     /// The first field in which two messages differ.
-    fn difference(&self, golden: &Message, path: &str) -> Option<String> {
+    fn difference(&self, golden: &TextMessage, path: &str) -> Option<String> {
         for (at, (name, ours)) in self.0.iter().enumerate() {
             let Some((wanted, theirs)) = golden.0.get(at) else {
                 return Some(format!("{path}: `{name}` is not in the golden file"));
@@ -116,8 +114,8 @@ impl Message {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Message {
-        Message::parse(&mut text.lines())
+    fn parse(text: &str) -> TextMessage {
+        TextMessage::parse(&mut text.lines())
     }
 
     #[test]

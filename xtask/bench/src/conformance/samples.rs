@@ -1,23 +1,21 @@
-//! `samples_accepted`: p4c's sample programs go through the front end.
+//! `samples_accepted`: the front end accepts p4c's sample programs.
 
 use super::corpus::{self, Corpus};
-use super::suite::{Case, Goal, Suite};
+use super::suite::{Case, Suite, SuiteGoal};
 use anyhow::Result;
 use p4lang::diagnostics::Diagnostics;
 use std::path::Path;
 
-/// Its suite.
 pub const NAMES: &[&str] = &["samples_accepted"];
 
-/// Where p4c keeps its sample programs.
 pub const SAMPLES: &str = "testdata/p4_16_samples";
 
-/// Compiles every sample that needs no architecture but core, v1model and PSA.
+/// Compiles every sample that needs no architecture except core, v1model and PSA.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let samples = corpus.path(SAMPLES);
     let paths = corpus.files(SAMPLES, ".p4")?;
     let paths: Vec<_> = paths.into_iter().filter(|path| is_ours(path)).collect();
-    let cases: Vec<Case> = corpus::each(
+    let cases: Vec<Case> = corpus::run_cases(
         &paths,
         |path| corpus::name_below(path, &samples),
         |path| match corpus::compile(path) {
@@ -28,13 +26,13 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     );
     Ok(vec![Suite {
         name: NAMES[0],
-        goal: Goal::Percent(97.0),
+        goal: SuiteGoal::Percent(97.0),
         cases,
         apart: Vec::new(),
     }])
 }
 
-/// Half of the samples are declarations that end without a `main`; the front end is what they test.
+/// Half of the samples are declarations without a `main`; they test the front end.
 pub fn only_main_is_missing(found: &Diagnostics) -> bool {
     let mut errors = found.errors();
     errors
@@ -43,7 +41,7 @@ pub fn only_main_is_missing(found: &Diagnostics) -> bool {
         && errors.next().is_none()
 }
 
-/// Whether a program includes, directly or by its own folder's files, only what is declared here.
+/// Whether a program includes, directly or through files of its folder, only files that this crate has.
 pub fn is_ours(path: &Path) -> bool {
     let mut todo = vec![path.to_path_buf()];
     let mut seen = Vec::new();

@@ -1,25 +1,23 @@
-//! `stf_v1model`, `stf_psa`: p4c's packet tests, run on the embedded switch as p4c's script runs them on BMv2.
+//! `stf_v1model`, `stf_psa`: p4c's packet tests on the embedded switch, run as p4c's script runs them on BMv2.
 
-mod bench;
 mod entries;
 mod expand;
 mod replication;
 mod script;
+mod switch;
 pub mod tofino;
 
 use super::corpus::{self, Corpus};
-use super::suite::{Goal, Suite};
+use super::suite::{Suite, SuiteGoal};
 use anyhow::Result;
-use bench::Bench;
 use p4lang::ir::Arch;
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use switch::StfSwitch;
 
-/// Its suites.
 pub const NAMES: &[&str] = &["stf_v1model", "stf_psa"];
 
-/// Runs both.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let xfail = corpus.expected_failures();
     let (mut v1model, mut psa) = (Vec::new(), Vec::new());
@@ -33,11 +31,11 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let samples = corpus.path(super::samples::SAMPLES);
     let suite = |name, goal, paths: Vec<PathBuf>| {
         let (apart, counted): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|p| {
-            let program = corpus::name_of(&p.with_extension("p4"));
+            let program = corpus::file_name(&p.with_extension("p4"));
             xfail.contains(&format!("testdata/p4_16_samples/{program}"))
         });
         let cases = |paths: &[PathBuf]| {
-            corpus::each(
+            corpus::run_cases(
                 paths,
                 |p| corpus::name_below(p, &samples),
                 |p| case(p, corpus.executor),
@@ -45,7 +43,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
         };
         Suite {
             name,
-            goal: Goal::Cases(goal),
+            goal: SuiteGoal::Cases(goal),
             cases: cases(&counted),
             apart: cases(&apart),
         }
@@ -56,7 +54,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     ])
 }
 
-/// By the package that the program, or a file that it includes from its own folder, names.
+/// Architecture of the package in the program or in a file that it includes from its folder.
 fn architecture(stf: &Path) -> Option<Arch> {
     let program = std::fs::read_to_string(stf.with_extension("p4")).ok()?;
     let included = program
@@ -83,9 +81,9 @@ fn case(stf: &Path, executor: Executor) -> Result<(), String> {
         ..Config::default()
     };
     let switch = Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())?;
-    let mut bench = Bench::new(switch);
+    let mut device = StfSwitch::new(switch);
     for command in &script {
-        bench.execute(command)?;
+        device.execute(command)?;
     }
-    bench.finish()
+    device.finish()
 }

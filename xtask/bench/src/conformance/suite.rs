@@ -1,40 +1,35 @@
-//! What a suite found, and how it is shown.
+//! Results of suites, and their table.
 
 use std::fmt::Write;
 
-/// One test of a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// As the corpus names it.
+    /// Name in the corpus.
     pub name: String,
-    /// Why it was missed; `None`: it passed.
+    /// Reason of a miss; `None` if the case passed.
     pub missed: Option<String>,
 }
 
-/// What we want of a suite: fewer is noticed.
+/// Goal of a suite.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Goal {
-    /// Cases that pass.
+pub enum SuiteGoal {
+    /// Least number of cases that pass.
     Cases(usize),
-    /// Share of the cases that pass, in per cent.
+    /// Least share of the cases that pass, in percent.
     Percent(f64),
 }
 
-/// A suite that was run.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its row in the table.
     pub name: &'static str,
-    /// What we want of it.
-    pub goal: Goal,
-    /// The cases that count.
+    pub goal: SuiteGoal,
+    /// Cases that count.
     pub cases: Vec<Case>,
-    /// Cases whose own project expects them to fail: shown, not counted.
+    /// Cases that their own project expects to fail: shown, but not counted.
     pub apart: Vec<Case>,
 }
 
 impl Suite {
-    /// Cases that passed.
     pub fn passed(&self) -> usize {
         self.cases.iter().filter(|c| c.missed.is_none()).count()
     }
@@ -43,16 +38,16 @@ impl Suite {
         100.0 * self.passed() as f64 / self.cases.len().max(1) as f64
     }
 
-    /// Whether it met its goal.
+    /// Whether the suite meets its goal.
     pub fn is_met(&self) -> bool {
         match self.goal {
-            Goal::Cases(n) => self.passed() >= n,
-            Goal::Percent(p) => self.percent() >= p,
+            SuiteGoal::Cases(n) => self.passed() >= n,
+            SuiteGoal::Percent(p) => self.percent() >= p,
         }
     }
 }
 
-/// The misses, case by case, then a table with a row for each suite.
+/// The misses of each case, then a table with a row for each suite.
 pub fn report(commit: &str, suites: &[Suite]) -> String {
     let mut out = String::new();
     for suite in suites {
@@ -85,8 +80,8 @@ pub fn report(commit: &str, suites: &[Suite]) -> String {
     );
     for suite in suites {
         let goal = match suite.goal {
-            Goal::Cases(n) => n.to_string(),
-            Goal::Percent(p) => format!("{p} %"),
+            SuiteGoal::Cases(n) => n.to_string(),
+            SuiteGoal::Percent(p) => format!("{p} %"),
         };
         let share = format!("{:.1} %", suite.percent());
         let ok = if suite.is_met() { "yes" } else { "no" };
@@ -112,12 +107,12 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 pub fn json(suites: &[Suite]) -> String {
     let row = |suite: &Suite| {
         let (value, unit, goal) = match suite.goal {
-            Goal::Cases(n) => (
+            SuiteGoal::Cases(n) => (
                 suite.passed().into(),
                 format!("of {}", suite.cases.len()),
                 serde_json::Value::from(n),
             ),
-            Goal::Percent(p) => (
+            SuiteGoal::Percent(p) => (
                 serde_json::Value::from((suite.percent() * 100.0).round() / 100.0),
                 "%".to_owned(),
                 p.into(),
@@ -134,7 +129,7 @@ pub fn json(suites: &[Suite]) -> String {
 mod tests {
     use super::*;
 
-    fn suite(goal: Goal) -> Suite {
+    fn suite(goal: SuiteGoal) -> Suite {
         let case = |name: &str, missed: Option<&str>| Case {
             name: name.into(),
             missed: missed.map(str::to_owned),
@@ -149,11 +144,11 @@ mod tests {
 
     #[test]
     fn misses_count_and_cases_apart_do_not() {
-        assert!(suite(Goal::Cases(2)).is_met());
-        assert!(!suite(Goal::Cases(3)).is_met());
-        assert!(suite(Goal::Percent(66.0)).is_met());
-        assert!(!suite(Goal::Percent(67.0)).is_met());
-        let text = report("abc", &[suite(Goal::Cases(3))]);
+        assert!(suite(SuiteGoal::Cases(2)).is_met());
+        assert!(!suite(SuiteGoal::Cases(3)).is_met());
+        assert!(suite(SuiteGoal::Percent(66.0)).is_met());
+        assert!(!suite(SuiteGoal::Percent(67.0)).is_met());
+        let text = report("abc", &[suite(SuiteGoal::Cases(3))]);
         assert!(text.contains("s: b: why\n"), "{text}");
         assert!(
             text.contains("s: d (expected to fail by its project): known\n"),
@@ -164,7 +159,7 @@ mod tests {
 
     #[test]
     fn json_is_one_line() {
-        let text = json(&[suite(Goal::Cases(2)), suite(Goal::Percent(97.0))]);
+        let text = json(&[suite(SuiteGoal::Cases(2)), suite(SuiteGoal::Percent(97.0))]);
         assert_eq!(
             text,
             r#"[{"name":"s","value":2,"unit":"of 3","goal":2,"ok":true},{"name":"s","value":66.67,"unit":"%","goal":97.0,"ok":false}]"#

@@ -1,33 +1,32 @@
-//! `tna_programs`: TNA programs that others wrote, compiled unchanged with our own include files, on the embedded switch.
+//! `tna_programs`: other people's TNA programs, compiled unchanged with our own include files, on the embedded switch.
 //!
-//! A program passes if it sums as it should on real packets, its entries and groups written by a control plane made here.
-//! Expected sums are computed here, frames are compared whole, and so are both executors if they are asked for.
+//! A program passes if it sums real packets correctly; the test's own control plane writes its entries and groups. The
+//! test computes the expected sums and compares whole frames, and with `--executor both` the executors.
 
 mod frames;
 mod nga;
 mod switchml;
 
 use super::corpus;
-use super::suite::{Case, Goal, Suite};
+use super::suite::{Case, Suite, SuiteGoal};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The suite.
 pub const NAME: &str = "tna_programs";
 
-/// What was run, and what was not for want of a checkout.
+/// Results, and programs that were skipped for lack of a checkout.
 pub struct Programs {
     pub suite: Option<Suite>,
     pub skipped: Vec<String>,
 }
 
-type Test = fn(&Path, Executor) -> Result<(), String>;
+type ProgramTest = fn(&Path, Executor) -> Result<(), String>;
 
 /// Runs each program whose checkout is given.
 pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor) -> Programs {
-    let all: [(&str, Option<&Path>, Test); 2] = [
+    let all: [(&str, Option<&Path>, ProgramTest); 2] = [
         ("switchml", switchml, switchml::test),
         ("nga", nga, nga::test),
     ];
@@ -39,18 +38,18 @@ pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor
             None => skipped.push(format!("{name} (--{name} DIR names no checkout)")),
         }
     }
-    let name = |(name, _, _): &(&str, PathBuf, Test)| (*name).to_owned();
-    let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir, executor));
+    let name = |(name, _, _): &(&str, PathBuf, ProgramTest)| (*name).to_owned();
+    let cases: Vec<Case> = corpus::run_cases(&given, name, |(_, dir, test)| test(dir, executor));
     let suite = (!cases.is_empty()).then(|| Suite {
         name: NAME,
-        goal: Goal::Cases(cases.len()),
+        goal: SuiteGoal::Cases(cases.len()),
         cases,
         apart: Vec::new(),
     });
     Programs { suite, skipped }
 }
 
-/// The switch with a program of the checkout.
+/// Loads a program of the checkout into a switch.
 fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, String> {
     let path = candidates.iter().map(|c| dir.join(c)).find(|p| p.is_file());
     let Some(path) = path else {
@@ -68,21 +67,21 @@ fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, S
     Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())
 }
 
-/// A switch, time, and what leaves.
-struct Bench {
+/// A switch and its clock.
+struct ClockedSwitch {
     switch: Switch,
     now_ns: u64,
 }
 
-/// Rounds through the recirculation link before a packet is given up.
+/// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 1000;
 
-impl Bench {
-    fn new(switch: Switch) -> Bench {
-        Bench { switch, now_ns: 0 }
+impl ClockedSwitch {
+    fn new(switch: Switch) -> ClockedSwitch {
+        ClockedSwitch { switch, now_ns: 0 }
     }
 
-    /// Everything that a frame leads to: port and bytes.
+    /// Sends a frame; returns all frames that leave, with their ports.
     fn send(&mut self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         self.now_ns += 1_000;
         self.switch.handle_packet(self.now_ns, port, frame);
@@ -100,7 +99,7 @@ impl Bench {
         sent
     }
 
-    /// The frames that a frame leads to are these.
+    /// Sends a frame, and checks that exactly these frames leave.
     fn expect(
         &mut self,
         what: &str,
@@ -171,7 +170,7 @@ fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
     }
 }
 
-/// A value that looks random, the same each time.
+/// A pseudo-random value that is the same in every run.
 fn value(worker: u32, chunk: u32, i: usize) -> u32 {
     let seed = (worker + 1).wrapping_mul(0x9e37_79b9) ^ (chunk + 1).wrapping_mul(0x85eb_ca6b);
     let mixed = seed.wrapping_add(i as u32).wrapping_mul(0xc2b2_ae35);

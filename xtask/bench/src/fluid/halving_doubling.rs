@@ -1,9 +1,9 @@
-//! All-reduce by recursive halving and doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, "Optimization of Collective
-//! Communication Operations in MPICH", IJHPCA 2005): partners ever nearer exchange halves of what they have, then all
-//! sums go back the same way.
+//! All-reduce by recursive halving and doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, "Optimization of
+//! Collective Communication Operations in MPICH", IJHPCA 2005). Partners at distances that halve exchange halves of
+//! what they hold; then the sums return over the same exchanges in reverse order.
 //!
-//! Of n workers that are no power of two, those beyond the next lower one give all they have to a partner first, and take
-//! all sums from it last.
+//! If the number of workers is not a power of two, each worker beyond the next lower power first sends its whole
+//! gradient to a partner, and receives all sums from it at the end.
 
 use super::Schedule;
 
@@ -21,13 +21,13 @@ pub fn schedule(workers: usize) -> Schedule {
         needs[extra - core].push(given);
     }
     let distances: Vec<usize> = (0..core.ilog2()).rev().map(|bit| 1 << bit).collect();
-    // With a partner at distance d of n workers each has d / n of the gradient afterwards.
+    // After an exchange at distance d among n workers, each holds d / n of the gradient.
     let back = distances.iter().rev();
     for distance in distances.iter().chain(back) {
         let share = *distance as f64 / core as f64;
         let sent: Vec<usize> = (0..core)
             .map(|rank| {
-                // Both have to be there for an exchange: large messages wait for their receiver.
+                // An exchange needs both partners: a large message waits for its receiver.
                 let partner = rank ^ distance;
                 let mut after = [&needs[rank][..], &needs[partner][..]].concat();
                 after.sort_unstable();

@@ -1,14 +1,14 @@
-//! How long transfers take that share a network, in virtual time, without packets.
+//! Durations of transfers that share a network, in virtual time and without packets.
 //!
-//! A [`Transfer`] loads several resources at once, each by so much for each bit a second that it goes at: a stream loads
-//! each link of its way once; an aggregate and its members are one transfer, since a switch sends no faster than its
-//! slowest member. At every moment the rates are max-min fair ([`max_min`]): what TCP and AIMD with equal round trips tend
-//! to. Between a start and an end of transfers nothing changes, so a run is exact but for rounding.
+//! A [`Transfer`] loads each resource by a factor times its rate. A stream loads each link of its path once. An
+//! aggregate and its members are one transfer, since a switch sends no faster than its slowest member. At every moment
+//! the rates are max-min fair ([`max_min`]), to which TCP and AIMD with equal round trips tend. Rates change only when
+//! a transfer starts or ends, so a run is exact up to rounding.
 //!
-//! [`Round`] is a job's push and pull by a plan, [`Schedule`] a collective without a server; a run may have several of
-//! either. [`ring`] and [`halving_doubling`] build the schedules of two all-reduce algorithms.
+//! A [`Round`] is the push and pull of a job by a plan; a [`Schedule`] is a collective without a server. A run may
+//! contain several of both. [`ring`] and [`halving_doubling`] build the schedules of two all-reduce algorithms.
 //!
-//! What is left out: queues, losses, delays of links, and that fair shares need time to be found.
+//! The model has no queues, no losses and no link delays, and fair shares apply at once.
 
 pub mod halving_doubling;
 pub mod ring;

@@ -1,5 +1,6 @@
-//! Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009):
-//! each of n workers sends an n-th of the gradient to the next, n − 1 times to sum, and n − 1 times to pass sums on.
+//! Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
+//! 2009). Each of n workers sends an n-th of the gradient to the next worker: n − 1 times to sum, then n − 1 times to
+//! distribute the sums.
 
 use super::Schedule;
 
@@ -15,7 +16,7 @@ pub fn schedule(workers: usize) -> Schedule {
                 schedule.send(rank, (rank + 1) % workers, 1.0 / workers as f64, after)
             })
             .collect();
-        // What came from the one before goes on next, when the own message before that is out.
+        // A rank forwards what it received from its predecessor once its own previous message has left.
         needs = (0..workers)
             .map(|rank| vec![sent[(rank + workers - 1) % workers], sent[rank]])
             .collect();

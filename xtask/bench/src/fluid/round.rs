@@ -1,4 +1,4 @@
-//! A job's round: gradients go to the server as a plan says, and their sum comes back.
+//! A round of a job: gradients go to the servers by a plan, and their sum returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,60 +6,58 @@ use super::{FluidError, Outcome, Simulation, Transfer, TransferId, Use};
 use planner::gradient::{Job, Loads, Part, Plan, Resource, spare_bps};
 use planner::network::{Arc, Network, NodeId};
 
-/// How the sum comes back to the workers.
+/// How the sum returns to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// It does not.
+    /// The sum does not return.
     None,
-    /// Once over each link of a tree: the plan's, or one of shortest ways where it has none.
+    /// Once over each link of a tree: the plan's tree, or one of shortest paths if the plan has none.
     Tree,
     /// Once for each worker.
     Unicast,
 }
 
-/// A job's round.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
-    /// Whose.
     pub job: &'a Job,
-    /// How its gradients go up.
+    /// Plan of the gradients' paths to the servers.
     pub plan: &'a Plan,
-    /// The size of a worker's gradient, and of the sum.
+    /// Size of a worker's gradient, and of the sum.
     pub gradient_bytes: u64,
-    /// When all workers have theirs, in seconds.
+    /// Time at which all gradients are ready, in seconds.
     pub start_s: f64,
-    /// How it comes back.
     pub pull: Pull,
-    /// Whether sums go down while gradients still go up. If not, each server waits until it has its whole share.
+    /// Whether sums return while gradients are still being sent. If not, each server waits for its whole share.
     pub is_pipelined: bool,
 }
 
-/// The transfers of a round.
+/// Numbers of a round's transfers, to read its times from an [`Outcome`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundId {
     start_s: f64,
     gradient_bits: f64,
     push: Vec<TransferId>,
     pull: Vec<TransferId>,
-    /// By rank.
+    /// Transfers to each worker, by rank.
     workers: Vec<Vec<TransferId>>,
 }
 
-/// When a round went on.
+/// Durations and rates of a completed round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundOutcome {
-    /// From its start until the servers have all gradients, in seconds.
+    /// Time from the start until the servers have all gradients, in seconds.
     pub push_s: f64,
-    /// From the first of the sums until all workers have all of it; 0 if it does not come back.
+    /// Time from the first bit of the sums until all workers have the whole sum, in seconds; 0 without a pull.
     pub pull_s: f64,
-    /// From its start to its end.
+    /// Time from the start of the push to the end of the pull, in seconds.
     pub round_s: f64,
-    /// What each worker's gradient went at, until the last of it was where it is summed; by rank, in bits a second.
+    /// Rate of each worker's gradient until its last bit was summed, by rank, in bits a second.
     pub worker_bps: Vec<f64>,
 }
 
 impl Simulation {
-    /// Adds a round. A worker divides what it has among its parts by their shares; what one switch sums goes at one rate.
+    /// Adds a round. A worker divides its gradient among its parts by their shares; a part that a switch sums has one
+    /// rate.
     ///
     /// # Errors
     ///
@@ -97,12 +95,12 @@ impl Simulation {
             }
         }
         for (server, before) in by_server.iter().enumerate() {
-            let share = share_of(round.plan, server);
+            let share = server_share(round.plan, server);
             let after: &[TransferId] = if round.is_pipelined { &[] } else { before };
             if share == 0.0 {
                 continue;
             }
-            for arcs in downward(network, round, server)? {
+            for arcs in pull_streams(network, round, server)? {
                 let uses = arcs.into_iter().map(|arc| link(network, arc)).collect();
                 let transfer = Transfer {
                     start_s: round.start_s,
@@ -118,7 +116,7 @@ impl Simulation {
 }
 
 impl Outcome {
-    /// When a round went on.
+    /// Reads the times of a round.
     #[must_use]
     pub fn round(&self, id: &RoundId) -> RoundOutcome {
         let end = |transfers: &[TransferId]| {
@@ -142,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// What of a part goes at one rate: all, if a switch sums it; each worker's for itself, if the server does.
+/// Streams of a part with one rate each: the whole part if a switch sums it, one for each worker if the server does.
 fn streams(network: &Network, part: &Part) -> Vec<Part> {
     if network.switch(part.at).is_some() {
         return vec![part.clone()];
@@ -154,7 +152,7 @@ fn streams(network: &Network, part: &Part) -> Vec<Part> {
     alone.collect()
 }
 
-/// What a part takes for each bit of a member's share of it.
+/// Resources of a part, with the load of one bit of a member's share.
 fn uses(network: &Network, job: &Job, part: &Part) -> Vec<Use> {
     let loads = Loads::of_part(network, job, part);
     let uses = loads.iter().map(|(resource, load)| Use {
@@ -173,15 +171,15 @@ pub(super) fn link(network: &Network, arc: Arc) -> Use {
     }
 }
 
-/// The share of the model that a server has: that of the first worker's gradient that it is sent.
-fn share_of(plan: &Plan, server: usize) -> f64 {
+/// Share of the model on a server: the share of the first worker's gradient that this server receives.
+fn server_share(plan: &Plan, server: usize) -> f64 {
     let parts = plan.parts.iter().filter(|part| part.server == server);
     let first = parts.filter(|part| part.members.iter().any(|member| member.worker == 0));
     first.map(|part| part.share).sum()
 }
 
-/// The links of each stream of sums from a server.
-fn downward(
+/// Links of each stream of sums from a server.
+fn pull_streams(
     network: &Network,
     round: &Round<'_>,
     server: usize,
@@ -199,16 +197,16 @@ fn downward(
             if let Some(answers) = planned {
                 return Ok(vec![answers.tree.clone()]);
             }
-            let ways = ways(network, root, workers)?;
+            let ways = paths(network, root, workers)?;
             let arcs: BTreeSet<Arc> = ways.into_iter().flatten().collect();
             Ok(vec![arcs.into_iter().collect()])
         }
-        Pull::Unicast => ways(network, root, workers),
+        Pull::Unicast => paths(network, root, workers),
     }
 }
 
-/// Ways from a root to leaves that make a tree: each node is reached by one link, the first of a shortest way.
-fn ways(network: &Network, root: NodeId, leaves: &[NodeId]) -> Result<Vec<Vec<Arc>>, FluidError> {
+/// Paths of a tree from a root to leaves: one link reaches each node, the first one of a shortest path.
+fn paths(network: &Network, root: NodeId, leaves: &[NodeId]) -> Result<Vec<Vec<Arc>>, FluidError> {
     let mut reached: BTreeMap<NodeId, Option<Arc>> = BTreeMap::from([(root, None)]);
     let mut ahead = VecDeque::from([root]);
     while let Some(node) = ahead.pop_front() {

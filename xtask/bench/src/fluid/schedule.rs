@@ -1,4 +1,4 @@
-//! A collective operation among workers: what each sends to whom, and what it needs to have for that.
+//! Schedules of collective operations: the messages among workers, and the messages that each needs first.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,31 +9,31 @@ use planner::gradient::Route;
 use planner::network::{Network, NetworkError, NodeId};
 use planner::routing::{Costs, Routing};
 
-/// Of all ways of one length, so many share streams.
+/// Maximum number of shortest paths of equal length that share streams.
 const WAYS: usize = 64;
 
-/// What workers send to each other, each after all that it needs.
+/// Messages among workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schedule {
-    /// In an order in which they could go one by one.
+    /// Messages in an order that respects their dependencies.
     pub messages: Vec<Message>,
 }
 
-/// A part of the gradient from one worker to another.
+/// A part of the gradient that one worker sends to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// A rank.
+    /// Rank of the sender.
     pub from: usize,
-    /// A rank.
+    /// Rank of the receiver.
     pub to: usize,
-    /// Of the gradient.
+    /// Share of the gradient, 0 to 1.
     pub share: f64,
-    /// Places of messages that have to be there first.
+    /// Indices of the messages that have to arrive first.
     pub after: Vec<usize>,
 }
 
 impl Schedule {
-    /// Adds a message, and says its place.
+    /// Adds a message, and returns its index.
     pub fn send(&mut self, from: usize, to: usize, share: f64, after: Vec<usize>) -> usize {
         self.messages.push(Message {
             from,
@@ -46,12 +46,13 @@ impl Schedule {
 }
 
 impl Simulation {
-    /// Adds a collective of these workers, by rank. Messages take shortest ways, and those of different ranks share ways of
+    /// Adds a collective of these workers, by rank. Messages take shortest paths; different ranks spread over paths of
     /// one length.
     ///
     /// # Errors
     ///
-    /// As [`Simulation::add`], [`FluidError::NoWay`], and [`FluidError::NoRank`] of a message from or to nobody.
+    /// The errors of [`Simulation::add`], [`FluidError::NoWay`], and [`FluidError::NoRank`] if a message names a rank
+    /// that does not exist.
     pub fn add_schedule(
         &mut self,
         network: &Network,
@@ -74,8 +75,8 @@ impl Simulation {
             let own = self.next_id();
             let after = message.after.iter().map(|place| {
                 let known = ids.get(*place).copied();
-                // What comes later has no number yet: it gets one that is as much later.
-                known.ok_or_else(|| FluidError::Order(own, own.plus(place - ids.len())))
+                // A later message has no transfer yet: the error names the number that it would get.
+                known.ok_or_else(|| FluidError::Order(own, own.offset(place - ids.len())))
             });
             let after = after.collect::<Result<Vec<TransferId>, FluidError>>()?;
             let route = match routes.entry(pair) {

@@ -1,24 +1,25 @@
-//! Max-min fair shares, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2), weighted, where a demand
-//! may load several resources by any factors.
+//! Max-min fair shares by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2), with weights; a demand
+//! may load several resources by different factors.
 
-/// Levels that differ by less than this share are one: sums in another order round otherwise.
+/// Levels whose relative difference is smaller are equal: the order of additions changes the rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// What wants a share of resources.
+/// Demand for a share of resources.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand<'a> {
-    /// Rates that are not limited otherwise are in proportion to it. Above 0.
+    /// Rates that no cap limits are proportional to the weight. Above 0.
     pub weight: f64,
-    /// What it cannot use more than; infinite if that is all there is.
+    /// Maximum rate; infinite if only resources limit the demand.
     pub cap: f64,
-    /// By numbers of resources, each once: what of it a rate of 1 takes. Above 0.
+    /// Resource numbers, each once, with the load of a rate of 1. Above 0.
     pub loads: &'a [(usize, f64)],
 }
 
-/// The rate of each demand, so that none can have more but at the cost of one that has no more for its weight.
+/// Returns the rate of each demand. No demand can get more without taking from one whose rate over weight is no
+/// greater.
 ///
-/// All rise together, in proportion to their weights. When a resource is full, those that use it stay where they are; the
-/// others go on. What nothing limits has an infinite rate.
+/// All rates rise together, in proportion to their weights. When a resource is full, the rates of its demands stop; the
+/// others continue. An unlimited demand has an infinite rate.
 #[must_use]
 pub fn max_min(capacities: &[f64], demands: &[Demand<'_>]) -> Vec<f64> {
     let mut filling = Filling::new(capacities, demands);
@@ -33,16 +34,16 @@ struct Filling<'d, 'a> {
     /// Infinite while a demand still rises.
     rates: Vec<f64>,
     rising: Vec<usize>,
-    /// Those that a demand uses.
+    /// Resources that a demand uses.
     resources: Vec<Filled>,
-    /// By numbers of resources: the place among the former.
+    /// Index in `resources` of each resource number.
     place: Vec<usize>,
 }
 
 struct Filled {
-    /// What those that rise no more have left.
+    /// Capacity that stopped demands leave.
     left: f64,
-    /// What those that rise take for each level.
+    /// Load of the rising demands for each unit of the level.
     slope: f64,
     rising: usize,
 }
@@ -84,7 +85,7 @@ impl<'d, 'a> Filling<'d, 'a> {
         }
     }
 
-    /// Where the next demand stops rising.
+    /// Level at which the next demand stops.
     fn next_level(&self) -> Option<f64> {
         let full = self.resources.iter().map(Filled::level);
         let capped = self.rising.iter().map(|demand| {

@@ -1,4 +1,4 @@
-//! Transfers that start, share resources and end.
+//! Simulation of transfers that start, share resources and end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 use super::{Demand, max_min};
 use planner::gradient::Resource;
 
-/// What is left of a transfer below this share of it is nothing.
+/// A transfer whose remaining share is smaller has ended.
 const ROUNDING: f64 = 1e-12;
 
-/// A transfer's number: its place in the order in which they were added.
+/// Number of a transfer, in the order in which transfers were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferId(usize);
 
 impl TransferId {
-    /// One that is so much later.
-    pub(super) fn plus(self, later: usize) -> TransferId {
+    /// The number `later` places after this one.
+    pub(super) fn offset(self, later: usize) -> TransferId {
         TransferId(self.0.saturating_add(later))
     }
 }
@@ -26,36 +26,34 @@ impl fmt::Display for TransferId {
     }
 }
 
-/// What a transfer takes of a resource.
+/// Load of a transfer on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
-    /// Which.
     pub resource: Resource,
-    /// What it has, in bits a second; infinite if it never binds. The least that is said of one counts.
+    /// Capacity in bits a second; infinite if it never binds. The smallest value given for a resource counts.
     pub capacity_bps: f64,
-    /// Bits that pass it for each bit of the transfer.
+    /// Bits on the resource for each bit of the transfer.
     pub load: f64,
 }
 
-/// Bits that go through resources together.
+/// Bits that go through several resources at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
-    /// How many.
     pub bits: f64,
-    /// When they are there to be sent, in seconds.
+    /// Time at which the bits are ready, in seconds.
     pub start_s: f64,
-    /// What has to end first. It starts when all have, and its own time has come.
+    /// Transfers that have to end first. This one starts after them, and not before `start_s`.
     pub after: Vec<TransferId>,
-    /// Its share of what is full, beside others.
+    /// Weight of its fair share of a full resource.
     pub weight: f64,
-    /// Its own limit, in bits a second.
+    /// Maximum rate, in bits a second.
     pub cap_bps: f64,
-    /// What it takes. A resource that is named twice is taken twice.
+    /// Loads on resources. A resource that is listed twice is loaded twice.
     pub uses: Vec<Use>,
 }
 
 impl Transfer {
-    /// One of weight 1, without a limit of its own, that starts at 0 and waits for nothing.
+    /// Creates a transfer of weight 1 that starts at 0, without a cap and without dependencies.
     #[must_use]
     pub fn new(bits: f64, uses: Vec<Use>) -> Transfer {
         Transfer {
@@ -69,81 +67,79 @@ impl Transfer {
     }
 }
 
-/// Why transfers come to no end.
+/// Error of adding or running transfers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FluidError {
-    /// A number that is none, or below 0, or a weight or a load of 0.
+    /// A number is not finite or negative, or a weight or load is 0.
     #[error("{0}: its {1} cannot be {2}")]
     Number(TransferId, &'static str, f64),
-    /// What it waits for was not added before it.
+    /// A transfer depends on one that was added later.
     #[error("{0} waits for {1}, which comes later")]
     Order(TransferId, TransferId),
-    /// A message of a collective is from or to a rank that it does not have.
+    /// A message of a collective names a rank that does not exist.
     #[error("a message of rank {0}, of {1} workers")]
     NoRank(usize, usize),
-    /// Nothing leads from a server to a worker.
+    /// No path leads from a server to a worker.
     #[error("no way leads from `{0}` to `{1}` that has room left")]
     NoWay(String, String),
-    /// Nothing is left for a transfer, and nothing that ends would leave it something.
+    /// A transfer has a rate of 0, and no other transfer will end and free capacity.
     #[error("from {now_s} s on, {transfer} has nothing left of {resource:?}")]
     Stalled {
-        /// The first one that stands.
+        /// The first stalled transfer.
         transfer: TransferId,
-        /// What it stands at.
+        /// The full resource.
         resource: Option<Resource>,
-        /// From when on.
+        /// Time of the stall, in seconds.
         now_s: f64,
     },
 }
 
-/// When a transfer went on.
+/// Start and end of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
-    /// Its start, in seconds.
     pub start_s: f64,
-    /// Its end.
     pub end_s: f64,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     spans: Vec<Span>,
-    /// When the last transfer ended, in seconds.
+    /// End of the last transfer, in seconds.
     pub end_s: f64,
-    /// Bits that passed each resource, in the order of resources.
+    /// Bits through each resource, in the order of resources.
     pub carried: Vec<(Resource, f64)>,
-    /// The greatest share of each resource that was in use at any time. Those that never bind are left out.
+    /// Peak load of each resource as a share of its capacity, without resources that never bind.
     pub peaks: Vec<(Resource, f64)>,
 }
 
 impl Outcome {
-    /// When a transfer went on.
+    /// Start and end of a transfer.
     #[must_use]
     pub fn span(&self, transfer: TransferId) -> Span {
         self.spans[transfer.0]
     }
 }
 
-/// What is to be run.
+/// Transfers to run.
 #[derive(Debug, Clone, Default)]
 pub struct Simulation {
     numbers: BTreeMap<Resource, usize>,
     capacities: Vec<f64>,
-    transfers: Vec<Added>,
+    transfers: Vec<AddedTransfer>,
 }
 
 #[derive(Debug, Clone)]
-struct Added {
+struct AddedTransfer {
     transfer: Transfer,
-    /// By numbers of resources, each once.
+    /// Loads by resource number, each once.
     loads: Vec<(usize, f64)>,
-    /// What waits for it.
+    /// Transfers that depend on this one.
     before: Vec<usize>,
 }
 
 impl Simulation {
-    /// Without transfers.
+    /// Creates a simulation without transfers.
     #[must_use]
     pub fn new() -> Simulation {
         Simulation::default()
@@ -188,7 +184,7 @@ impl Simulation {
         for after in &transfer.after {
             self.transfers[after.0].before.push(id.0);
         }
-        self.transfers.push(Added {
+        self.transfers.push(AddedTransfer {
             transfer,
             loads: loads.into_iter().collect(),
             before: Vec::new(),
@@ -207,7 +203,7 @@ impl Simulation {
     ///
     /// [`FluidError::Stalled`].
     pub fn run(&self) -> Result<Outcome, FluidError> {
-        let mut run = Run::of(self);
+        let mut run = RunState::new(self);
         loop {
             run.start();
             let step_s = run.step_s()?;
@@ -219,12 +215,13 @@ impl Simulation {
     }
 }
 
-struct Run<'s> {
+struct RunState<'s> {
     simulation: &'s Simulation,
     now_s: f64,
-    /// Transfers that wait for nothing but their time. Times are not negative, so their bits are in their order.
+    /// Transfers without open dependencies, by start time. Times are not negative, so their bit patterns sort like the
+    /// numbers.
     due: BTreeSet<(u64, usize)>,
-    /// What each waits for yet.
+    /// Number of open dependencies of each transfer.
     waits: Vec<usize>,
     running: Vec<usize>,
     rates: Vec<f64>,
@@ -234,15 +231,15 @@ struct Run<'s> {
     peaks: Vec<f64>,
 }
 
-impl<'s> Run<'s> {
-    fn of(simulation: &'s Simulation) -> Run<'s> {
+impl<'s> RunState<'s> {
+    fn new(simulation: &'s Simulation) -> RunState<'s> {
         let transfers = &simulation.transfers;
         let waits = transfers.iter().map(|added| added.transfer.after.len());
         let unknown = Span {
             start_s: 0.0,
             end_s: 0.0,
         };
-        let mut run = Run {
+        let mut run = RunState {
             simulation,
             now_s: 0.0,
             due: BTreeSet::new(),
@@ -256,22 +253,22 @@ impl<'s> Run<'s> {
         };
         for number in 0..transfers.len() {
             if run.waits[number] == 0 {
-                run.is_due(number);
+                run.schedule_start(number);
             }
         }
         run
     }
 
-    fn is_due(&mut self, number: usize) {
+    fn schedule_start(&mut self, number: usize) {
         let start_s = self.simulation.transfers[number].transfer.start_s;
-        // Adding 0 makes −0 a 0.
+        // Adding 0 turns −0 into 0.
         let start_s = start_s.max(self.now_s) + 0.0;
         self.due.insert((start_s.to_bits(), number));
     }
 
-    /// Starts what is due, and works out the rates.
+    /// Starts due transfers, and computes the rates.
     fn start(&mut self) {
-        // What has no bits ends as it starts: then time goes on to what is due next.
+        // A transfer without bits ends as it starts: time then advances to the next start.
         while self.running.is_empty()
             && let Some((bits, _)) = self.due.first()
         {
@@ -279,7 +276,7 @@ impl<'s> Run<'s> {
             self.start_due();
         }
         self.start_due();
-        // The order of sums is that of numbers, whatever came first.
+        // Sums are added in the order of numbers, whichever transfer came first.
         self.running.sort_unstable();
         let demands: Vec<Demand<'_>> = self.running.iter().map(|n| self.demand(*n)).collect();
         self.rates = max_min(&self.simulation.capacities, &demands);
@@ -309,7 +306,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// How long nothing changes; `None` if all has ended.
+    /// Time until the next change of rates; `None` if all transfers have ended.
     fn step_s(&self) -> Result<Option<f64>, FluidError> {
         if self.running.is_empty() {
             return Ok(None);
@@ -376,7 +373,7 @@ impl<'s> Run<'s> {
         for later in &self.simulation.transfers[number].before {
             self.waits[*later] -= 1;
             if self.waits[*later] == 0 {
-                self.is_due(*later);
+                self.schedule_start(*later);
             }
         }
     }

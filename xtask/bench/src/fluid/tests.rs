@@ -1,4 +1,4 @@
-//! Fair shares are fair, nothing is lost, and times are what a hand works out.
+//! Shares are fair, no bits are lost, and times equal those worked out by hand.
 
 mod collectives;
 mod plans;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 use super::{Demand, FluidError, Schedule, Simulation, Transfer, TransferId, Use, max_min};
 
-fn near(found: f64, expected: f64) {
+fn assert_near(found: f64, expected: f64) {
     let off = (found - expected).abs() / expected;
     assert!(off <= 1e-9, "{found} instead of {expected}");
 }
 
-/// Adds a host to each switch of `at`, by a link of `rate_bps`.
+/// Adds a host to each switch of `at`, over a link of `rate_bps`.
 fn hosts(network: &mut Network, prefix: &str, at: &[NodeId], rate_bps: u64) -> Vec<NodeId> {
     let hosts = at.iter().enumerate().map(|(number, switch)| {
         let name = format!("{prefix}{number}");
@@ -77,7 +77,8 @@ fn used(capacities: &[f64], wants: &[Wants], rates: &[f64]) -> Vec<f64> {
 }
 
 proptest! {
-    /// A share is max-min fair if and only if each has a bottleneck: a full resource at which nobody has more for his weight.
+    /// Shares are max-min fair if and only if each demand has a bottleneck: a full resource on which no demand has a
+    /// greater rate over weight.
     #[test]
     fn each_has_a_bottleneck(capacities in capacities(), wants in vec(wants(), 1..20)) {
         let rates = rates(&capacities, &wants);
@@ -101,7 +102,7 @@ proptest! {
         }
     }
 
-    /// Twice the network gives twice the rates, to the bit.
+    /// Doubling all capacities doubles all rates, to the bit.
     #[test]
     fn rates_scale(capacities in capacities(), wants in vec(wants(), 1..20)) {
         let twice: Vec<f64> = capacities.iter().map(|capacity| capacity * 2.0).collect();
@@ -113,7 +114,7 @@ proptest! {
         prop_assert_eq!(rates(&twice, &wants_twice), doubled);
     }
 
-    /// The least share does not fall where a capacity grows. (Others' may.)
+    /// The smallest share does not fall if a capacity grows; other shares may.
     #[test]
     fn the_least_share_grows_with_a_capacity(
         capacities in capacities(), wants in vec(wants(), 1..20), which in 0..RESOURCES, more in 0.0..50.0_f64,
@@ -128,7 +129,7 @@ proptest! {
         prop_assert!(least(&wider) >= least(&capacities) * (1.0 - 1e-9));
     }
 
-    /// One resource: in proportion to weights.
+    /// On one resource, rates are proportional to weights.
     #[test]
     fn one_resource_is_divided_by_weights(
         capacity in 1.0..100.0_f64, weights in vec(0.1..5.0_f64, 1..20),
@@ -144,9 +145,9 @@ proptest! {
         }
     }
 
-    /// What goes in comes out, in a time that is no less than the fullest resource needs, and no resource is overfull.
+    /// All bits arrive, no faster than the fullest resource allows, and no resource is overloaded.
     #[test]
-    fn nothing_is_lost(
+    fn all_bits_arrive(
         capacities in vec(0.5..100.0_f64, RESOURCES),
         transfers in vec((wants(), 0.0..100.0_f64, 0.0..5.0_f64, any::<bool>()), 1..20),
     ) {
@@ -205,9 +206,9 @@ fn on(number: usize, capacity_bps: f64) -> Use {
     }
 }
 
-/// 1 and 3 bits over 2 bit/s: both at 1 until the first is there at 1 s, then 2 bits at 2.
+/// 1 and 3 bits over 2 bit/s: both at 1 bit/s until the first ends at 1 s, then 2 bits at 2 bit/s.
 #[test]
-fn what_is_left_goes_faster() {
+fn the_remaining_transfer_speeds_up() {
     let mut simulation = Simulation::new();
     let short = simulation
         .add(Transfer::new(1.0, vec![on(0, 2.0)]))
@@ -229,7 +230,7 @@ fn what_is_left_goes_faster() {
     assert_eq!(outcome.peaks, [(link(0), 1.0)]);
 }
 
-/// What is coupled goes as slowly as its slowest member, and leaves the rest of its other links to others.
+/// An aggregate has the rate of its slowest member, and leaves the rest of its other links to other transfers.
 #[test]
 fn an_aggregate_is_as_slow_as_its_slowest_member() {
     let mut simulation = Simulation::new();
@@ -244,7 +245,7 @@ fn an_aggregate_is_as_slow_as_its_slowest_member() {
 }
 
 #[test]
-fn what_has_nothing_left_is_named() {
+fn a_stalled_transfer_is_named() {
     let mut simulation = Simulation::new();
     let stalled = simulation
         .add(Transfer::new(1.0, vec![on(0, 5.0), on(3, 0.0)]))
@@ -260,9 +261,9 @@ fn what_has_nothing_left_is_named() {
     assert!(matches!(negative, FluidError::Number(_, "size", bits) if bits == -1.0));
 }
 
-/// The first has nothing to send and ends at once; the other starts five seconds later all the same.
+/// The first transfer has no bits and ends at once; the other still starts five seconds later.
 #[test]
-fn a_transfer_without_bits_ends_nothing_else() {
+fn a_transfer_without_bits_ends_alone() {
     let mut simulation = Simulation::new();
     let limited = |bits: f64, start_s: f64| Transfer {
         start_s,
@@ -278,7 +279,7 @@ fn a_transfer_without_bits_ends_nothing_else() {
 }
 
 #[test]
-fn a_schedule_that_names_nobody_is_refused() {
+fn unknown_ranks_are_refused() {
     let mut network = Network::new();
     let host = network.add_host("h", Host::default()).unwrap();
     let mut schedule = Schedule::default();

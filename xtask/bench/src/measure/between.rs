@@ -1,7 +1,7 @@
-//! `cargo xtask bench between`: what `weir between` costs a packet that its faults spare, beside a bare cable, in one run.
+//! `cargo xtask bench between`: cost of `weir between` for packets that no fault hits, beside a bare cable, in one run.
 //!
-//! Two hosts, each a network namespace; their interfaces are the two ends of one virtual Ethernet pair, or a wire with a
-//! scenario stands between. Segments and checksums are finished by the senders in both cases, as on a cable.
+//! The two hosts are network namespaces. Their interfaces are the two ends of one virtual Ethernet pair, or a wire with
+//! a scenario connects them. In both cases the senders complete segments and checksums, as on a cable.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -17,25 +17,26 @@ use testbeds::net::{Interface, Netlink};
 use super::driver::{self, Group};
 use super::programs::WEIR;
 use super::row::{Goal, Row};
+use super::support::median;
 use super::{Args, files, veth};
 
-/// The rows.
+/// Rows of packets that no fault hits.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
 /// Rows of one minute under a fault.
 pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
-/// Roles of this program inside the namespace.
+/// Roles of this program in the namespace.
 pub const ROLE: &str = "between";
 pub const LONG_ROLE: &str = "between-long";
 
-/// Frames of 64 bytes with their FCS.
+/// Payload of a frame of 64 bytes with its FCS.
 const PAYLOAD: usize = 18;
 const QUESTIONS: usize = 20_000;
-/// What the captures of the proof have room for.
+/// Bytes that fit into the captures of the proof.
 const BULK: usize = 100_000_000;
 const ROUNDS: usize = 5;
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// Its faults spare all that is measured.
+/// No fault hits the measured packets.
 const SCENARIO: &str = "\
 weir: 1
 name: spared
@@ -58,26 +59,18 @@ flows: {bulk: {from: left, filter: tcp.dport == 9001}}
 faults: [{id: lost, flows: bulk, effect: drop, select: {probability: 0.1%}}]
 ";
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
-        Group::new(NAMES, |_| both()),
-        Group::new(LONG, |_| a_minute()),
+        Group::new(NAMES, |_| rows()),
+        Group::new(LONG, |_| long_rows()),
     ];
     driver::measure(args, groups, || WEIR.build(args.prebuilt))
 }
 
-/// Measures both, in a namespace of its own.
-fn both() -> Result<Vec<Row>> {
-    let text = veth::in_namespace("between", ROLE, None)?;
-    let figures: Vec<f64> = text
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("the measurement said {text:?}"))?;
-    let [rtt, p99, bare_rtt, bare_p99, mbit, bare_mbit, unfinished] = figures[..] else {
-        anyhow::bail!("the measurement said {text:?}");
-    };
+/// Measures both rows in a namespace of its own.
+fn rows() -> Result<Vec<Row>> {
+    let [rtt, p99, bare_rtt, bare_p99, mbit, bare_mbit, unfinished] =
+        veth::numbers_in_namespace("between", ROLE)?;
     Ok(vec![
         Row {
             name: NAMES[0],
@@ -106,23 +99,23 @@ fn both() -> Result<Vec<Row>> {
 }
 
 /// Measures one minute without faults and one with a fault.
-fn a_minute() -> Result<Vec<Row>> {
+fn long_rows() -> Result<Vec<Row>> {
     let text = veth::in_namespace("between", LONG_ROLE, None)?;
-    let said: Value =
-        serde_json::from_str(&text).with_context(|| format!("the measurement said {text:?}"))?;
+    let report: Value =
+        serde_json::from_str(&text).with_context(|| format!("the measurement printed {text:?}"))?;
     let figure = |name: &str| {
-        said[name]
+        report[name]
             .as_f64()
             .with_context(|| format!("no {name}: {text}"))
     };
     let (with, without) = (figure("with")?, figure("without")?);
-    ensure!(said["proved"] == true, "not proved: {text}");
+    ensure!(report["proved"] == true, "not proved: {text}");
     let note = format!(
         "one TCP connection for {} s, {} packets met, {} lost; {with:.0} Mbit/s, by a wire without faults, which captures nothing, \
          {without:.0}",
         MINUTE.as_secs(),
-        said["met"],
-        said["observed"]
+        report["met"],
+        report["observed"]
     );
     let row = |name, value, unit, goal| Row {
         name,
@@ -143,18 +136,18 @@ fn a_minute() -> Result<Vec<Row>> {
     ])
 }
 
-/// Inside the namespace: measures the long runs and returns the figures as JSON.
+/// Measures the long runs in the namespace; returns the figures as JSON.
 pub fn measure_long() -> Result<String> {
     Netlink::open()?.set_up("lo", true)?;
-    let wired = Ends::with_a_wire()?;
+    let wired = HostPair::with_a_wire()?;
     let wire = Wire::start(FREE)?;
-    let without = wired.for_a_minute()?;
+    let without = wired.rate_over_a_minute()?;
     wire.end()?;
     let wire = Wire::start(LOSING)?;
-    let with = wired.for_a_minute()?;
+    let with = wired.rate_over_a_minute()?;
     let report = wire.end()?;
     let fault = &report["faults"][0];
-    let said = json!({
+    let report = json!({
         "with": with,
         "without": without,
         "memory": report["machine_strain"]["peak_memory_bytes"],
@@ -162,54 +155,53 @@ pub fn measure_long() -> Result<String> {
         "met": fault["met"],
         "observed": fault["observed"],
     });
-    Ok(said.to_string())
+    Ok(report.to_string())
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
-    // The switch is spoken to there.
+    // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
-    let bare = Ends::new(false)?;
-    let unfinished = bare.bulk()?;
-    let bare = Ends::new(true)?;
-    let (bare_rtt, bare_p99) = bare.questions()?;
-    let bare_mbit = bare.bulk()?;
-    let wired = Ends::with_a_wire()?;
+    let bare = HostPair::new(false)?;
+    let unfinished = bare.bulk_rate()?;
+    let bare = HostPair::new(true)?;
+    let (bare_rtt, bare_p99) = bare.round_trips()?;
+    let bare_mbit = bare.bulk_rate()?;
+    let wired = HostPair::with_a_wire()?;
     let wire = Wire::start(SCENARIO)?;
-    let (rtt, p99) = wired.questions()?;
+    let (rtt, p99) = wired.round_trips()?;
     drop(wire);
-    // A run keeps what passed, so each has its own.
+    // A run keeps its packets in memory, so each round has a run of its own.
     let rounds = (0..ROUNDS).map(|_| {
         let wire = Wire::start(SCENARIO)?;
-        let rate = wired.once()?;
+        let rate = wired.transfer()?;
         drop(wire);
         Ok(rate)
     });
-    let mbit = middle(rounds.collect::<Result<Vec<f64>>>()?);
+    let mbit = median(rounds.collect::<Result<Vec<f64>>>()?);
     Ok(format!(
         "{rtt} {p99} {bare_rtt} {bare_p99} {mbit} {bare_mbit} {unfinished}\n"
     ))
 }
 
-/// Two hosts.
-struct Ends([Namespace; 2]);
+struct HostPair([Namespace; 2]);
 
-impl Ends {
-    /// With a cable.
-    fn new(finishes: bool) -> Result<Ends> {
+impl HostPair {
+    /// Connects the hosts by a cable; `finishes` makes the senders complete segments and checksums.
+    fn new(finishes: bool) -> Result<HostPair> {
         Netlink::open()?.create_veth("left0", "right0")?;
-        Ends::move_in(finishes)
+        HostPair::in_namespaces(finishes)
     }
 
-    /// With a cable each, whose other ends are `left1` and `right1`.
-    fn with_a_wire() -> Result<Ends> {
+    /// Gives each host a cable, whose other ends are `left1` and `right1`.
+    fn with_a_wire() -> Result<HostPair> {
         for side in ["left", "right"] {
             Netlink::open()?.create_veth(&format!("{side}0"), &format!("{side}1"))?;
         }
-        Ends::move_in(true)
+        HostPair::in_namespaces(true)
     }
 
-    fn move_in(finishes: bool) -> Result<Ends> {
+    fn in_namespaces(finishes: bool) -> Result<HostPair> {
         let ends = [Namespace::new()?, Namespace::new()?];
         for (number, (namespace, name)) in ends.iter().zip(["left0", "right0"]).enumerate() {
             Netlink::open()?.move_to(name, namespace)?;
@@ -225,11 +217,11 @@ impl Ends {
                 inside.set_sending(name, None)?;
             }
         }
-        Ok(Ends(ends))
+        Ok(HostPair(ends))
     }
 
-    /// Median and 99th percentile of the time that an answer takes, in microseconds.
-    fn questions(&self) -> Result<(f64, f64)> {
+    /// Median and 99th percentile of the round-trip time, in microseconds.
+    fn round_trips(&self) -> Result<(f64, f64)> {
         let bind = |end: usize| {
             let socket = self.0[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
             socket.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -246,11 +238,11 @@ impl Ends {
         });
         asking.connect((HOSTS[1], 9000))?;
         let mut took = Vec::with_capacity(QUESTIONS);
-        // The first ask for addresses.
+        // The first requests resolve addresses.
         for number in 0..QUESTIONS + 100 {
             let begun = Instant::now();
             asking.send(&[0; PAYLOAD])?;
-            let length = asking.recv(&mut [0; PAYLOAD]).context("no answer")?;
+            let length = asking.recv(&mut [0; PAYLOAD]).context("no reply")?;
             ensure!(length == PAYLOAD);
             if number >= 100 {
                 took.push(begun.elapsed().as_nanos() as f64 / 1e3);
@@ -262,28 +254,29 @@ impl Ends {
         Ok((took[took.len() / 2], took[took.len() * 99 / 100]))
     }
 
-    /// Mbit/s of TCP payload.
-    fn bulk(&self) -> Result<f64> {
-        let rounds = (0..ROUNDS).map(|_| self.once());
-        Ok(middle(rounds.collect::<Result<Vec<f64>>>()?))
+    /// Median rate of TCP payload in Mbit/s.
+    fn bulk_rate(&self) -> Result<f64> {
+        let rounds = (0..ROUNDS).map(|_| self.transfer());
+        Ok(median(rounds.collect::<Result<Vec<f64>>>()?))
     }
 
-    fn once(&self) -> Result<f64> {
+    fn transfer(&self) -> Result<f64> {
         let begun = Instant::now();
-        let come = self.carry(|sent| sent < BULK)?;
-        ensure!(come == BULK, "{come} bytes of {BULK} came");
+        let received = self.transfer_while(|sent| sent < BULK)?;
+        ensure!(received == BULK, "{received} bytes of {BULK} arrived");
         Ok(8.0 * BULK as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Mbit/s of TCP payload over one minute.
-    fn for_a_minute(&self) -> Result<f64> {
+    /// Rate of TCP payload over one minute, in Mbit/s.
+    fn rate_over_a_minute(&self) -> Result<f64> {
         let begun = Instant::now();
-        let come = self.carry(move |_| begun.elapsed() < MINUTE)?;
-        Ok(8.0 * come as f64 / begun.elapsed().as_secs_f64() / 1e6)
+        let received = self.transfer_while(move |_| begun.elapsed() < MINUTE)?;
+        Ok(8.0 * received as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number of received bytes.
-    fn carry(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
+    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number
+    /// of received bytes.
+    fn transfer_while(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
         let listener = self.0[1].run(|| TcpListener::bind(to))?;
         let mut from = self.0[0].run(|| TcpStream::connect(to))?;
@@ -296,29 +289,24 @@ impl Ends {
             }
             std::io::Result::Ok(())
         });
-        let (mut block, mut come) = (vec![0; 1 << 16], 0);
+        let (mut block, mut received) = (vec![0; 1 << 16], 0);
         loop {
             match accepted.read(&mut block)? {
                 0 => break,
-                length => come += length,
+                length => received += length,
             }
         }
         let sent = sender.join().map_err(|_| anyhow::anyhow!("a panic"))?;
         sent.context("the sender")?;
-        Ok(come)
+        Ok(received)
     }
 }
 
-fn middle(mut rounds: Vec<f64>) -> f64 {
-    rounds.sort_by(f64::total_cmp);
-    rounds[rounds.len() / 2]
-}
-
-/// `weir between left1 right1`, which ends with this value.
+/// A `weir between left1 right1` process, which is stopped when this value is dropped.
 struct Wire {
     child: Child,
     output: ChildStdout,
-    /// Where its scenario and its report are.
+    /// Folder of the scenario and the report.
     _folder: tempfile::TempDir,
 }
 
@@ -333,14 +321,14 @@ impl Wire {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = weir.spawn().context("cannot run weir")?;
-        let output = child.stdout.take().context("its output")?;
-        let errors = child.stderr.take().context("its output")?;
+        let output = child.stdout.take().context("no output")?;
+        let errors = child.stderr.take().context("no error output")?;
         let mut lines = BufReader::new(errors);
-        let mut said = String::new();
-        while !said.contains("workload begins") {
-            ensure!(lines.read_line(&mut said)? > 0, "weir between: {said}");
+        let mut report = String::new();
+        while !report.contains("workload begins") {
+            ensure!(lines.read_line(&mut report)? > 0, "weir between: {report}");
         }
-        // It goes on writing.
+        // The process continues to write.
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Ok(Wire {
             child,
@@ -349,7 +337,7 @@ impl Wire {
         })
     }
 
-    /// Ends the wire and returns its report.
+    /// Stops the wire and returns its report.
     fn end(mut self) -> Result<Value> {
         self.interrupt();
         let mut report = String::new();

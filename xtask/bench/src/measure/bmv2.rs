@@ -1,4 +1,4 @@
-//! BMv2 beside ours, where it is installed: found, and its program compiled, before anything is measured.
+//! BMv2 for comparison, where it is installed: it is found, and its program compiled, before anything is measured.
 
 use bmv2::cache::Cache;
 use bmv2::compile::{Backend, compile};
@@ -9,25 +9,25 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A switch of BMv2's and the JSON that it is to run.
+/// A BMv2 switch and its compiled program.
 #[derive(Debug)]
 pub struct Rival {
     program: PathBuf,
     json: PathBuf,
-    /// Of the JSON, and of the switch's socket.
+    /// Folder of the JSON and of the switch's socket.
     folder: PathBuf,
-    /// Removes the folder where it is ours.
+    /// Removes the folder if this process created it.
     _temporary: Option<tempfile::TempDir>,
 }
 
-/// BMv2's default; nobody else is in the namespace.
+/// BMv2's default port; the namespace has no other BMv2.
 const THRIFT_PORT: u16 = 9090;
-/// Hands a rival to a process in another namespace.
+/// Environment variable that passes a rival to a process in another namespace.
 const RIVAL: &str = "WEIR_BENCH_RIVAL";
 
 impl Rival {
-    /// A switch found in `folders`, in those of WEIR_BMV2_DIR, or on the PATH, and `json` or what p4c makes of the text.
-    /// Or why there is none, in a few words.
+    /// Finds a switch in `folders`, in WEIR_BMV2_DIR, or on the PATH. Its program is `json`, or p4c's output for
+    /// `text`. The error is a short reason.
     pub fn find(
         tool: Tool,
         text: &str,
@@ -61,13 +61,13 @@ impl Rival {
         })
     }
 
-    /// For the environment of a process that ends before this value does.
+    /// Environment variable for a process that ends before this value is dropped.
     pub fn env(&self) -> (&'static str, std::ffi::OsString) {
         let paths = [&self.program, &self.json, &self.folder];
         (RIVAL, std::env::join_paths(paths).unwrap_or_default())
     }
 
-    /// In that process.
+    /// Reads the variable of [`Rival::env`].
     pub fn from_env() -> Option<Rival> {
         let paths = std::env::var_os(RIVAL)?;
         let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
@@ -80,25 +80,23 @@ impl Rival {
         })
     }
 
-    /// The program's path.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// What `--version` says.
+    /// Output of `--version`.
     pub fn version(&self) -> String {
-        let said = Command::new(&self.program).arg("--version").output();
-        let said = said.map(|output| output.stdout).unwrap_or_default();
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let printed = Command::new(&self.program).arg("--version").output();
+        let printed = printed.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&printed).trim().to_owned()
     }
 
-    /// The JSON.
     pub fn json(&self) -> &Path {
         &self.json
     }
 
-    /// simple_switch_grpc's command line, without interfaces and without a program; P4Runtime on one port, Thrift on the
-    /// other.
+    /// Command line of simple_switch_grpc, without interfaces and without a program; P4Runtime listens on `address`,
+    /// Thrift on `thrift_port`.
     pub fn grpc_command(
         &self,
         device_id: u64,
@@ -115,7 +113,7 @@ impl Rival {
         ))
     }
 
-    /// simple_switch's command line, between these interfaces.
+    /// Command line of simple_switch between these interfaces.
     pub fn command(&self, ports: &[(u32, &str)]) -> std::io::Result<Command> {
         let options = self.options(0, ports, THRIFT_PORT);
         let features = Features::of(&self.program)?;

@@ -1,27 +1,27 @@
-//! CPU time: what other processes do does not count.
+//! CPU time, which does not include the time of other processes.
 
 use anyhow::{Context, Result};
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-/// Nanoseconds of CPU that this thread has had.
+/// CPU time of this thread.
 pub fn thread_cpu_ns() -> u64 {
-    // The clock exists on every Linux; without it all figures are 0 and no row is believed.
+    // The clock exists on every Linux; without it all figures would be 0.
     nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// Nanoseconds of CPU that all threads of this process have had.
+/// CPU time of all threads of this process.
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// Nanoseconds of CPU that all threads of another process have had, threads that have ended included. A kernel thread is a process
-/// of one thread.
+/// CPU time of all threads of another process, including threads that have ended. A kernel thread is a process of one
+/// thread.
 ///
-/// The kernel adds a softirq to the thread that it interrupts; a kernel built with `CONFIG_IRQ_TIME_ACCOUNTING` adds it to no
-/// thread, except in ksoftirqd.
+/// The kernel adds a softirq to the thread that it interrupts; a kernel built with `CONFIG_IRQ_TIME_ACCOUNTING` adds it
+/// to no thread, except in ksoftirqd.
 ///
-/// Errors: the process has ended, and its parent has waited for it.
+/// It is an error if the process has ended and its parent has waited for it.
 pub fn cpu_ns(process: u32) -> Result<u64> {
     let clock = clock_getcpuclockid(Pid::from_raw(process.cast_signed()));
     let time = clock.and_then(nanoseconds);
@@ -33,8 +33,8 @@ fn nanoseconds(clock: ClockId) -> nix::Result<u64> {
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Median nanoseconds of CPU that one of `per_round` things takes, over `rounds` runs of `run`; one more run goes first,
-/// uncounted.
+/// Median CPU time in nanoseconds of one of the `per_round` items that `run` handles, over `rounds` rounds after one
+/// that warms up.
 pub fn median_ns(rounds: usize, per_round: u64, mut run: impl FnMut()) -> f64 {
     run();
     let mut samples: Vec<u64> = (0..rounds)

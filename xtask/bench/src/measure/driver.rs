@@ -1,7 +1,8 @@
-//! Measures the rows of a subject. Each row is printed as soon as it is measured; the notes and the line of JSON follow at the end.
+//! Measures the rows of a subject. Each row is printed as soon as it is measured; the notes and the line of JSON follow
+//! at the end.
 //!
-//! A measurement that fails takes no other row with it: its rows have no figure, their notes have the error, and the bench ends with
-//! an error.
+//! A failed measurement does not stop the others: its rows have no value, their notes have the error, and the benchmark
+//! ends with an error.
 
 use std::io::Write;
 
@@ -10,17 +11,16 @@ use anyhow::{Result, bail, ensure};
 use super::Args;
 use super::row::{Row, header, json};
 
-/// Rows that are measured together. `C` is what all groups of a subject share.
+/// Rows that are measured together. All groups of a subject share a `C`.
 pub struct Group<C> {
     names: Vec<&'static str>,
     measure: Box<Measure<C>>,
 }
 
-/// Measures all rows of a group.
 type Measure<C> = dyn Fn(&C) -> Result<Vec<Row>>;
 
 impl<C> Group<C> {
-    /// A group of these rows; `measure` gives each of them.
+    /// A group of the rows `names`, which `measure` returns in any order.
     pub fn new(
         names: &[&'static str],
         measure: impl Fn(&C) -> Result<Vec<Row>> + 'static,
@@ -31,14 +31,14 @@ impl<C> Group<C> {
         }
     }
 
-    /// A row by itself.
+    /// A group of one row.
     pub fn one(name: &'static str, measure: impl Fn(&C) -> Result<Row> + 'static) -> Group<C> {
         Group::new(&[name], move |shared| Ok(vec![measure(shared)?]))
     }
 }
 
-/// Measures the rows that `args` asks for; `Ok(false)` if one misses its goal. What the groups share is prepared once it is clear
-/// that such rows exist. Errors: a row does not exist, or could not be measured.
+/// Measures the selected rows; `Ok(false)` if one misses its goal. `prepare` runs only if such rows exist. It is an
+/// error if a row does not exist or could not be measured.
 pub fn measure<C>(
     args: &Args,
     groups: Vec<Group<C>>,
@@ -46,7 +46,7 @@ pub fn measure<C>(
 ) -> Result<bool> {
     let groups = choose(groups, &args.row)?;
     let shared = prepare()?;
-    let rows = carry_out(groups, &shared, &mut std::io::stdout())?;
+    let rows = measure_groups(groups, &shared, &mut std::io::stdout())?;
     if args.json {
         println!("{}", json(&rows));
     }
@@ -56,7 +56,7 @@ pub fn measure<C>(
     Ok(rows.iter().all(Row::ok))
 }
 
-/// The groups without the rows that nobody asked for. A row is wanted if its name contains one of the words; without words, all are.
+/// Keeps the selected rows: those whose name contains one of the words, or all rows without words.
 fn choose<C>(mut groups: Vec<Group<C>>, words: &[String]) -> Result<Vec<Group<C>>> {
     let names: Vec<&str> = groups.iter().flat_map(|of| of.names.clone()).collect();
     for word in words {
@@ -73,7 +73,7 @@ fn choose<C>(mut groups: Vec<Group<C>>, words: &[String]) -> Result<Vec<Group<C>
     Ok(groups)
 }
 
-fn carry_out<C>(groups: Vec<Group<C>>, shared: &C, out: &mut impl Write) -> Result<Vec<Row>> {
+fn measure_groups<C>(groups: Vec<Group<C>>, shared: &C, out: &mut impl Write) -> Result<Vec<Row>> {
     let names = groups.iter().flat_map(|group| &group.names);
     let width = names.map(|name| name.len()).max().unwrap_or(0).max(16);
     writeln!(out, "{}", header(width))?;
@@ -86,7 +86,8 @@ fn carry_out<C>(groups: Vec<Group<C>>, shared: &C, out: &mut impl Write) -> Resu
                 Ok(rows) => rows.iter().find(|row| row.name == name).cloned(),
                 Err(error) => Some(Row::failed(name, format!("{error:#}"))),
             };
-            let row = row.unwrap_or_else(|| Row::failed(name, "the bench gave no figure".into()));
+            let row =
+                row.unwrap_or_else(|| Row::failed(name, "the measurement has no such row".into()));
             writeln!(out, "{}", row.line(width))?;
             rows.push(row);
         }
@@ -147,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_fails_takes_no_other_row_with_it() {
+    fn a_failed_group_leaves_other_rows() {
         let mut out = Vec::new();
-        let rows = carry_out(groups(), &(), &mut out).unwrap();
+        let rows = measure_groups(groups(), &(), &mut out).unwrap();
         let figures: Vec<_> = rows.iter().map(|row| (row.name, row.value)).collect();
         assert_eq!(
             figures,
@@ -173,11 +174,11 @@ mod tests {
     #[test]
     fn a_row_that_a_group_leaves_out_has_failed() {
         let groups = vec![Group::new(&["a", "b"], |()| Ok(vec![row("a", 1.0)]))];
-        let rows = carry_out(groups, &(), &mut Vec::new()).unwrap();
+        let rows = measure_groups(groups, &(), &mut Vec::new()).unwrap();
         assert!(!rows[0].has_failed() && rows[1].has_failed());
     }
 
-    /// An output that a group can read.
+    /// An output that a group can read while rows are printed.
     #[derive(Default)]
     struct Output(RefCell<Vec<u8>>);
 
@@ -202,7 +203,7 @@ mod tests {
                 Ok(row("second", 1.0))
             }),
         ];
-        let rows = carry_out(groups, &output, &mut &output).unwrap();
+        let rows = measure_groups(groups, &output, &mut &output).unwrap();
         assert!(rows.iter().all(Row::ok), "{rows:?}");
     }
 }

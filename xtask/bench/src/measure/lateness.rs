@@ -1,7 +1,7 @@
 //! `cargo xtask bench lateness`: whether held packets leave within the plan's bound, run after run.
 //!
-//! `weir` runs the shipped Redis scenario. A run counts if the machine had nothing else to do: load below 0.3 before it, less than 1 %
-//! of the processors' time stolen meanwhile. All runs are printed.
+//! `weir` runs the shipped Redis scenario. A run counts if the machine was quiet: load below 0.3 before the run, less
+//! than 1 % of the processors' time stolen during it. All runs are printed.
 
 use super::Args;
 use super::driver::{self, Group};
@@ -14,24 +14,24 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "testbeds/scenarios/redis-get-loss.yaml";
-/// Above this the machine is busy with something else.
+/// Least load of a busy machine.
 const QUIET_LOAD: f64 = 0.3;
 const QUIET_STEAL: f64 = 0.01;
-/// Between two looks at the load.
+/// Time between two readings of the load.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What one run showed.
+/// Lateness of one run, and the machine load.
 #[derive(Debug, Clone, PartialEq)]
-struct Run {
+struct LatenessRun {
     latest_ns: u64,
     bound_ns: u64,
     load: f64,
     stolen: f64,
 }
 
-impl Run {
-    /// From the object that `weir run --json` prints.
-    fn read(report: &Value) -> Option<Run> {
+impl LatenessRun {
+    /// Reads the object that `weir run --json` prints.
+    fn read(report: &Value) -> Option<LatenessRun> {
         let faults = report["faults"].as_array()?;
         let late = |fault: &Value| {
             let bound = fault["lateness_bound_ns"].as_u64()?;
@@ -39,7 +39,7 @@ impl Run {
         };
         let (latest_ns, bound_ns) = faults.iter().filter_map(late).max()?;
         let strain = &report["machine_strain"];
-        Some(Run {
+        Some(LatenessRun {
             latest_ns,
             bound_ns,
             load: strain["load_before"].as_f64()?,
@@ -56,7 +56,6 @@ impl Run {
     }
 }
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let (runs, patience) = (args.runs, Duration::from_secs(args.patience));
     let group = Group::one("lateness", move |weir: &PathBuf| {
@@ -65,48 +64,47 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, vec![group], || WEIR.build(args.prebuilt))
 }
 
-/// Carries the runs out.
 fn lateness(weir: &Path, runs: u32, patience: Duration) -> Result<Row> {
     let folder = tempfile::tempdir()?;
     let mut all = Vec::new();
     for number in 1..=runs {
-        await_quiet(patience);
-        let run = one(weir, folder.path()).with_context(|| format!("run {number}"))?;
+        wait_until_quiet(patience);
+        let run = run_once(weir, folder.path()).with_context(|| format!("run {number}"))?;
         println!("run {number:2}: {}", line(&run));
         all.push(run);
     }
     Ok(row(&all))
 }
 
-fn one(weir: &Path, folder: &Path) -> Result<Run> {
+fn run_once(weir: &Path, folder: &Path) -> Result<LatenessRun> {
     let output = Command::new(weir)
         .args(["run", SCENARIO, "--json", "--report"])
         .arg(folder.join("report.html"))
         .output()
         .context("cannot run weir")?;
     let report: Value = serde_json::from_slice(&output.stdout).with_context(|| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("weir run: {}", said.trim())
+        let errors = String::from_utf8_lossy(&output.stderr);
+        format!("weir run: {}", errors.trim())
     })?;
-    Run::read(&report).context("the report has no delay with a bound")
+    LatenessRun::read(&report).context("the report has no delay with a bound")
 }
 
-/// Waits until little else runs, or patience is at its end.
-fn await_quiet(patience: Duration) {
+/// Waits until the machine is quiet, for `patience` at most.
+fn wait_until_quiet(patience: Duration) {
     let start = Instant::now();
     while load() >= QUIET_LOAD && start.elapsed() < patience {
         std::thread::sleep(LOOK);
     }
 }
 
-/// Processes that want a processor, on average over a minute.
+/// Average number of processes that need a processor, over a minute.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
     first.and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-fn line(run: &Run) -> String {
+fn line(run: &LatenessRun) -> String {
     let ms = |ns: u64| ns as f64 / 1e6;
     format!(
         "latest {:.3} ms, bound {:.3} ms{}; load {:.2}, stolen {:.1} %{}",
@@ -123,8 +121,8 @@ fn line(run: &Run) -> String {
     )
 }
 
-/// The share of the quiet runs that keep their bound; no figure if no run was quiet.
-fn row(all: &[Run]) -> Row {
+/// Share of the quiet runs that keep their bound; no value if no run was quiet.
+fn row(all: &[LatenessRun]) -> Row {
     let kept = |quiet: bool| {
         let of = || all.iter().filter(move |run| run.is_quiet() == quiet);
         (
@@ -152,12 +150,12 @@ fn row(all: &[Run]) -> Row {
 mod tests {
     use super::*;
 
-    fn report(latest_ns: u64, load: f64, stolen: f64) -> Run {
+    fn report(latest_ns: u64, load: f64, stolen: f64) -> LatenessRun {
         let report = serde_json::json!({
             "faults": [{"id": "lost"}, {"latest_ns": latest_ns, "lateness_bound_ns": 100}],
             "machine_strain": {"load_before": load, "stolen_share": stolen},
         });
-        Run::read(&report).unwrap()
+        LatenessRun::read(&report).unwrap()
     }
 
     #[test]

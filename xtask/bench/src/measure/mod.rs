@@ -1,91 +1,90 @@
-//! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
-//! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
-//! `quantise`: values into frames, beside memcpy.
-//! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach. `simulator`: `weir simulate` beside a testbed.
+//! `cargo xtask bench SUBJECT`: measurements. docs/performance.md, docs/planning.md and docs/rdma.md keep the figures.
 //!
-//! A file a subject; each lists groups of rows, which the [driver] measures. `cargo xtask` builds this program as what is shipped
-//! (profile `dist`), and this program builds the others that it measures ([programs]).
+//! Each subject has a file or folder of its name, which lists groups of rows; the [driver] measures them. `cargo xtask`
+//! builds this program with the shipped profile (`dist`), and this program builds the others that it measures
+//! ([programs]).
 
-mod aggregate;
 mod allreduce;
 mod between;
 mod bmv2;
 mod clock;
-mod collateral;
 mod collectives;
 mod driver;
 mod faults;
 mod files;
-mod filters;
-mod idle;
-mod jitter;
-mod judge;
 mod lateness;
-mod load;
-mod long;
-mod lpm;
 pub mod planning;
 mod programs;
 mod qq;
 mod quantise;
-mod router;
 mod row;
-mod runs;
 mod simulator;
 mod support;
-mod ternary;
+mod switch;
 mod veth;
-mod writes;
 
 use anyhow::{Context, Result, bail};
-use driver::{Group, measure};
 use std::path::PathBuf;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator", "collectives"])]
-    subject: String,
-    /// Of lateness, and of replays: how many runs
+    /// Subject to measure
+    #[arg(value_enum)]
+    subject: Subject,
+    /// lateness, faults: number of runs
     #[arg(long, default_value_t = 20)]
     runs: u32,
-    /// Of lateness: how many seconds to wait before each run for a load below 0.3
+    /// lateness: seconds to wait before each run for a load below 0.3
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
-    /// Of faults: how many packets a row has
+    /// faults: number of packets of a row
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
-    /// Of faults: how many minutes of virtual time are judged in the long run
+    /// faults: minutes of virtual time to judge in the long run
     #[arg(long, default_value_t = 30)]
     minutes: u64,
-    /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
-    /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg;
-    /// of simulator: simulated over measured, as simulator.svg; of collectives: what losses cost, as lost_*.svg and rdma-goodput.svg
+    /// Write drawings into this folder: faults the Q–Q plot of delays (jitter-qq.svg), allreduce the losses of both
+    /// trainings (ddp-loss.svg), planning time and memory over the size of networks, and GRID's margins
+    /// (planning-*.svg), simulator simulated over measured times (simulator.svg), collectives the cost of losses
+    /// (lost_*.svg, rdma-goodput.svg)
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
-    /// Of planning: how many seeds each network has
+    /// planning: number of seeds of each network
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
-    /// Build nothing: the programs that are measured are in the target folder's dist already
+    /// Build nothing: use the programs that are already in the target folder's dist
     #[arg(long)]
     prebuilt: bool,
-    /// Print the figures as one last line of JSON
+    /// Print the figures as JSON in the last line
     #[arg(long)]
     json: bool,
-    /// Measure only the rows whose name contains this, may be repeated
+    /// Measure only the rows whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
-    /// Look for BMv2 and p4c in this folder before the PATH (and in WEIR_BMV2_DIR), may be repeated
+    /// Look for BMv2 and p4c in this folder before the PATH (and WEIR_BMV2_DIR); may be repeated
     #[arg(long, value_name = "FOLDER")]
     bmv2_dir: Vec<PathBuf>,
-    /// What p4c-bm2-ss made of xtask/bench/src/measure/p4/l2.p4, for a simple_switch without p4c
+    /// Output of p4c-bm2-ss for xtask/bench/src/measure/p4/l2.p4, for a simple_switch without p4c
     #[arg(long, value_name = "FILE")]
     bmv2_json: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    Switch,
+    Lateness,
+    Faults,
+    Between,
+    Quantise,
+    Allreduce,
+    Planning,
+    Simulator,
+    Collectives,
+}
+
 impl Args {
-    /// Writes a drawing into the folder of `--plots`, if there is one.
+    /// Writes a drawing into the folder of `--plots`, if that is given.
     fn draw(&self, name: &str, svg: impl FnOnce() -> Result<String>) -> Result<()> {
         if let Some(folder) = &self.plots {
             std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -96,54 +95,34 @@ impl Args {
     }
 }
 
-/// Measures the rows that `args` asks for; `Ok(false)` if one misses its goal.
+/// Measures the rows that `args` selects; `Ok(false)` if one misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
     if let Some(role) = veth::role() {
-        print!("{}", play(&args.subject, &role)?);
+        print!("{}", run_role(args.subject, &role)?);
         return Ok(true);
     }
-    match args.subject.as_str() {
-        "switch" => measure(args, switch(), || Ok(args.clone())),
-        "quantise" => {
-            let group = Group::new(quantise::NAMES, |()| quantise::run());
-            measure(args, vec![group], || Ok(()))
-        }
-        "lateness" => lateness::run(args),
-        "faults" => faults::run(args),
-        "between" => between::run(args),
-        "allreduce" => allreduce::run(args),
-        "planning" => planning::run(args),
-        "simulator" => simulator::run(args),
-        "collectives" => collectives::run(args),
-        subject => bail!("no subject is called {subject}"),
+    match args.subject {
+        Subject::Switch => switch::run(args),
+        Subject::Lateness => lateness::run(args),
+        Subject::Faults => faults::run(args),
+        Subject::Between => between::run(args),
+        Subject::Quantise => quantise::run(args),
+        Subject::Allreduce => allreduce::run(args),
+        Subject::Planning => planning::run(args),
+        Subject::Simulator => simulator::run(args),
+        Subject::Collectives => collectives::run(args),
     }
 }
 
-/// In a namespace: measures what this process was started for; the figures, for the process that started it.
-fn play(subject: &str, role: &str) -> Result<String> {
+/// Measures a role of a subject in this process, which runs in a namespace; returns the figures for its parent.
+fn run_role(subject: Subject, role: &str) -> Result<String> {
     match (subject, role) {
-        ("switch", idle::ROLE) => idle::measure(),
-        ("switch", role) => veth::play(role),
-        ("faults", collateral::ROLE) => collateral::measure(),
-        ("between", between::ROLE) => between::measure(),
-        ("between", between::LONG_ROLE) => between::measure_long(),
-        ("allreduce", role) => allreduce::play(role),
-        ("collectives", role) => collectives::play(role),
-        _ => bail!("{subject} has no role {role}"),
+        (Subject::Switch, role) => switch::run_role(role),
+        (Subject::Faults, faults::ROLE) => faults::measure_role(),
+        (Subject::Between, between::ROLE) => between::measure(),
+        (Subject::Between, between::LONG_ROLE) => between::measure_long(),
+        (Subject::Allreduce, role) => allreduce::run_role(role),
+        (Subject::Collectives, role) => collectives::run_role(role),
+        _ => bail!("no role of this subject is called {role}"),
     }
-}
-
-/// The rows of the subject `switch`, in the order of the printed table.
-fn switch() -> Vec<Group<Args>> {
-    vec![
-        Group::new(router::NAMES, |_| router::run()),
-        Group::new(aggregate::NAMES, |_| aggregate::run()),
-        Group::new(filters::NAMES, |_| filters::run()),
-        Group::new(ternary::NAMES, |_| ternary::run()),
-        Group::new(lpm::NAMES, |_| lpm::run()),
-        Group::new(load::NAMES, |_| load::run()),
-        Group::new(writes::NAMES, writes::run),
-        Group::new(veth::NAMES, veth::run),
-        Group::new(idle::NAMES, idle::run),
-    ]
 }

@@ -1,4 +1,4 @@
-//! The programs that are measured. They are built as they are shipped (profile `dist`), or lie there already (`--prebuilt`).
+//! The measured programs, with the shipped profile `dist`: built here, or already in the target folder (`--prebuilt`).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 /// A program of the workspace, or a library that another program loads.
 pub struct Program {
     package: &'static str,
-    /// What `cargo build` is to build of the package.
+    /// Arguments that select the program in `cargo build`.
     target: &'static [&'static str],
-    /// The file, in cargo's folder of the profile.
+    /// Path of the program in cargo's folder of the profile.
     file: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub const NATIVE: Program = Program {
     file: "libweir_native.so",
 };
 
-/// A member of a job that sums as fast as it can.
+/// A member of a job that sums at full speed.
 pub const THROUGHPUT: Program = Program {
     package: "host-agent",
     target: &["--example", "throughput"],
@@ -50,10 +50,10 @@ pub const RDMA: Program = Program {
 };
 
 impl Program {
-    /// Builds the program unless it is `prebuilt`; its path.
+    /// Builds the program unless `prebuilt` is set; returns its path.
     pub fn build(&self, prebuilt: bool) -> Result<PathBuf> {
         if !prebuilt {
-            // Each program alone: together, one would get the features that the other asks of their dependencies.
+            // One program at a time: together, each would get the features that the other needs of their dependencies.
             let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
             cargo.args(["build", "--profile", "dist", "--package", self.package]);
             cargo.args(self.target);
@@ -70,7 +70,7 @@ impl Program {
         Ok(path)
     }
 
-    /// The path of the program, which has been built: cargo's folder of the profile `dist` lies beside the folder of this program.
+    /// Path of the built program: cargo's folder of the profile `dist` is beside the folder of this program.
     pub fn path(&self) -> Result<PathBuf> {
         let this = std::env::current_exe()?;
         let target = this.parent().and_then(|folder| folder.parent());

@@ -1,4 +1,5 @@
-//! A Q–Q plot as SVG, light or dark as its reader's system is: where it is on the line, a quantile is what it should be.
+//! A Q–Q plot as SVG, in light or dark colors as the reader's system prefers. Points on the line are quantiles that
+//! agree.
 
 use std::fmt::Write;
 
@@ -6,20 +7,20 @@ const SIZE: f64 = 460.0;
 const LEFT: f64 = 58.0;
 const TOP: f64 = 34.0;
 const INNER: f64 = 360.0;
-/// So many points are drawn.
+/// Maximum number of drawn points, apart from those at the ends.
 const POINTS: usize = 400;
 
 const STYLE: &str = "svg{--ink:#1f2328;--line:#d1d9e0;--main:#0969da;--page:#fff}\
     @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#3d444d;--main:#58a6ff;--page:#0d1117}}\
     text{font:12px system-ui,sans-serif;fill:var(--ink)}";
 
-/// Of so many sorted values, the indexes of those that are drawn: at equal steps, and at each end the last twenty.
+/// Indices of the drawn values among `count` sorted ones: at equal steps, and the last twenty at each end.
 pub fn thinned(count: usize) -> impl Iterator<Item = usize> {
     let every = count.div_ceil(POINTS).max(1);
     (0..count).filter(move |n| n % every == 0 || *n < 20 || n + 20 >= count)
 }
 
-/// The plot: points are what should be, and what is.
+/// Draws the plot of points (expected, found).
 pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> String {
     let all = || points.iter().flat_map(|(x, y)| [*x, *y]);
     let least = all().fold(f64::INFINITY, f64::min);
@@ -38,12 +39,12 @@ pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> 
     let marks = ((high - low) / step).round() as usize;
     for mark in 0..=marks {
         let value = low + mark as f64 * step;
-        let told = (value * 1e6).round() / 1e6;
+        let label = (value * 1e6).round() / 1e6;
         let _ = writeln!(
             svg,
             "<path d=\"M{:.1} {TOP}V{base}M{LEFT} {:.1}H{end}\" stroke=\"var(--line)\" stroke-width=\"0.7\"/>\
-             <text x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{told}</text>\
-             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{told}</text>",
+             <text x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{label}</text>\
+             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
             x(value),
             y(value),
             x(value),
@@ -68,7 +69,7 @@ pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> 
     svg
 }
 
-/// A round number that goes four to ten times into the whole.
+/// A round number that fits four to ten times into `whole`.
 fn step(whole: f64) -> f64 {
     let most = whole / 4.0;
     let decade = 10_f64.powf(most.log10().floor());
@@ -81,10 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_right_lies_on_the_line() {
+    fn equal_quantiles_lie_on_the_line() {
         let points = [(10.0, 10.0), (20.0, 20.0), (30.0, 50.0)];
         let plot = svg("t", "x", "y", &points);
-        // From 10 to 50.
+        // The axes go from 10 to 50.
         let corner = format!("M{LEFT:.1} {:.1}h0", TOP + INNER);
         let quarter = format!("M{:.1} {:.1}h0", LEFT + INNER / 4.0, TOP + INNER * 0.75);
         let off = format!("M{:.1} {TOP:.1}h0", LEFT + INNER / 2.0);

@@ -1,7 +1,8 @@
-//! `cargo xtask bench quantise`: values into frames and sums out of them, beside memcpy. Of a tensor far larger than the caches,
-//! in chunks of 256 values, as a rank has it: a frame is used again and again and stays in the first cache.
+//! `cargo xtask bench quantise`: values into frames and sums out of them, beside memcpy. The tensor is far larger than
+//! the caches; its chunks have 256 values. As in a rank, frames are reused and stay in the first-level cache.
 //!
-//! Counted are the tensor's bytes: binary32 in for `quantise`, out for `dequantise`. Each round copies the tensor to another
+//! Rates count the tensor's bytes: binary32 input of `quantise`, output of `dequantise`. Each round first copies the
+//! tensor by memcpy, and then runs the measured code; a row is the median of the rounds' ratios.
 //! one by memcpy, and then does what is measured; a row is the median of the rounds' ratios.
 
 use std::hint::black_box;
@@ -12,12 +13,13 @@ use aggregation::quantise::{Exponent, block};
 use aggregation::rank::{bf16, f16};
 use anyhow::{Result, ensure};
 
+use super::Args;
 use super::clock::thread_cpu_ns;
+use super::driver::{self, Group};
 use super::row::{Goal, Row};
 use super::support::Numbers;
 
-/// What [`run`] measures.
-pub const NAMES: &[&str] = &[
+const NAMES: &[&str] = &[
     "quantise",
     "dequantise",
     "exponent",
@@ -31,16 +33,20 @@ pub const NAMES: &[&str] = &[
 
 const VALUES: usize = 1 << 24;
 const CHUNK: usize = 256;
-/// A rank reads a chunk's exponent so many chunks before it sends the chunk, of so many at a time.
+/// A rank reads exponents this many chunks before it sends the chunks, `READ` at a time.
 const WINDOW: usize = 256;
 const READ: usize = 32;
 const ROUNDS: usize = 15;
 const RANKS: u16 = 8;
-/// Behind Ethernet, IPv4, UDP and the aggregation header, where no vector is aligned.
+/// Bytes of Ethernet, IPv4, UDP and the aggregation header: the values after them are not aligned for vectors.
 const HEADERS: usize = 62;
 
-/// The rows.
-pub fn run() -> Result<Vec<Row>> {
+pub fn run(args: &Args) -> Result<bool> {
+    let group = Group::new(NAMES, |()| rows());
+    driver::measure(args, vec![group], || Ok(()))
+}
+
+fn rows() -> Result<Vec<Row>> {
     let mut numbers = Numbers(1);
     let unit = |word: u64| (word >> 40) as f32 / (1 << 23) as f32 - 1.0;
     let values: Vec<f32> = (0..VALUES).map(|_| unit(numbers.next())).collect();
@@ -69,8 +75,8 @@ pub fn run() -> Result<Vec<Row>> {
     drop((values, copy));
 
     for (names, [quantised, dequantised]) in [
-        (["quantise_f16", "dequantise_f16"], both(&halves)),
-        (["quantise_bf16", "dequantise_bf16"], both(&brains)),
+        (["quantise_f16", "dequantise_f16"], both_ways(&halves)),
+        (["quantise_bf16", "dequantise_bf16"], both_ways(&brains)),
     ] {
         rows.push(row(names[0], &quantised, Goal::Nothing, None));
         rows.push(row(names[1], &dequantised, Goal::Nothing, None));
@@ -79,7 +85,7 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn both<T: Float>(values: &[T]) -> [Measured; 2] {
+fn both_ways<T: Float>(values: &[T]) -> [Rates; 2] {
     let mut copy = values.to_vec();
     [
         against_memcpy(values, &mut copy, |values, _| quantise(values, None)),
@@ -87,9 +93,9 @@ fn both<T: Float>(values: &[T]) -> [Measured; 2] {
     ]
 }
 
-/// Medians.
-struct Measured {
-    /// Of a round's ratios: how fast it is, in memcpys.
+/// Medians of the rounds.
+struct Rates {
+    /// Time of memcpy over the time of the measured code.
     ratio: f64,
     bytes_per_ns: f64,
     memcpy_bytes_per_ns: f64,
@@ -99,10 +105,10 @@ fn against_memcpy<T: Copy>(
     values: &[T],
     copy: &mut [T],
     mut run: impl FnMut(&[T], &mut [T]),
-) -> Measured {
+) -> Rates {
     let bytes = size_of_val(values) as f64;
     let mut measured = Vec::new();
-    // The first is uncounted.
+    // The first round warms up and does not count.
     for round in 0..=ROUNDS {
         let start = thread_cpu_ns();
         black_box(&mut *copy).copy_from_slice(black_box(values));
@@ -118,15 +124,15 @@ fn against_memcpy<T: Copy>(
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    Measured {
+    Rates {
         ratio: median(|(memcpy, run)| memcpy / run),
         bytes_per_ns: bytes / median(|(_, run)| *run),
         memcpy_bytes_per_ns: bytes / median(|(memcpy, _)| *memcpy),
     }
 }
 
-fn row(name: &'static str, measured: &Measured, goal: Goal, frames: Option<&Measured>) -> Row {
-    let Measured {
+fn row(name: &'static str, measured: &Rates, goal: Goal, frames: Option<&Rates>) -> Row {
+    let Rates {
         bytes_per_ns,
         memcpy_bytes_per_ns,
         ..
@@ -162,7 +168,7 @@ fn frame() -> Vec<u8> {
 
 fn quantise<T: Float>(values: &[T], draws: Option<Draws>) {
     let mut frame = frame();
-    // Of values around 1.
+    // The values are about 1.
     let exponent = Exponent::from_bits(Exponent::BIAS as u8);
     for chunk in values.chunks(CHUNK) {
         block::encode(chunk, exponent, RANKS, draws, &mut frame[HEADERS..]);
@@ -176,15 +182,15 @@ fn exponents(values: &[f32]) {
     }
 }
 
-/// As a rank does: exponents are read some at a time, a window before their chunks are sent.
+/// Sends as a rank does: reads some exponents at a time, a window before their chunks.
 fn send(values: &[f32]) {
     let mut frame = frame();
     let chunks: Vec<&[f32]> = values.chunks(CHUNK).collect();
     let mut exponents: Vec<Option<Exponent>> = Vec::with_capacity(chunks.len());
     for (index, chunk) in chunks.iter().enumerate() {
-        let said = (index + WINDOW).min(chunks.len() - 1);
-        if said >= exponents.len() {
-            let read = &chunks[exponents.len()..(said + READ).min(chunks.len())];
+        let announced = (index + WINDOW).min(chunks.len() - 1);
+        if announced >= exponents.len() {
+            let read = &chunks[exponents.len()..(announced + READ).min(chunks.len())];
             exponents.extend(read.iter().map(|chunk| block::exponent(chunk)));
         }
         let exponent = exponents[index].unwrap_or_default();

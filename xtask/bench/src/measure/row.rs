@@ -1,37 +1,33 @@
-//! A measured figure, and how it is shown.
+//! Rows: measured figures and their goals.
 
-/// What we want of a figure: a worse one is noticed.
+/// Goal of a figure; a row that misses it is marked `no`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// No more than this.
     AtMost(f64),
-    /// No less than this.
     AtLeast(f64),
-    /// Shown beside others.
+    /// No goal: the row is for comparison.
     Nothing,
-    /// The measurement failed before it said what its goal is.
+    /// The measurement failed, so the goal is not known.
     Unknown,
 }
 
-/// One figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// As docs/performance.md calls it.
+    /// Name in docs/performance.md.
     pub name: &'static str,
-    /// Measured; `None` if it could not be measured here, the note says why.
+    /// Measured value; `None` if this machine cannot measure it, and the note says why.
     pub value: Option<f64>,
-    /// Of value, goal and floor.
+    /// Unit of value, goal and floor.
     pub unit: &'static str,
-    /// What we want of it.
     pub goal: Goal,
-    /// The least that this machine could do, measured or counted in the same run.
+    /// Least possible value on this machine, measured or computed in the same run.
     pub floor: Option<f64>,
-    /// What was measured, what the floor is, what else was seen.
+    /// Explains the measurement and the floor.
     pub note: String,
 }
 
 impl Row {
-    /// The row of a measurement that failed.
+    /// Creates the row of a failed measurement.
     pub fn failed(name: &'static str, note: String) -> Row {
         Row {
             name,
@@ -43,12 +39,12 @@ impl Row {
         }
     }
 
-    /// Whether its measurement failed.
+    /// Whether the measurement failed.
     pub fn has_failed(&self) -> bool {
         self.goal == Goal::Unknown
     }
 
-    /// Whether it meets its goal.
+    /// Whether the value meets the goal.
     pub fn ok(&self) -> bool {
         match (self.value, self.goal) {
             (Some(v), Goal::AtMost(most)) => v <= most,
@@ -58,7 +54,7 @@ impl Row {
         }
     }
 
-    /// Its line of the table; names are `width` wide.
+    /// Line of the table; the column of names is `width` wide.
     pub fn line(&self, width: usize) -> String {
         let goal = match self.goal {
             Goal::AtMost(most) => format!("<= {}", number(most)),
@@ -76,7 +72,7 @@ impl Row {
     }
 }
 
-/// The table's first line; names are `width` wide.
+/// First line of the table; the column of names is `width` wide.
 pub fn header(width: usize) -> String {
     format!(
         "{:<width$} {:>12} {:>12} {:>12} {:<10} ok",
@@ -84,7 +80,7 @@ pub fn header(width: usize) -> String {
     )
 }
 
-/// Enough digits to compare, no more.
+/// Enough digits to compare values.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
@@ -93,7 +89,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// One line: a list of {name, value, unit, goal, ok}.
+/// One line: a list of {name, value, unit, goal, ok, floor}.
 pub fn json(rows: &[Row]) -> String {
     let row = |row: &Row| {
         let goal = match row.goal {

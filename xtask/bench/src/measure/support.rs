@@ -1,15 +1,14 @@
-//! Programs, entries and frames for the rows with in-memory ports.
+//! Programs, entries and frames for rows with in-memory ports.
 
 use anyhow::{Result, anyhow};
 pub use p4lang::runtime::entry;
 use pipeline::{Config, Switch};
 use std::sync::Arc;
 
-/// Numbers that look random and are the same in every run (splitmix64).
+/// Pseudo-random numbers that are the same in every run (splitmix64).
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// The next one.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,13 +16,18 @@ impl Numbers {
         z ^ z >> 31
     }
 
-    /// Less than `n`.
+    /// A number less than `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 }
 
-/// A switch that runs this text.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A switch with this P4 program.
 pub fn switch(text: &str) -> Result<Switch> {
     let mut files = p4lang::Files::new();
     files.insert("bench.p4", text.to_owned());
@@ -32,7 +36,7 @@ pub fn switch(text: &str) -> Result<Switch> {
     Ok(Switch::new(Arc::new(compiled.program), Config::default())?)
 }
 
-/// Ethernet, IPv4 and UDP of 64 bytes with the FCS, which software never sees: 60 bytes.
+/// A UDP frame of 60 bytes: 64 with the FCS, which software never sees.
 pub fn udp_frame(src: u32, dst: u32, ports: (u16, u16)) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     let mut ip = vec![0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0];
@@ -52,7 +56,7 @@ pub fn udp_frame(src: u32, dst: u32, ports: (u16, u16)) -> Vec<u8> {
     f
 }
 
-/// Sends all frames through once; gives how many came out.
+/// Sends all frames through the switch once; returns the number of transmitted frames.
 pub fn pass(switch: &mut Switch, frames: &[(u32, Vec<u8>)]) -> u64 {
     let mut sent = 0;
     for (port, frame) in frames {

@@ -1,12 +1,13 @@
-//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's simple_switch.
+//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's
+//! simple_switch.
 //!
-//! The load is a closed loop: as many frames are under way as the rings hold, a new one for each that arrives. So forwarder
-//! and switch are as busy as they can be and no frame is lost, however much of the processor others take, and the CPU time
-//! of a frame can be compared. simple_switch drops what its queues do not hold, so for it the loop is as small as loses
-//! next to nothing.
+//! The load is a closed loop: the frames in flight fill the rings, and each arriving frame is replaced by a new one.
+//! Forwarder and switch are thus fully busy and lose no frame, whatever processor time other programs take, so the CPU
+//! time of a frame can be compared. simple_switch drops the frames that its queues cannot hold, so its loop is small
+//! enough to lose almost none.
 
-mod bed;
 mod rings;
+mod testbed;
 
 use super::Args;
 use super::bmv2::Rival;
@@ -15,35 +16,36 @@ use super::programs::WEIR;
 use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, bail, ensure};
-pub use bed::{Running, in_namespace, lay_cables, role, switch, until_forwarded};
 use std::time::{Duration, Instant};
+pub use testbed::{
+    Running, in_namespace, ip, lay_cables, numbers_in_namespace, role, switch, until_forwarded,
+};
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
-/// The role of the process that measures.
+/// Role of the measuring process.
 const ROLE: &str = "veth_cpu";
-/// Frames under way; less than the switch's receive queue.
+/// Frames in flight; fewer than the switch's receive queue holds.
 const WINDOW: u64 = 1152;
-/// What is tried for simple_switch; its queues hold 1,024 frames before ingress and 64 before each egress thread.
+/// Numbers of frames in flight tried for simple_switch, whose queues hold 1,024 frames before ingress and 64 before
+/// each egress thread.
 const BMV2_WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
-/// More than this is not near loss-free.
+/// Maximum share of lost frames in a nearly loss-free round.
 const MOST_LOST: f64 = 0.001;
-/// simple_switch on one core, near loss-free (docs/performance.md), where it is not installed.
+/// Rate of simple_switch on one core, nearly loss-free (docs/performance.md), for machines without it.
 const BMV2_PPS: f64 = 100_000.0;
 
-/// In a namespace: forwards, or measures all.
-pub fn play(role: &str) -> Result<String> {
+/// Runs a role in the namespace: the forwarder, or the measurement.
+pub fn run_role(role: &str) -> Result<String> {
     match role {
-        bed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
+        testbed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
         ROLE => measure_all(),
         _ => bail!("no role is called {role}"),
     }
 }
 
-/// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     let l2 = include_str!("p4/l2.p4");
@@ -54,7 +56,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     let mut figures = text.lines().map(Figures::parse);
     let mut next = || {
         let next = figures.next().flatten();
-        next.with_context(|| format!("the measurement said {text:?}"))
+        next.with_context(|| format!("the measurement printed {text:?}"))
     };
     let (floor, ours) = (next()?, next()?);
     let (ratio, note) = match &rival {
@@ -108,7 +110,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: [`Figures`] of the forwarder, of the switch, and of simple_switch if it is there.
+/// Measures in the namespace; returns [`Figures`] of the forwarder, the switch, and simple_switch if it is installed.
 fn measure_all() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;
@@ -119,14 +121,14 @@ fn measure_all() -> Result<String> {
     // The generator stays off the switch's processor.
     let mut others = nix::sched::CpuSet::new();
     (0..cpu).try_for_each(|i| others.set(i))?;
-    let measure = |running: bed::Running, window, time| {
-        // Whoever forwards has inherited the affinity that was there before.
+    let measure = |running: testbed::Running, window, time| {
+        // The forwarding process has inherited the previous affinity.
         nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &others)?;
         until_forwarded(Instant::now())?;
-        bed::until_quiet()?;
+        testbed::wait_until_quiet()?;
         load(running.0.id(), cpu, window, time)
     };
-    let start_rival = |rival: &Rival| bed::rival(rival, cpu);
+    let start_rival = |rival: &Rival| testbed::rival(rival, cpu);
     let mut window = BMV2_WINDOWS[0];
     if let Some(rival) = &rival {
         let mut least = f64::MAX;
@@ -139,7 +141,7 @@ fn measure_all() -> Result<String> {
     }
     let (mut floors, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        floors.push(measure(bed::forwarder(cpu)?, WINDOW, ROUND)?);
+        floors.push(measure(testbed::forwarder(cpu)?, WINDOW, ROUND)?);
         ours.push(measure(switch(&weir, Some(cpu))?, WINDOW, ROUND)?);
         if let Some(rival) = &rival {
             theirs.push(measure(start_rival(rival)?, window, ROUND)?);
@@ -152,7 +154,7 @@ fn measure_all() -> Result<String> {
         ("simple_switch", theirs, window),
     ] {
         if !rounds.is_empty() {
-            let figures = Figures::of(rounds, window);
+            let figures = Figures::from_rounds(rounds, window);
             let lost = figures.lost_percent;
             ensure!(
                 lost < 100.0 * MOST_LOST,
@@ -164,22 +166,22 @@ fn measure_all() -> Result<String> {
     Ok(text)
 }
 
-/// What rounds gave together.
+/// Figures over all rounds.
 struct Figures {
-    /// µs of CPU a frame: median, smallest, largest.
+    /// CPU time of a frame in µs: median, minimum, maximum.
     middle: f64,
     low: f64,
     high: f64,
-    /// Frames a second by the clock on the wall, median.
+    /// Frames a second by elapsed time, median.
     by_clock: f64,
     lost_percent: f64,
-    /// Frames under way.
+    /// Frames in flight.
     window: u64,
 }
 
 impl Figures {
-    fn of(mut rounds: Vec<Round>, window: u64) -> Figures {
-        let sum = |count: fn(&Round) -> u64| rounds.iter().map(count).sum::<u64>() as f64;
+    fn from_rounds(mut rounds: Vec<LoadRound>, window: u64) -> Figures {
+        let sum = |count: fn(&LoadRound) -> u64| rounds.iter().map(count).sum::<u64>() as f64;
         let lost_percent = 100.0 * sum(|r| r.lost) / sum(|r| r.sent);
         rounds.sort_by(|a, b| a.by_clock.total_cmp(&b.by_clock));
         let by_clock = rounds[rounds.len() / 2].by_clock;
@@ -194,7 +196,7 @@ impl Figures {
         }
     }
 
-    /// Frames a second if the switch had a core for itself.
+    /// Frames a second of a switch with a core of its own.
     fn whole_core(&self) -> f64 {
         1e6 / self.middle
     }
@@ -227,30 +229,30 @@ impl Figures {
     }
 }
 
-struct Round {
+struct LoadRound {
     us: f64,
     by_clock: f64,
     sent: u64,
     lost: u64,
 }
 
-impl Round {
+impl LoadRound {
     fn lost_share(&self) -> f64 {
         self.lost as f64 / self.sent as f64
     }
 }
 
-/// A closed loop of `window` frames for this long.
-fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> {
+/// Runs a closed loop of `window` frames for `time`.
+fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<LoadRound> {
     let batch = window.min(64);
     let mut sender = rings::Sender::open("h1")?;
-    let frame = bed::frame();
-    let ksoftirqd = bed::ksoftirqd(cpu);
+    let frame = testbed::frame();
+    let ksoftirqd = testbed::ksoftirqd(cpu);
     let spent = || -> Result<u64> {
         let softirqs = ksoftirqd.map_or(Ok(0), cpu_ns)?;
         Ok(cpu_ns(process)? + softirqs)
     };
-    let (first, before) = (bed::received("h2")?, spent()?);
+    let (first, before) = (testbed::received("h2")?, spent()?);
     let (mut sent, mut arrived, mut lost) = (0u64, 0, 0);
     let start = Instant::now();
     let mut progress = start;
@@ -262,11 +264,11 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
             sender.flush();
             sent += batch;
         }
-        let now = bed::received("h2")? - first;
+        let now = testbed::received("h2")? - first;
         if now > arrived {
             (arrived, progress) = (now, Instant::now());
         } else if progress.elapsed() > Duration::from_millis(500) {
-            // What has not come by now never will.
+            // Frames that have not arrived by now are lost.
             lost = sent.saturating_sub(arrived);
             progress = Instant::now();
         }
@@ -274,7 +276,7 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
     let ns = spent()?
         .checked_sub(before)
         .context("CPU time runs backwards")?;
-    Ok(Round {
+    Ok(LoadRound {
         us: ns as f64 / 1000.0 / (arrived.max(1)) as f64,
         by_clock: arrived as f64 / start.elapsed().as_secs_f64(),
         sent,

@@ -1,4 +1,5 @@
-//! How long an all-reduce takes with more and more ranks, beside what a ring and a server without aggregation take at least.
+//! Time of an all-reduce over the number of ranks, beside the lower bounds of a ring and of a server without
+//! aggregation.
 
 use anyhow::{Context, Result};
 use cluster::growth::{Size, time_by_bound};
@@ -6,10 +7,10 @@ use plotters::style::RGBColor;
 
 use super::{Axis, Curve, drawing};
 
-/// What each rank gives, in chunks.
+/// Size of a gradient, in chunks.
 const CHUNKS: usize = 1_200;
 
-/// How many ranks, and how many of them share a switch.
+/// Number of ranks, and number of ranks behind one switch.
 const SIZES: [(u16, u16); 8] = [
     (8, 8),
     (16, 8),
@@ -21,7 +22,7 @@ const SIZES: [(u16, u16); 8] = [
     (1024, 32),
 ];
 
-/// Measures, prints a table, and gives the drawing.
+/// Measures, prints a table, and returns the drawing.
 pub fn plot() -> Result<String> {
     let (mut switches, mut ring, mut server) = (Vec::new(), Vec::new(), Vec::new());
     println!(

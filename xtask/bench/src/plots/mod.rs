@@ -1,4 +1,5 @@
-//! `cargo xtask plots`: figures in virtual time, so every machine gives the same; each is a table and a drawing in `docs/plots`.
+//! `cargo xtask plots`: figures in virtual time, the same on every machine; each is a table and a drawing in
+//! `docs/plots`.
 
 mod growth;
 mod stragglers;
@@ -16,7 +17,7 @@ const FONT: (&str, u32) = ("sans-serif", 14);
 /// Options of `cargo xtask plots`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these
+    /// Draw only these
     #[arg(value_enum)]
     names: Vec<Plot>,
 }
@@ -25,11 +26,10 @@ pub struct Args {
 enum Plot {
     /// Time of an all-reduce over the number of ranks, 8 to 1,024
     Growth,
-    /// Steps a second of ranks out of step
+    /// Steps per second of ranks that stall
     Stragglers,
 }
 
-/// Measures and draws.
 pub fn run(args: &Args) -> Result<bool> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plots");
     for plot in [Plot::Growth, Plot::Stragglers] {
@@ -47,17 +47,13 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-/// A line of a drawing.
+/// A line of a drawing; its points are in order.
 pub struct Curve {
-    /// In the legend.
     pub name: &'static str,
-    /// Of the line.
     pub color: RGBColor,
-    /// In order.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What an axis is of.
 pub struct Axis<'a> {
     label: &'a str,
     scale: Scale,
@@ -66,12 +62,12 @@ pub struct Axis<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
     Linear,
-    /// With marks at powers of this.
+    /// Base of the tick marks.
     Logarithmic(f64),
 }
 
 impl<'a> Axis<'a> {
-    /// From 0 on.
+    /// An axis that starts at 0.
     pub fn linear(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -79,7 +75,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// From the least value on, in decades.
+    /// An axis of decades that starts at the least value.
     pub fn logarithmic(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -87,7 +83,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// From the least value on, in powers of two.
+    /// An axis of powers of two that starts at the least value.
     pub fn doubling(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -96,13 +92,13 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Curves as SVG, with their names above, where curves that rise have left room. A linear axis begins at 0, a logarithmic one with
-/// the least value, a vertical one with 1 at most.
+/// Draws curves as SVG, with the legend at the upper left, where rising curves leave space. A linear axis starts at 0,
+/// a logarithmic one at the least value, a vertical logarithmic one at 1 at most.
 pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
     drawing_with(x, y, curves, SeriesLabelPosition::UpperLeft)
 }
 
-/// The same, with the names elsewhere.
+/// Draws curves with the legend in another position.
 pub fn drawing_with(
     x: Axis<'_>,
     y: Axis<'_>,
@@ -116,7 +112,7 @@ pub fn drawing_with(
         xs().fold(f64::MAX, f64::min),
         xs().fold(f64::MIN_POSITIVE, f64::max),
     );
-    // 1 is what most are compared with.
+    // Most curves are compared with 1.
     let (y_least, y_most) = (ys().fold(1.0, f64::min), ys().fold(1.0, f64::max));
     let mut svg = String::new();
     {
@@ -164,7 +160,7 @@ fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
         .map_err(|error| anyhow!("cannot draw: {error}"))
 }
 
-/// Marks are multiples of powers of ten, which floating-point numbers miss by a little.
+/// Tick marks are multiples of powers of ten; floating-point numbers miss them slightly.
 fn mark(value: &f64) -> String {
     ((value * 1e12).round() / 1e12).to_string()
 }

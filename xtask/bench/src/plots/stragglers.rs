@@ -1,4 +1,5 @@
-//! How fast ranks are that are out of step, if all are waited for, until a deadline, or the fastest alone: a table, and a drawing.
+//! Rate of ranks that stall, if the sum waits for all ranks, until a deadline, or for the fastest ranks alone: a table
+//! and a drawing.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Reduction, Values};
@@ -15,7 +16,7 @@ const RANKS: u16 = 8;
 const STEPS: usize = 200;
 const COMPUTE_NS: u64 = 5 * MS;
 const STALL_NS: u64 = 50 * MS;
-/// Of a hundred steps of a rank, how many stall.
+/// Share of a rank's steps that stall, in percent.
 const STALLS: [u64; 6] = [0, 1, 2, 5, 10, 20];
 const SEEDS: u64 = 5;
 
@@ -48,7 +49,7 @@ const MODES: [Mode; 4] = [
     },
 ];
 
-/// Steps a second, and the share of the contributions that are in their step's sum.
+/// Steps per second, and the share of contributions that reached the sum of their step.
 fn measure(mode: &Mode, stalls: u64, seed: u64) -> (f64, f64) {
     let job = JobConfig {
         job: JobId(1),
@@ -99,7 +100,7 @@ fn mean(mode: &Mode, stalls: u64) -> (f64, f64) {
     (mean(|run| run.0), mean(|run| run.1))
 }
 
-/// Measures, prints a table, and gives the drawing.
+/// Measures, prints a table, and returns the drawing.
 pub fn plot() -> Result<String> {
     let rows: Vec<Vec<(f64, f64)>> = MODES
         .iter()

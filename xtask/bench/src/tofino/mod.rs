@@ -1,8 +1,8 @@
-//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios, and of those of
-//! testbeds/tofino, which are there to be placed. The tables stand in docs/tofino.md.
+//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios and those of
+//! testbeds/tofino. docs/tofino.md has the tables.
 //!
-//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). It is nowhere to be installed from, so the user names
-//! it; without it there is nothing to say, and that is said.
+//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). No registry has it, so the user names its
+//! path; without it the command prints that it is skipped.
 
 mod verdict;
 
@@ -18,38 +18,38 @@ use verdict::Verdict;
 /// Options of `cargo xtask tofino`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Scenarios; all shipped ones if none is named
+    /// Scenarios; without any, all shipped ones
     scenarios: Vec<PathBuf>,
-    /// The compiler: p4c-barefoot or bf-p4c. Without it it is looked for on the PATH
+    /// Path of the compiler, p4c-barefoot or bf-p4c; without it, the PATH is searched
     #[arg(long, value_name = "PATH")]
     bf_p4c: Option<PathBuf>,
-    /// A folder of the compiler's core.p4, tna.p4 or t2na.p4, may be repeated
+    /// Folder with the compiler's core.p4, tna.p4 or t2na.p4; may be repeated
     #[arg(long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// Keep programs and the compiler's logs in this folder
+    /// Keep the programs and the compiler's logs in this folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Print the figures as one last line of JSON
+    /// Print the figures as JSON in the last line
     #[arg(long)]
     json: bool,
 }
 
-/// The programs that a compiler may be called, on the PATH.
+/// Names of the compiler on the PATH.
 const NAMES: [&str; 2] = ["p4c-barefoot", "bf-p4c"];
 
-/// From so many faults on, what one of them takes is told as well: a figure that is averaged over fewer is one of rounding.
+/// Least number of faults for a figure per fault: an average over fewer is mostly rounding.
 const MANY: u64 = 8;
 
-/// What one fault may take of each resource of a chip.
+/// Maximum share of each resource of a chip for one fault.
 const UNIT_SHARE: f64 = 0.1;
 
-/// A chip, as the compiler and a plan name it.
+/// A chip, with its names for the compiler and the plan.
 struct Chip {
     target: &'static str,
     arch: &'static str,
-    /// What `__TARGET_TOFINO__` is.
+    /// Value of `__TARGET_TOFINO__`.
     generation: u32,
-    /// Bits of its packet header vector.
+    /// Bits of the packet header vector.
     phv_bits: u64,
     model: TargetModel,
 }
@@ -71,30 +71,30 @@ const CHIPS: [Chip; 2] = [
     },
 ];
 
-/// What came of one switch's program on one chip.
-struct Row {
+/// Result of one switch's program on one chip.
+struct ProgramRow {
     name: String,
-    outcome: Outcome,
+    outcome: Placement,
 }
 
-enum Outcome {
-    /// The plan itself says no.
+enum Placement {
+    /// The plan refuses the scenario.
     Refused(String),
     /// The compiler's first error.
     Error(String),
-    /// It was placed, if the chip has as much.
+    /// The compiler placed the program, which may still exceed the chip.
     Placed(Verdict),
 }
 
-impl Row {
+impl ProgramRow {
     fn fits(&self) -> bool {
-        matches!(&self.outcome, Outcome::Placed(verdict) if verdict.fits())
+        matches!(&self.outcome, Placement::Placed(verdict) if verdict.fits())
     }
 }
 
-/// Compiles everything; `Ok(false)` if a program does not fit.
+/// Compiles all programs; `Ok(false)` if one does not fit.
 pub fn run(args: &Args) -> Result<bool> {
-    let Some(compiler) = args.bf_p4c.clone().or_else(on_the_path) else {
+    let Some(compiler) = args.bf_p4c.clone().or_else(find_compiler) else {
         println!("skipped bf-p4c: not on the PATH; name it with --bf-p4c");
         return Ok(true);
     };
@@ -107,9 +107,9 @@ pub fn run(args: &Args) -> Result<bool> {
         for chip in &CHIPS {
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             match scenario::plan(&scenario, &chip.model) {
-                Err(errors) => rows.push(Row {
+                Err(errors) => rows.push(ProgramRow {
                     name: format!("{stem}, {}", chip.target),
-                    outcome: Outcome::Refused(
+                    outcome: Placement::Refused(
                         errors
                             .0
                             .first()
@@ -125,23 +125,23 @@ pub fn run(args: &Args) -> Result<bool> {
                         write(&here, &parser_gen::program(Arch::Tna, &generated))?;
                         let outcome = place(&compiler, &args.include, chip, &here)?;
                         let faults = switch.units.len() as u64;
-                        if let Outcome::Placed(all) = &outcome
+                        if let Placement::Placed(all) = &outcome
                             && faults >= MANY
                         {
                             eprintln!("compiling {name} without its faults …");
                             let here = here.with_extension("bare");
                             let bare = switch.generate_without_faults()?;
                             write(&here, &parser_gen::program(Arch::Tna, &bare))?;
-                            if let Outcome::Placed(none) =
+                            if let Placement::Placed(none) =
                                 place(&compiler, &args.include, chip, &here)?
                             {
                                 units.push((
                                     name.clone(),
-                                    all.share_of_a_unit(&none, faults, chip.phv_bits),
+                                    all.shares_per_fault(&none, faults, chip.phv_bits),
                                 ));
                             }
                         }
-                        rows.push(Row { name, outcome });
+                        rows.push(ProgramRow { name, outcome });
                     }
                 }
             }
@@ -157,10 +157,10 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.json {
         println!("{}", as_json(&rows, &units));
     }
-    Ok(rows.iter().all(Row::fits))
+    Ok(rows.iter().all(ProgramRow::fits))
 }
 
-/// A scenario, and the files beside it that it names.
+/// Loads a scenario with the files that it names.
 fn load(file: &Path) -> Result<Scenario> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
@@ -176,7 +176,7 @@ fn load(file: &Path) -> Result<Scenario> {
     scenario::load_with(&name, &text, &given).map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 
-fn on_the_path() -> Option<PathBuf> {
+fn find_compiler() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut folders = std::env::split_paths(&path);
     folders.find_map(|folder| {
@@ -221,7 +221,7 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> Result<Outcome> {
+fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> Result<Placement> {
     let out = folder.join("out");
     std::fs::create_dir_all(&out)?;
     let mut command = Command::new(compiler);
@@ -235,9 +235,9 @@ fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> R
         .arg(folder.join(Arch::Tna.main_path()))
         .output()
         .with_context(|| format!("cannot start {}", compiler.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        let mut lines = said.lines();
+        let mut lines = errors.lines();
         let error = lines
             .find_map(|line| {
                 Some(
@@ -246,18 +246,18 @@ fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> R
                         .1,
                 )
             })
-            .unwrap_or("it ended with an error and said none");
-        return Ok(Outcome::Error(first_line(error)));
+            .unwrap_or("the compiler failed without an error message");
+        return Ok(Placement::Error(first_line(error)));
     }
-    Ok(Outcome::Placed(Verdict::read(&out)?))
+    Ok(Placement::Placed(Verdict::read(&out)?))
 }
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// A line a program, as in docs/tofino.md.
-fn report(rows: &[Row]) -> String {
+/// Table with a line for each program, as in docs/tofino.md.
+fn report(rows: &[ProgramRow]) -> String {
     let mut out = String::from(
         "| program, chip | stages, in / out | tables | SRAM | TCAM | map RAM | ALUs | hash dist. | \
          crossbar ex. / tern. | PHV bits | parser rows, in / out | fits |\n\
@@ -265,9 +265,11 @@ fn report(rows: &[Row]) -> String {
     );
     for row in rows {
         let cells = match &row.outcome {
-            Outcome::Refused(why) => format!("refused by the plan: {why} | | | | | | | | | | no"),
-            Outcome::Error(why) => format!("refused: {why} | | | | | | | | | | no"),
-            Outcome::Placed(v) => format!(
+            Placement::Refused(why) => {
+                format!("refused by the plan: {why} | | | | | | | | | | no")
+            }
+            Placement::Error(why) => format!("refused: {why} | | | | | | | | | | no"),
+            Placement::Placed(v) => format!(
                 "{} / {} of {} | {} | {} | {} | {} | {} | {} | {} / {} | {} | {} / {} | {}",
                 v.ingress_stages,
                 v.egress_stages,
@@ -291,8 +293,8 @@ fn report(rows: &[Row]) -> String {
     out
 }
 
-/// As the benches: name, value, reach, ok.
-fn as_json(rows: &[Row], units: &[(String, Vec<(&str, f64)>)]) -> String {
+/// Rows in the format of the benchmarks: name, value, reach, ok.
+fn as_json(rows: &[ProgramRow], units: &[(String, Vec<(&str, f64)>)]) -> String {
     let shares = units.iter().flat_map(|(name, shares)| {
         shares.iter().map(move |(resource, share)| {
             json!({
@@ -306,7 +308,7 @@ fn as_json(rows: &[Row], units: &[(String, Vec<(&str, f64)>)]) -> String {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| match &row.outcome {
-            Outcome::Placed(verdict) => json!({
+            Placement::Placed(verdict) => json!({
                 "name": row.name,
                 "value": verdict.ingress_stages.max(verdict.egress_stages),
                 "reach": verdict.chip_stages,
@@ -314,7 +316,7 @@ fn as_json(rows: &[Row], units: &[(String, Vec<(&str, f64)>)]) -> String {
                 "phv_bits": verdict.phv_bits,
                 "ok": row.fits(),
             }),
-            Outcome::Refused(why) | Outcome::Error(why) => json!({
+            Placement::Refused(why) | Placement::Error(why) => json!({
                 "name": row.name,
                 "value": null,
                 "why": why,

@@ -1,25 +1,23 @@
-//! What bf-p4c placed, read from what it wrote. Its exit status 0 does not mean that a program fits: it writes more stages
-//! than a chip has, and parsers of more rows. So they are counted.
+//! Resources that bf-p4c placed, read from its output files. Its exit status 0 does not mean that a program fits: it
+//! also places more stages than a chip has, and longer parsers. So they are counted here.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Rows of one parser.
+/// Number of rows of one parser.
 pub const PARSER_ROWS: u64 = 256;
 
 /// The resources of one program on one chip.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Stages that ingress takes.
     pub ingress_stages: u64,
-    /// Stages that egress takes.
     pub egress_stages: u64,
-    /// Stages of the chip.
+    /// Stages that the chip has.
     pub chip_stages: u64,
-    /// Rows of the largest parser of ingress.
+    /// Rows of the largest ingress parser.
     pub ingress_rows: u64,
-    /// Rows of the largest parser of egress.
+    /// Rows of the largest egress parser.
     pub egress_rows: u64,
     /// Logical tables.
     pub tables: u64,
@@ -27,7 +25,6 @@ pub struct Verdict {
     pub sram: u64,
     /// TCAM blocks.
     pub tcam: u64,
-    /// Map RAMs.
     pub map_rams: u64,
     /// Meter and stateful ALUs.
     pub alus: u64,
@@ -37,27 +34,27 @@ pub struct Verdict {
     pub exact_bytes: u64,
     /// Bytes of the ternary crossbars.
     pub ternary_bytes: u64,
-    /// Bits of the containers that hold something.
+    /// Bits of the containers that hold a field.
     pub phv_bits: u64,
 }
 
 impl Verdict {
-    /// Whether the chip can hold what was placed.
+    /// Whether the chip can hold the program.
     pub fn fits(&self) -> bool {
         self.ingress_stages.max(self.egress_stages) <= self.chip_stages
             && self.ingress_rows.max(self.egress_rows) <= PARSER_ROWS
     }
 
-    /// What one of so many faults takes of each resource of the chip but stages, where `none` is the same program without.
-    pub fn share_of_a_unit(
+    /// Share of one fault in each resource of the chip except stages; `none` is the same program without faults.
+    pub fn shares_per_fault(
         &self,
         none: &Verdict,
         faults: u64,
         phv_available: u64,
     ) -> Vec<(&'static str, f64)> {
-        type Of = fn(&Verdict) -> u64;
-        // Of a stage.
-        let kinds: [(&str, Of, u64); 8] = [
+        type ResourceCount = fn(&Verdict) -> u64;
+        // The numbers are per stage.
+        let kinds: [(&str, ResourceCount, u64); 8] = [
             ("logical tables", |v| v.tables, 16),
             ("SRAM", |v| v.sram, 80),
             ("TCAM", |v| v.tcam, 24),
@@ -67,19 +64,19 @@ impl Verdict {
             ("exact crossbar", |v| v.exact_bytes, 128),
             ("ternary crossbar", |v| v.ternary_bytes, 66),
         ];
-        let share = |of: Of, available: u64| {
-            let more = of(self) as f64 - of(none) as f64;
+        let share = |count: ResourceCount, available: u64| {
+            let more = count(self) as f64 - count(none) as f64;
             more / faults as f64 / available as f64
         };
         let mut shares: Vec<(&str, f64)> = kinds
             .into_iter()
-            .map(|(name, of, available)| (name, share(of, available * self.chip_stages)))
+            .map(|(name, count, available)| (name, share(count, available * self.chip_stages)))
             .collect();
         shares.push(("PHV", share(|v| v.phv_bits, phv_available)));
         shares
     }
 
-    /// Reads the folder that the compiler wrote to.
+    /// Reads the compiler's output folder.
     pub fn read(folder: &Path) -> Result<Verdict> {
         let logs = folder.join("pipe/logs");
         let resources = json(&logs.join("resources.json"))?;
@@ -91,12 +88,12 @@ impl Verdict {
             .with_context(|| format!("no assembly in {}", folder.display()))?;
         let assembly = std::fs::read_to_string(&assembly)
             .with_context(|| format!("cannot read {}", assembly.display()))?;
-        Verdict::of(&resources["resources"], &containers, &assembly)
+        Verdict::from_logs(&resources["resources"], &containers, &assembly)
             .with_context(|| format!("{} is not what bf-p4c writes", logs.display()))
     }
 
-    /// `None` where a part is missing.
-    fn of(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
+    /// Counts the resources; `None` if a part is missing.
+    fn from_logs(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
         let mau = &resources["mau"];
         let mut verdict = Verdict {
             ingress_stages: stages(assembly, "ingress"),
@@ -142,7 +139,7 @@ impl Verdict {
     }
 }
 
-/// How many stages of the assembly are of this half of the pipeline.
+/// Number of stages of this gress in the assembly.
 fn stages(assembly: &str, gress: &str) -> u64 {
     let is_stage = |line: &&str| {
         let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());
@@ -181,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_placed_is_counted() {
+    fn placed_resources_are_counted() {
         let containers = json!({"containers": [
             {"bit_width": 32, "slices": [1]},
             {"bit_width": 16, "slices": []},
             {"bit_width": 8},
         ]});
         let assembly = "stage 0 ingress:\n  x\nstage 1 ingress:\nstage 0 egress:\n stage\n";
-        let verdict = Verdict::of(&resources(256), &containers, assembly).unwrap();
+        let verdict = Verdict::from_logs(&resources(256), &containers, assembly).unwrap();
         assert_eq!(
             verdict,
             Verdict {
@@ -214,23 +211,23 @@ mod tests {
             phv_bits: 0,
             ..verdict.clone()
         };
-        let shares = verdict.share_of_a_unit(&none, 8, 64);
-        // Two tables more, of 32 in two stages.
+        let shares = verdict.shares_per_fault(&none, 8, 64);
+        // Two more tables, of 32 in two stages.
         assert_eq!(shares[0], ("logical tables", 2.0 / 8.0 / 32.0));
         assert_eq!(shares[8], ("PHV", 32.0 / 8.0 / 64.0));
         assert!(shares[1..8].iter().all(|(_, share)| *share == 0.0));
-        let rows = Verdict::of(&resources(257), &containers, assembly).unwrap();
+        let rows = Verdict::from_logs(&resources(257), &containers, assembly).unwrap();
         assert!(!rows.fits());
         let deeper = format!("{assembly}stage 2 ingress:\n");
         assert!(
-            !Verdict::of(&resources(9), &containers, &deeper)
+            !Verdict::from_logs(&resources(9), &containers, &deeper)
                 .unwrap()
                 .fits()
         );
     }
 
     #[test]
-    fn other_files_are_not_taken_for_a_verdict() {
-        assert_eq!(Verdict::of(&json!({}), &json!({}), ""), None);
+    fn other_files_have_no_verdict() {
+        assert_eq!(Verdict::from_logs(&json!({}), &json!({}), ""), None);
     }
 }

@@ -1,16 +1,16 @@
-//! From an STF file's names and values to entries of our tables.
+//! Turns names and values of an STF file into entries of our tables.
 
 use super::script::{Call, digits, wide_number};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry, Value};
 use pipeline::{FieldSpec, MatchKind, Switch, TableSpec};
 
-/// The table of that name, or the only one whose name ends so.
+/// The table with this name, or the only one whose name ends with it.
 pub fn table<'s>(switch: &'s Switch, name: &str) -> Result<&'s TableSpec, String> {
-    one(switch.tables(), name, |t| &t.name).map_err(|what| format!("{what} table {name}"))
+    find_named(switch.tables(), name, |t| &t.name).map_err(|what| format!("{what} table {name}"))
 }
 
-/// The one of exactly this name, else the only one whose name ends with it.
-pub fn one<'a, T: 'a>(
+/// The item with exactly this name, else the only one whose name ends with it.
+pub fn find_named<'a, T: 'a>(
     all: impl Iterator<Item = &'a T>,
     name: &str,
     name_of: impl Fn(&T) -> &str,
@@ -26,7 +26,7 @@ pub fn one<'a, T: 'a>(
 
 /// The action with its arguments.
 pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
-    let action = one(table.actions.iter(), &call.action, |a| &a.name)
+    let action = find_named(table.actions.iter(), &call.action, |a| &a.name)
         .map_err(|what| format!("{what} action {} in {}", call.action, table.name))?;
     let params = call
         .args
@@ -38,7 +38,7 @@ pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
     })
 }
 
-/// An entry. Exact fields that are left out are 0.
+/// An entry. Missing exact fields are 0.
 pub fn entry(
     table: &TableSpec,
     priority: Option<i32>,
@@ -54,7 +54,7 @@ pub fn entry(
     let mut key = Vec::new();
     for (spec, value) in table.fields.iter().zip(given) {
         let value = match value {
-            Some(value) => matched(spec, value)?,
+            Some(value) => parse_match(spec, value)?,
             None if spec.kind == MatchKind::Exact => Match::exact(0),
             None => continue,
         };
@@ -66,7 +66,7 @@ pub fn entry(
     Ok(TableEntry {
         table: table.name.clone(),
         key,
-        // Here the largest wins, from 1 on; in STF files from 0 on.
+        // The largest priority wins; ours start at 1, those of STF files at 0.
         priority: if table.wants_priority() {
             priority.unwrap_or(0) + 1
         } else {
@@ -76,7 +76,7 @@ pub fn entry(
     })
 }
 
-/// `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; else a name or the end of one.
+/// Index of a field. `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; other names may be suffixes.
 fn field(fields: &[FieldSpec], name: &str) -> Option<usize> {
     let name = indexed(name);
     let valid = name
@@ -106,22 +106,22 @@ fn indexed(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
+fn parse_match(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     match spec.kind {
-        // Bits beyond the field do not count, as in a mask.
+        // Bits beyond the field are ignored, as in a mask.
         MatchKind::Exact => Ok(Match::exact(&wide_number(text)? & &spec.max())),
         MatchKind::Optional => Ok(Match::optional(wide_number(text)?)),
         MatchKind::Ternary => {
             let (value, mask) = match digits(text) {
-                // A decimal number has no digits that could be left out.
+                // A decimal number has no digits to omit.
                 (_, 10) => (wide_number(text)?, spec.max()),
-                _ => masked(text)?,
+                _ => parse_masked(text)?,
             };
             let mask = &mask & &spec.max();
             Ok(Match::ternary(&value & &mask, mask))
         }
         MatchKind::Lpm => {
-            let (value, prefix_len) = prefix(text)?;
+            let (value, prefix_len) = parse_prefix(text)?;
             let prefix_len = prefix_len.min(spec.width);
             let value = &value & &Value::prefix(spec.width, prefix_len);
             Ok(Match::lpm(value, prefix_len))
@@ -136,14 +136,14 @@ fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     }
 }
 
-/// Every digit that is written counts, a `*` does not; digits that are not written do not either.
-fn masked(text: &str) -> Result<(Value, Value), String> {
+/// Value and mask: written digits count; `*` and missing digits do not.
+fn parse_masked(text: &str) -> Result<(Value, Value), String> {
     let (digits, radix) = digits(text);
     let all = match radix {
         16 => 'f',
         8 => '7',
         2 => '1',
-        _ => return Err(format!("a ternary value wants a prefix: {text}")),
+        _ => return Err(format!("a ternary value needs a prefix such as 0x: {text}")),
     };
     let mask = |digit: char| if digit == '*' { '0' } else { all };
     let mask: String = digits.chars().map(mask).collect();
@@ -154,8 +154,8 @@ fn masked(text: &str) -> Result<(Value, Value), String> {
     Ok((value(&digits.replace('*', "0"))?, value(&mask)?))
 }
 
-/// `value/length`, else as many bits as there are digits in front of stars.
-fn prefix(text: &str) -> Result<(Value, u32), String> {
+/// `value/length`, or the digits before the stars.
+fn parse_prefix(text: &str) -> Result<(Value, u32), String> {
     if let Some((value, length)) = text.split_once('/') {
         let length = length
             .parse()
@@ -191,20 +191,20 @@ mod tests {
     fn stars_do_not_count() {
         let field = spec("f", MatchKind::Ternary, 32);
         let ternary = |value, mask| Ok(Match::ternary(value, mask));
-        assert_eq!(matched(&field, "0x****0202"), ternary(0x0202, 0xffff));
-        assert_eq!(matched(&field, "0x25**"), ternary(0x2500, 0xff00));
-        assert_eq!(matched(&field, "0b1*0"), ternary(0b100, 0b101));
-        assert_eq!(matched(&field, "12"), ternary(12, 0xffff_ffff));
-        assert!(matched(&field, "1*").is_err());
+        assert_eq!(parse_match(&field, "0x****0202"), ternary(0x0202, 0xffff));
+        assert_eq!(parse_match(&field, "0x25**"), ternary(0x2500, 0xff00));
+        assert_eq!(parse_match(&field, "0b1*0"), ternary(0b100, 0b101));
+        assert_eq!(parse_match(&field, "12"), ternary(12, 0xffff_ffff));
+        assert!(parse_match(&field, "1*").is_err());
         let field = spec("f", MatchKind::Lpm, 32);
         let lpm = |value, prefix_len| Ok(Match::lpm(value, prefix_len));
-        assert_eq!(matched(&field, "0x0a010065"), lpm(0x0a01_0065, 32));
-        assert_eq!(matched(&field, "0x0a01****"), lpm(0x0a01_0000, 16));
-        assert_eq!(matched(&field, "0x0a010065/8"), lpm(0x0a00_0000, 8));
+        assert_eq!(parse_match(&field, "0x0a010065"), lpm(0x0a01_0065, 32));
+        assert_eq!(parse_match(&field, "0x0a01****"), lpm(0x0a01_0000, 16));
+        assert_eq!(parse_match(&field, "0x0a010065/8"), lpm(0x0a00_0000, 8));
     }
 
     #[test]
-    fn fields_go_by_the_ends_of_their_names() {
+    fn field_names_may_be_suffixes() {
         let fields = [
             spec("hdr.extra[0].h", MatchKind::Exact, 8),
             spec("hdr.data.isValid()", MatchKind::Exact, 1),

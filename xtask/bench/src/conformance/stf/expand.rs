@@ -1,15 +1,15 @@
-//! What the harness of Tofino's compiler takes in an STF file beyond p4c's: several commands on a line and a command on
-//! several, `setenv`, and loops written for a shell. A text comes out that has one command a line.
+//! Expands the extensions of Tofino's compiler to p4c's STF format: several commands on a line, a command on several
+//! lines, `setenv`, and shell loops. The result has one command a line.
 //!
-//! Nothing is given to a shell: of its language only `$(for V in $(seq A B); do printf "FORMAT" ARGUMENT…; done)` is
-//! understood, with `%d`, `%x` and `%0Nx` in the format.
+//! No shell runs. Of its language only `$(for V in $(seq A B); do printf "FORMAT" ARGUMENT…; done)` is supported, with
+//! `%d`, `%x` and `%0Nx` in the format.
 
 use std::collections::BTreeMap;
 
-/// Commands that one loop may write.
+/// Maximum number of iterations of a loop.
 const MOST_ROUNDS: u64 = 65_536;
 
-/// The text without `;`, variables and loops; a line keeps its number only if it had none of them.
+/// The text without `;`, variables and loops. Line numbers stay the same only without them.
 pub fn expand(text: &str) -> Result<String, String> {
     let mut variables = BTreeMap::new();
     let mut out = String::new();
@@ -21,7 +21,7 @@ pub fn expand(text: &str) -> Result<String, String> {
             let inside = written
                 .strip_suffix(')')
                 .ok_or_else(|| failed("a bracket is missing".into()))?;
-            out.push_str(&rounds(inside).map_err(failed)?);
+            out.push_str(&expand_loop(inside).map_err(failed)?);
         } else if let Some(rest) = line.strip_prefix("setenv ") {
             let (name, value) = rest
                 .trim()
@@ -29,7 +29,7 @@ pub fn expand(text: &str) -> Result<String, String> {
                 .unwrap_or((rest, ""));
             variables.insert(name.to_owned(), value.trim().to_owned());
         } else {
-            for command in substituted(line, &variables).split(';') {
+            for command in substitute(line, &variables).split(';') {
                 out.push_str(command.trim());
                 out.push('\n');
             }
@@ -38,8 +38,8 @@ pub fn expand(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// `$NAME` of a variable that is set gives its value; other dollar signs stay, as they are in names of fields.
-fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
+/// Replaces `$NAME` by the value of a variable that is set; other dollar signs belong to field names and stay.
+fn substitute(line: &str, variables: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut parts = line.split('$');
     out.push_str(parts.next().unwrap_or(""));
@@ -58,8 +58,8 @@ fn substituted(line: &str, variables: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// What a loop prints.
-fn rounds(text: &str) -> Result<String, String> {
+/// Output of a loop.
+fn expand_loop(text: &str) -> Result<String, String> {
     let parsed = || {
         let (name, rest) = text.trim().strip_prefix("for ")?.split_once(" in ")?;
         let (range, rest) = rest.trim().strip_prefix("$(seq ")?.split_once(')')?;
@@ -80,14 +80,14 @@ fn rounds(text: &str) -> Result<String, String> {
             _ => word.parse().map_err(|_| format!("not a number: {word}")),
         };
         let values: Result<Vec<u64>, String> = arguments.split_whitespace().map(argument).collect();
-        let printed = printed(format, &values?)?;
+        let printed = print_format(format, &values?)?;
         out.extend(printed.split(';').flat_map(|c| [c.trim(), "\n"]));
     }
     Ok(out)
 }
 
-/// As `printf` of a shell.
-fn printed(format: &str, values: &[u64]) -> Result<String, String> {
+/// Formats like the shell's `printf`.
+fn print_format(format: &str, values: &[u64]) -> Result<String, String> {
     let mut values = values.iter();
     let mut parts = format.split('%');
     let mut out = parts.next().unwrap_or("").to_owned();

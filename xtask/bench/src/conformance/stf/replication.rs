@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions as BMv2's shell makes them: nodes with handles, joined to groups.
+//! Multicast groups and clone sessions as in BMv2's shell: nodes have handles and are joined to groups.
 
 use super::script::number;
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
@@ -92,7 +92,7 @@ impl Replication {
             .collect()
     }
 
-    /// A node may change after its group and a group after its session, so everything is written anew.
+    /// A node may change after its group, and a group after its session, so everything is written again.
     fn write(&self, switch: &mut Switch) -> Result<(), String> {
         for id in self.groups.keys() {
             let group = MulticastGroup {

@@ -1,14 +1,12 @@
-//! The text of an STF file: one command a line.
+//! Parser of STF files, which have one command a line.
 
 use p4lang::runtime::Value;
 use std::fmt;
 
-/// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -25,7 +23,7 @@ pub struct Call {
     pub args: Vec<(String, String)>,
 }
 
-/// What a counter is compared with.
+/// Expected value of a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     pub bytes: bool,
@@ -33,15 +31,14 @@ pub struct Condition {
     pub value: u128,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum StfCommand {
     /// A packet arrives.
     Packet {
         port: u32,
         bytes: Vec<u8>,
     },
-    /// A packet is sent: hex digits, `*` for any, `$` for the end; `None`: whatever it holds.
+    /// A packet is sent. The pattern has hex digits, `*` for any digit, and `$` for the end; `None` accepts any packet.
     Expect {
         port: u32,
         pattern: Option<String>,
@@ -61,27 +58,27 @@ pub enum Command {
         index: u128,
         condition: Option<Condition>,
     },
-    /// A cell of a register, or of one half of a pair.
+    /// Compares a cell of a register, or one half of a pair.
     CheckRegister {
         register: String,
         index: u128,
-        /// The second field of a pair, else the first.
+        /// Whether the second field of a pair is meant.
         high: bool,
         value: u128,
     },
-    /// A Tofino 2's traffic manager reports what a queue of pipe 0 holds.
+    /// The traffic manager of a Tofino 2 reports the depth of a queue of pipe 0.
     Ghost {
         queue: u64,
         cells: u64,
     },
     Wait,
     NoPacket,
-    /// A command of BMv2's run-time shell: its words.
+    /// Words of a command of BMv2's runtime shell.
     Shell(Vec<String>),
 }
 
-/// Reads a file, comments left out.
-pub fn parse(text: &str) -> Result<Vec<Command>, BadLine> {
+/// Parses a file; comments are ignored.
+pub fn parse(text: &str) -> Result<Vec<StfCommand>, BadLine> {
     let mut commands = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or("").trim();
@@ -94,20 +91,20 @@ pub fn parse(text: &str) -> Result<Vec<Command>, BadLine> {
     Ok(commands)
 }
 
-fn command(line: &str) -> Result<Command, String> {
+fn command(line: &str) -> Result<StfCommand, String> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     match word.to_ascii_lowercase().as_str() {
         "packet" => {
             let (port, data) = port(rest)?;
-            Ok(Command::Packet {
+            Ok(StfCommand::Packet {
                 port,
                 bytes: bytes(&data)?,
             })
         }
         "expect" => {
             let (port, pattern) = port(rest)?;
-            Ok(Command::Expect {
+            Ok(StfCommand::Expect {
                 port,
                 pattern: (!pattern.is_empty()).then_some(pattern),
             })
@@ -117,7 +114,7 @@ fn command(line: &str) -> Result<Command, String> {
             let (table, action) = rest
                 .split_once(char::is_whitespace)
                 .ok_or("an action is missing")?;
-            Ok(Command::SetDefault {
+            Ok(StfCommand::SetDefault {
                 table: table.to_owned(),
                 call: call(action.trim(), action)?,
             })
@@ -125,8 +122,8 @@ fn command(line: &str) -> Result<Command, String> {
         "check_counter" => check_counter(rest),
         "check_register" => check_register(rest),
         "ghost" => ghost(rest),
-        "wait" => Ok(Command::Wait),
-        "no_packet" => Ok(Command::NoPacket),
+        "wait" => Ok(StfCommand::Wait),
+        "no_packet" => Ok(StfCommand::NoPacket),
         "mirroring_add"
         | "mirroring_add_mc"
         | "mirroring_delete"
@@ -142,7 +139,7 @@ fn command(line: &str) -> Result<Command, String> {
         | "register_reset"
         | "meter_get_rates"
         | "meter_set_rates"
-        | "meter_array_set_rates" => Ok(Command::Shell(
+        | "meter_array_set_rates" => Ok(StfCommand::Shell(
             line.split_whitespace().map(str::to_owned).collect(),
         )),
         other => Err(format!("no such command: {other}")),
@@ -150,12 +147,12 @@ fn command(line: &str) -> Result<Command, String> {
 }
 
 /// `run QUEUE:CELLS`
-fn ghost(rest: &str) -> Result<Command, String> {
+fn ghost(rest: &str) -> Result<StfCommand, String> {
     let report = rest.strip_prefix("run").map(str::trim);
     let report = report.and_then(|r| r.split_once(':'));
     let (queue, cells) = report.ok_or("`run QUEUE:CELLS` is missing")?;
     let small = |text: &str| u64::try_from(number(text.trim())?).map_err(|e| e.to_string());
-    Ok(Command::Ghost {
+    Ok(StfCommand::Ghost {
         queue: small(queue)?,
         cells: small(cells)?,
     })
@@ -164,7 +161,7 @@ fn ghost(rest: &str) -> Result<Command, String> {
 /// The port, and the rest without white space.
 fn port(rest: &str) -> Result<(u32, String), String> {
     let (port, data) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let port = port.parse().map_err(|_| format!("no port: {port}"))?;
+    let port = port.parse().map_err(|_| format!("not a port: {port}"))?;
     Ok((port, data.split_whitespace().collect()))
 }
 
@@ -178,10 +175,10 @@ fn bytes(hex: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn add(rest: &str) -> Result<Command, String> {
-    // Brackets may be left out where there are no arguments.
+fn add(rest: &str) -> Result<StfCommand, String> {
+    // An action without arguments needs no brackets.
     let open = rest.find('(').unwrap_or(rest.len());
-    let head = joined(&rest[..open]);
+    let head = join_colons(&rest[..open]);
     let mut words: Vec<&str> = head.split_whitespace().collect();
     let action = words.pop().filter(|word| !word.contains(':'));
     let action = action.ok_or("an action is missing")?;
@@ -199,7 +196,7 @@ fn add(rest: &str) -> Result<Command, String> {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("not a key field: {word}")),
     };
-    Ok(Command::Add {
+    Ok(StfCommand::Add {
         table,
         priority,
         keys: words.map(key).collect::<Result<_, _>>()?,
@@ -210,8 +207,8 @@ fn add(rest: &str) -> Result<Command, String> {
     })
 }
 
-/// Without white space around colons.
-fn joined(text: &str) -> String {
+/// Removes white space around colons.
+fn join_colons(text: &str) -> String {
     let parts: Vec<&str> = text.split(':').map(str::trim).collect();
     parts.join(":")
 }
@@ -227,8 +224,8 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("not an argument: {arg}")),
     };
-    // A comma between two arguments may be left out.
-    let inside = joined(&text[open + 1..close]);
+    // Commas between arguments are optional.
+    let inside = join_colons(&text[open + 1..close]);
     let args = inside
         .split(|c: char| c == ',' || c.is_whitespace())
         .filter(|a| !a.is_empty());
@@ -238,8 +235,8 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
     })
 }
 
-/// `name(index)`, and `packets == 2` if it is to be compared.
-fn check_counter(rest: &str) -> Result<Command, String> {
+/// `name(index)`, followed by `packets == 2` for a comparison.
+fn check_counter(rest: &str) -> Result<StfCommand, String> {
     let (counter, rest) = rest.split_once('(').ok_or("an index is missing")?;
     let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -252,7 +249,7 @@ fn check_counter(rest: &str) -> Result<Command, String> {
         }),
         _ => return Err(format!("not a condition: {}", rest.trim())),
     };
-    Ok(Command::CheckCounter {
+    Ok(StfCommand::CheckCounter {
         counter: counter.trim().to_owned(),
         index: number(index.trim())?,
         condition,
@@ -260,12 +257,12 @@ fn check_counter(rest: &str) -> Result<Command, String> {
 }
 
 /// `name(index) lo = value`, or `hi`.
-fn check_register(rest: &str) -> Result<Command, String> {
+fn check_register(rest: &str) -> Result<StfCommand, String> {
     let (register, rest) = rest.split_once('(').ok_or("an index is missing")?;
     let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     match words[..] {
-        [half @ ("lo" | "hi"), "=" | "==", value] => Ok(Command::CheckRegister {
+        [half @ ("lo" | "hi"), "=" | "==", value] => Ok(StfCommand::CheckRegister {
             register: register.trim().to_owned(),
             index: number(index.trim())?,
             high: half == "hi",
@@ -275,7 +272,7 @@ fn check_register(rest: &str) -> Result<Command, String> {
     }
 }
 
-/// A cell's value: as C writes numbers, octal behind a 0.
+/// Value of a cell in C's notation, with octal numbers after a 0.
 fn cell(text: &str) -> Result<u128, String> {
     match text.strip_prefix('0') {
         Some(octal) if !octal.is_empty() && octal.bytes().all(|b| b.is_ascii_digit()) => {
@@ -291,13 +288,13 @@ pub fn number(text: &str) -> Result<u128, String> {
     value.to_u128().ok_or_else(|| format!("too large: {text}"))
 }
 
-/// A number as wide as it is written.
+/// A number of any width.
 pub fn wide_number(text: &str) -> Result<Value, String> {
     let (digits, radix) = digits(text);
     Value::from_str_radix(digits, radix).ok_or_else(|| format!("not a number: {text}"))
 }
 
-/// The digits behind the prefix, and their base.
+/// The digits after the prefix, and their base.
 pub fn digits(text: &str) -> (&str, u32) {
     match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
         Some("0x") => (&text[2..], 16),
@@ -311,29 +308,29 @@ pub fn digits(text: &str) -> (&str, u32) {
 mod tests {
     use super::*;
 
-    fn one(line: &str) -> Command {
+    fn parse_line(line: &str) -> StfCommand {
         parse(line).unwrap().remove(0)
     }
 
     #[test]
     fn packets_have_bytes_and_expectations_wildcards() {
         assert_eq!(
-            one("packet 3 01 2a ff  # in"),
-            Command::Packet {
+            parse_line("packet 3 01 2a ff  # in"),
+            StfCommand::Packet {
                 port: 3,
                 bytes: vec![1, 0x2a, 0xff]
             }
         );
         assert_eq!(
-            one("expect 1 0a** ff $"),
-            Command::Expect {
+            parse_line("expect 1 0a** ff $"),
+            StfCommand::Expect {
                 port: 1,
                 pattern: Some("0a**ff$".into())
             }
         );
         assert_eq!(
-            one("EXPECT 1"),
-            Command::Expect {
+            parse_line("EXPECT 1"),
+            StfCommand::Expect {
                 port: 1,
                 pattern: None
             }
@@ -357,8 +354,8 @@ mod tests {
                 .collect(),
         };
         assert_eq!(
-            one("add t 7 h.f[0]:0x** m : 1/2 i.act(a:1, b:0x2) = X"),
-            Command::Add {
+            parse_line("add t 7 h.f[0]:0x** m : 1/2 i.act(a:1, b:0x2) = X"),
+            StfCommand::Add {
                 table: "t".into(),
                 priority: Some(7),
                 keys: vec![("h.f[0]".into(), "0x**".into()), ("m".into(), "1/2".into())],
@@ -366,8 +363,8 @@ mod tests {
             }
         );
         assert_eq!(
-            one("setdefault t drop()"),
-            Command::SetDefault {
+            parse_line("setdefault t drop()"),
+            StfCommand::SetDefault {
                 table: "t".into(),
                 call: call("drop", &[])
             }
@@ -377,16 +374,19 @@ mod tests {
 
     #[test]
     fn brackets_and_commas_may_be_left_out() {
-        assert_eq!(one("add t k:1 act"), one("add t k:1 act()"));
-        assert_eq!(one("add t k:1 a(x:1 y : 2)"), one("add t k:1 a(x:1, y:2)"));
+        assert_eq!(parse_line("add t k:1 act"), parse_line("add t k:1 act()"));
+        assert_eq!(
+            parse_line("add t k:1 a(x:1 y : 2)"),
+            parse_line("add t k:1 a(x:1, y:2)")
+        );
         assert!(parse("add t").is_err());
     }
 
     #[test]
     fn registers_are_compared() {
         assert_eq!(
-            one("check_register a.r(3) hi = 0x10"),
-            Command::CheckRegister {
+            parse_line("check_register a.r(3) hi = 0x10"),
+            StfCommand::CheckRegister {
                 register: "a.r".into(),
                 index: 3,
                 high: true,
@@ -395,8 +395,8 @@ mod tests {
         );
         assert!(parse("check_register r(3) mid = 1").is_err());
         for (text, value) in [("010", 8), ("10", 10), ("0", 0), ("0b10", 2)] {
-            let Command::CheckRegister { value: read, .. } =
-                one(&format!("check_register r(1) lo = {text}"))
+            let StfCommand::CheckRegister { value: read, .. } =
+                parse_line(&format!("check_register r(1) lo = {text}"))
             else {
                 panic!("{text}")
             };
@@ -407,11 +407,11 @@ mod tests {
 
     #[test]
     fn queues_are_reported() {
-        let report = Command::Ghost {
+        let report = StfCommand::Ghost {
             queue: 0x333,
             cells: 11_000,
         };
-        assert_eq!(one("ghost run 0x333:11000"), report);
+        assert_eq!(parse_line("ghost run 0x333:11000"), report);
         assert!(parse("ghost run 5").is_err());
         assert!(parse("ghost stop").is_err());
     }
@@ -424,8 +424,8 @@ mod tests {
             value: 2,
         });
         assert_eq!(
-            one("check_counter c(0x10) packets == 2"),
-            Command::CheckCounter {
+            parse_line("check_counter c(0x10) packets == 2"),
+            StfCommand::CheckCounter {
                 counter: "c".into(),
                 index: 16,
                 condition

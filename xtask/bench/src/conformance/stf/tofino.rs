@@ -1,55 +1,54 @@
-//! `stf_tna`: the packet tests of Tofino's own compiler, of a checkout that the user names, on the embedded switch.
+//! `stf_tna`: the packet tests of Tofino's own compiler, from a checkout that the user names, on the embedded switch.
 //!
-//! A program runs for the Tofino that it is written for: for both if it asks `__TARGET_TOFINO__`, as the compiler's driver
-//! sets it. Programs of architectures that are not here are named, not counted.
+//! A program runs on the Tofino that it is written for, or on both if it uses `__TARGET_TOFINO__`, which the compiler's
+//! driver sets. Programs of unsupported architectures are listed, but not counted.
 
-use super::bench::Bench;
+use super::switch::StfSwitch;
 use super::{expand, script};
 use crate::conformance::corpus;
-use crate::conformance::suite::{Case, Goal, Suite};
+use crate::conformance::suite::{Case, Suite, SuiteGoal};
 use p4lang::ir::Arch;
 use pipeline::{Config, Executor, Switch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The suite.
 pub const NAME: &str = "stf_tna";
 
-/// Cases that pass today: fewer is a step back.
+/// Number of cases that pass today.
 const GOAL: usize = 181;
 
-/// A port of pipe 0 that no test names.
+/// A port of pipe 0 that no test uses.
 const UNUSED_PORT: u32 = 63;
 
-/// What was run, and what was not.
+/// Results, and skipped programs.
 #[derive(Default)]
-pub struct Found {
+pub struct TofinoResults {
     pub suite: Option<Suite>,
     pub skipped: Vec<String>,
 }
 
 /// A test for one generation of Tofino.
-struct Test {
+struct TofinoTest {
     name: String,
     stf: PathBuf,
     generation: &'static str,
 }
 
 /// Runs the tests of the folder `p4-tests/p4_16` of Tofino's compiler.
-pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
+pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> TofinoResults {
     let Some(dir) = dir else {
-        return Found {
+        return TofinoResults {
             suite: None,
             skipped: vec!["--tofino DIR names no checkout".to_owned()],
         };
     };
-    let mut found = Found::default();
+    let mut found = TofinoResults::default();
     let xfail = expected_failures(dir);
     let (mut counted, mut apart) = (Vec::new(), Vec::new());
     for folder in ["stf", "jbay"] {
         for stf in files(&dir.join(folder)) {
-            let name = format!("{folder}/{}", corpus::name_of(&stf));
+            let name = format!("{folder}/{}", corpus::file_name(&stf));
             if !name.contains(filter) {
                 continue;
             }
@@ -66,10 +65,10 @@ pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
                     true => format!("{name} (Tofino {generation})"),
                     false => name.clone(),
                 };
-                let program = corpus::name_of(&stf.with_extension("p4"));
+                let program = corpus::file_name(&stf.with_extension("p4"));
                 let expected = xfail.contains(&format!("{generation} {folder}/{program}"));
                 let list = if expected { &mut apart } else { &mut counted };
-                list.push(Test {
+                list.push(TofinoTest {
                     name,
                     stf: stf.clone(),
                     generation,
@@ -78,13 +77,13 @@ pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
         }
     }
     let include = dir.join("includes").to_string_lossy().into_owned();
-    let cases = |tests: &[Test]| -> Vec<Case> {
-        corpus::each(tests, |t| t.name.clone(), |t| case(t, &include, executor))
+    let cases = |tests: &[TofinoTest]| -> Vec<Case> {
+        corpus::run_cases(tests, |t| t.name.clone(), |t| case(t, &include, executor))
     };
     if !counted.is_empty() || !apart.is_empty() {
         found.suite = Some(Suite {
             name: NAME,
-            goal: Goal::Cases(GOAL),
+            goal: SuiteGoal::Cases(GOAL),
             cases: cases(&counted),
             apart: cases(&apart),
         });
@@ -95,7 +94,7 @@ pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
     found
 }
 
-/// The tests in a folder, by name.
+/// Tests in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -106,10 +105,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The generations of Tofino that a test's program is for (those that are none of TNA's run once); or why it is not run.
+/// Generations of Tofino for a test's program, or the reason to skip it. Programs of other architectures than TNA run
+/// once.
 fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     let Ok(text) = std::fs::read_to_string(stf.with_extension("p4")) else {
-        return Err("there is no program of that name".into());
+        return Err("the test has no program of its name".into());
     };
     let includes = |file: &str| {
         let mut lines = text.lines().map(str::trim);
@@ -134,8 +134,8 @@ fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     }
 }
 
-/// Generation, folder and program of the tests that the project's build files expect to fail, or to be refused by the
-/// compiler. They lie beside the checkout's folder.
+/// Generation, folder and program of the tests that the project's build files expect to fail or to be rejected. The
+/// build files are beside the checkout's folder.
 fn expected_failures(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (file, generation) in [
@@ -155,7 +155,7 @@ fn expected_failures(dir: &Path) -> BTreeSet<String> {
     found
 }
 
-fn case(test: &Test, include: &str, executor: Executor) -> Result<(), String> {
+fn case(test: &TofinoTest, include: &str, executor: Executor) -> Result<(), String> {
     let text = std::fs::read_to_string(&test.stf).map_err(|e| e.to_string())?;
     let script = script::parse(&expand::expand(&text)?).map_err(|e| e.to_string())?;
     let options = p4lang::Options {
@@ -166,7 +166,7 @@ fn case(test: &Test, include: &str, executor: Executor) -> Result<(), String> {
     let compiled = corpus::compile_with(&program, &options).map_err(|d| d.short())?;
     let config = Config {
         executor,
-        // No port of a test: Tofino 2 has it at 0 unless it is set, where the tests have a port like any other.
+        // Tofino 2's CPU port is 0 unless it is set, but the tests use port 0 like any other.
         cpu_port: match compiled.program.arch {
             Arch::Tna | Arch::T2na => UNUSED_PORT,
             _ => Config::default().cpu_port,
@@ -174,11 +174,11 @@ fn case(test: &Test, include: &str, executor: Executor) -> Result<(), String> {
         ..Config::default()
     };
     let switch = Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())?;
-    let mut bench = Bench::tofino(switch);
+    let mut device = StfSwitch::tofino(switch);
     for command in &script {
-        bench.execute(command)?;
+        device.execute(command)?;
     }
-    bench.finish()
+    device.finish()
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_say_which_tofino_they_are_for() {
+    fn programs_select_their_tofino() {
         let dir = tempfile::tempdir().unwrap();
         let of = |text: &str, folder: &str| {
             std::fs::write(dir.path().join("x.p4"), text).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_file_names_what_it_expects_to_fail() {
+    fn build_files_list_expected_failures() {
         let dir = tempfile::tempdir().unwrap();
         let list = "macro(\"tofino\"\n  \"reason\"\n  extensions/p4_tests/p4_16/stf/a.p4 # why\n  # x/p4_16/stf/b.p4\n)\n";
         std::fs::write(dir.path().join("TofinoXfail.cmake"), list).unwrap();

@@ -1,14 +1,13 @@
-//! Ethernet and IPv4 around a payload.
+//! Builds Ethernet, IPv4 and UDP around a payload.
 
 pub type Mac = [u8; 6];
 pub type Ip = [u8; 4];
 
-/// As P4's action parameters and keys take them.
+/// The bytes as a number, for action parameters and keys.
 pub fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |n, b| n << 8 | u128::from(*b))
 }
 
-/// An Ethernet header and the rest.
 pub fn ethernet(dst: Mac, src: Mac, ether_type: u16, rest: &[u8]) -> Vec<u8> {
     let mut frame = [dst, src].concat();
     frame.extend(ether_type.to_be_bytes());
@@ -16,7 +15,7 @@ pub fn ethernet(dst: Mac, src: Mac, ether_type: u16, rest: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet, its checksum right.
+/// An IPv4 packet with a correct checksum.
 pub fn ipv4(src: Ip, dst: Ip, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     let mut packet = vec![0x45, 0];
@@ -34,7 +33,6 @@ pub fn ipv4(src: Ip, dst: Ip, protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A UDP datagram without a checksum.
 pub fn udp(src: u16, dst: u16, payload: &[u8]) -> Vec<u8> {
     let mut packet = [src.to_be_bytes(), dst.to_be_bytes()].concat();
     packet.extend(((8 + payload.len()) as u16).to_be_bytes());

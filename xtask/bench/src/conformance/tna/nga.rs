@@ -1,9 +1,10 @@
-//! The prototype `ngaa.p4`: slots that are counted full, the last packet carries the sum to the parameter server.
+//! The prototype `ngaa.p4`: the packet that completes a slot carries the sum to the parameter server.
 //!
-//! Its defects are behaviour, too: a duplicate counts like another worker's packet, and no slot is freed but by an ACK.
+//! The test includes the prototype's defects: a duplicate counts like another worker's packet, and only an ACK frees a
+//! slot.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number};
-use super::{Bench, load, value};
+use super::{ClockedSwitch, load, value};
 use p4lang::runtime::Match;
 use pipeline::Executor;
 use std::path::Path;
@@ -31,7 +32,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(index: u32, fragment: u32) -> Header {
+    fn new(index: u32, fragment: u32) -> Header {
         Header {
             degree: WORKERS as u8,
             ack: false,
@@ -77,9 +78,9 @@ fn sum(of: &[Vec<u32>]) -> Vec<u32> {
 }
 
 pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
-    let mut bench = Bench::new(load(dir, PROGRAM, executor)?);
+    let mut device = ClockedSwitch::new(load(dir, PROGRAM, executor)?);
     let exact = |bytes: &[u8]| Match::exact(number(bytes));
-    bench.entry(
+    device.entry(
         "Ingress.switch_check",
         &[("hdr.ngaa.switch_id", exact(&[0]))],
         0,
@@ -88,7 +89,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     )?;
     let workers = (0..WORKERS).map(|w| (ip(w), w));
     for (to, port) in workers.chain([(SERVER, SERVER_PORT)]) {
-        bench.entry(
+        device.entry(
             "Ingress.ipRoute",
             &[("hdr.ipv4.dst_addr", exact(&to))],
             0,
@@ -96,20 +97,20 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
             &[("dst_addr", 0), ("port", port.into())],
         )?;
     }
-    aggregation(&mut bench)?;
-    collision_and_ack(&mut bench)?;
-    duplicate(&mut bench)?;
-    others(&mut bench)?;
-    match bench.switch.stats().register_conflicts {
+    aggregation(&mut device)?;
+    collision_and_ack(&mut device)?;
+    duplicate(&mut device)?;
+    others(&mut device)?;
+    match device.switch.stats().register_conflicts {
         0 => Ok(()),
         n => Err(format!("{n} registers executed twice in one pass")),
     }
 }
 
-/// Every slot's last packet has the sum; the others are dropped.
-fn aggregation(bench: &mut Bench) -> Result<(), String> {
+/// The last packet of each slot carries the sum; the others are dropped.
+fn aggregation(device: &mut ClockedSwitch) -> Result<(), String> {
     for chunk in 0..64u32 {
-        let header = Header::of(chunk * 255, chunk + 1);
+        let header = Header::new(chunk * 255, chunk + 1);
         let sent: Vec<Vec<u32>> = (0..WORKERS).map(|w| values(w, chunk)).collect();
         for i in 0..WORKERS {
             let worker = (i + chunk) % WORKERS;
@@ -121,16 +122,16 @@ fn aggregation(bench: &mut Bench) -> Result<(), String> {
                 &[]
             };
             let what = format!("chunk {chunk}, worker {worker}");
-            bench.expect(&what, worker, &frame, expected)?;
+            device.expect(&what, worker, &frame, expected)?;
         }
     }
     Ok(())
 }
 
-/// Another fragment in a taken slot goes on unsummed and marked; an ACK frees the slot on its way.
-fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
-    let (taken, other) = (Header::of(7, 1000), Header::of(7, 1001));
-    bench.expect(
+/// A second fragment in an occupied slot is forwarded unsummed with a mark; an ACK frees the slot when it passes.
+fn collision_and_ack(device: &mut ClockedSwitch) -> Result<(), String> {
+    let (taken, other) = (Header::new(7, 1000), Header::new(7, 1001));
+    device.expect(
         "takes a slot",
         0,
         &packet(0, SERVER, taken, &values(0, 1)),
@@ -142,44 +143,44 @@ fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
         ..other
     };
     let on = packet(1, SERVER, marked, &values(1, 2));
-    bench.expect("collides", 1, &frame, &[(SERVER_PORT, on)])?;
+    device.expect("collides", 1, &frame, &[(SERVER_PORT, on)])?;
     for worker in 1..WORKERS - 1 {
         let frame = packet(worker, SERVER, taken, &values(worker, 1));
-        bench.expect("goes on after a collision", worker, &frame, &[])?;
+        device.expect("goes on after a collision", worker, &frame, &[])?;
     }
     let last = WORKERS - 1;
     let sent: Vec<Vec<u32>> = (0..WORKERS).map(|w| values(w, 1)).collect();
     let frame = packet(last, SERVER, taken, &sent[last as usize]);
     let whole = packet(last, SERVER, taken, &sum(&sent));
-    bench.expect("the sum is unharmed", last, &frame, &[(SERVER_PORT, whole)])?;
+    device.expect("the sum is unharmed", last, &frame, &[(SERVER_PORT, whole)])?;
     let ack = Header { ack: true, ..taken };
     let frame = packet(9, ip(2), ack, &values(9, 9));
-    bench.expect("the ACK passes", SERVER_PORT, &frame, &[(2, frame.clone())])?;
+    device.expect("the ACK passes", SERVER_PORT, &frame, &[(2, frame.clone())])?;
     let frame = packet(1, SERVER, other, &values(1, 2));
-    bench.expect("the slot is free again", 1, &frame, &[])
+    device.expect("the slot is free again", 1, &frame, &[])
 }
 
-/// Completion is a counter: a duplicate fills the slot as another worker would.
-fn duplicate(bench: &mut Bench) -> Result<(), String> {
-    let header = Header::of(100, 2000);
+/// Completion is a counter: a duplicate completes the slot like another worker's packet.
+fn duplicate(device: &mut ClockedSwitch) -> Result<(), String> {
+    let header = Header::new(100, 2000);
     let sent = [values(0, 5), values(1, 5), values(2, 5), values(2, 5)];
     for (i, (worker, values)) in [0, 1, 2].into_iter().zip(&sent).enumerate() {
         let frame = packet(worker, SERVER, header, values);
-        bench.expect(&format!("packet {i}"), worker, &frame, &[])?;
+        device.expect(&format!("packet {i}"), worker, &frame, &[])?;
     }
     let frame = packet(2, SERVER, header, &sent[3]);
     let whole = packet(2, SERVER, header, &sum(&sent));
-    bench.expect("the duplicate", 2, &frame, &[(SERVER_PORT, whole)])
+    device.expect("the duplicate", 2, &frame, &[(SERVER_PORT, whole)])
 }
 
-/// Packets for other switches and of other protocols are routed, what has no route is dropped.
-fn others(bench: &mut Bench) -> Result<(), String> {
+/// Packets for other switches and of other protocols are routed; packets without a route are dropped.
+fn others(device: &mut ClockedSwitch) -> Result<(), String> {
     let elsewhere = Header {
         switch: 3,
-        ..Header::of(100, 2000)
+        ..Header::new(100, 2000)
     };
     let frame = packet(0, SERVER, elsewhere, &values(0, 6));
-    bench.expect(
+    device.expect(
         "another switch's",
         0,
         &frame,
@@ -187,9 +188,9 @@ fn others(bench: &mut Bench) -> Result<(), String> {
     )?;
     let plain = |to: Ip| ethernet([2; 6], mac(0), 0x0800, &ipv4(ip(0), to, 17, &[1, 2, 3, 4]));
     let frame = plain(ip(3));
-    bench.expect("plain IPv4", 0, &frame, &[(3, frame.clone())])?;
-    bench.expect("no route", 0, &plain([9, 9, 9, 9]), &[])?;
-    bench.expect(
+    device.expect("plain IPv4", 0, &frame, &[(3, frame.clone())])?;
+    device.expect("no route", 0, &plain([9, 9, 9, 9]), &[])?;
+    device.expect(
         "no IPv4",
         0,
         &ethernet([2; 6], mac(0), 0x0806, &[0; 28]),

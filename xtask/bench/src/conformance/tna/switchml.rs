@@ -1,10 +1,10 @@
-//! SwitchML: two versions of every slot, a bitmap of workers, results by multicast and retransmissions by unicast.
+//! SwitchML: two versions of each slot, a bitmap of workers, results by multicast and retransmissions by unicast.
 //!
-//! Packets of 256 bytes take two passes through pipe 0; those of 1024 bytes twelve, through all four pipes, whose ports are
-//! in loopback. The entries are those that its controller writes.
+//! Packets of 256 bytes take two passes through pipe 0; those of 1024 bytes take twelve, through all four pipes, whose
+//! ports are in loopback. The entries are those of its controller.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number, udp};
-use super::{Bench, call, load, value};
+use super::{ClockedSwitch, call, load, value};
 use p4lang::runtime::Match;
 use pipeline::{Executor, MulticastNode, MulticastTree};
 use std::path::Path;
@@ -18,21 +18,21 @@ const FLOOD: u16 = 64;
 const SWITCH_MAC: Mac = [6, 0, 0, 0, 0, 1];
 const SWITCH_IP: Ip = [10, 0, 0, 254];
 const SWITCH_UDP: u16 = 0xbee0;
-/// The same at all workers: a result goes to the port that the last packet came from.
+/// All workers use this port: a result goes to the port that the last packet came from.
 const WORKER_UDP: u16 = 5000;
 
 /// `packet_size_t`
 #[derive(Clone, Copy, PartialEq)]
-enum Size {
+enum PacketSize {
     Small = 1,
     Large = 3,
 }
 
-impl Size {
+impl PacketSize {
     fn values(self) -> usize {
         match self {
-            Size::Small => 64,
-            Size::Large => 256,
+            PacketSize::Small => 64,
+            PacketSize::Large => 256,
         }
     }
 }
@@ -49,12 +49,12 @@ fn ip(worker: u32) -> Ip {
     [10, 0, 0, 1 + worker as u8]
 }
 
-/// One chunk of the tensor: which slot and version it uses.
+/// A chunk of the tensor, with its slot and version.
 #[derive(Clone, Copy)]
 struct Chunk {
     number: u32,
     first_slot: u32,
-    size: Size,
+    size: PacketSize,
 }
 
 impl Chunk {
@@ -91,7 +91,7 @@ impl Chunk {
         ethernet(SWITCH_MAC, mac(worker), 0x0800, &packet)
     }
 
-    /// The greatest exponents of all workers.
+    /// The maximum exponents over all workers.
     fn most(self) -> [i8; 2] {
         let all = (0..WORKERS).map(|w| self.exponents(w));
         all.fold([i8::MIN; 2], |most, e| {
@@ -99,9 +99,9 @@ impl Chunk {
         })
     }
 
-    /// What a worker should get: sums modulo 2³². The exponents are those of the packet that asked last: the program
-    /// hands `exponents.apply` their struct as its last argument, inout, so that it is copied back over the greatest ones
-    /// (P4_16 1.2.5, section 6.8). Those stay in the register.
+    /// Expected result of a worker: sums modulo 2³². The exponents are those of the last requesting packet: the program
+    /// passes their struct to `exponents.apply` as its last argument, inout, so the copy-out overwrites the maximum
+    /// (P4_16 1.2.5, section 6.8), which stays in the register.
     fn result(self, worker: u32, asked: u32) -> (u32, Vec<u8>) {
         let mut sums = vec![0u32; self.size.values()];
         for w in 0..WORKERS {
@@ -120,27 +120,27 @@ impl Chunk {
 }
 
 pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
-    let mut bench = Bench::new(load(dir, PROGRAM, executor)?);
-    configure(&mut bench)?;
-    for (size, first_slot, chunks) in [(Size::Small, 0, 12), (Size::Large, 100, 7)] {
+    let mut device = ClockedSwitch::new(load(dir, PROGRAM, executor)?);
+    configure(&mut device)?;
+    for (size, first_slot, chunks) in [(PacketSize::Small, 0, 12), (PacketSize::Large, 100, 7)] {
         for number in 0..chunks {
             let chunk = Chunk {
                 number,
                 first_slot,
                 size,
             };
-            aggregate(&mut bench, chunk)?;
+            aggregate(&mut device, chunk)?;
         }
     }
-    forwarding(&mut bench)?;
-    match bench.switch.stats().register_conflicts {
+    forwarding(&mut device)?;
+    match device.switch.stats().register_conflicts {
         0 => Ok(()),
         n => Err(format!("{n} registers executed twice in one pass")),
     }
 }
 
-/// All workers' packets of a chunk, with retransmissions before and after it is complete.
-fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
+/// Sends all workers' packets of a chunk, with retransmissions before and after it is complete.
+fn aggregate(device: &mut ClockedSwitch, chunk: Chunk) -> Result<(), String> {
     let named = |what: &str| {
         format!(
             "{} values, chunk {}, {what}",
@@ -155,20 +155,20 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
         let expected = if i + 1 == WORKERS { &results[..] } else { &[] };
         let frame = chunk.sent_by(worker);
         let what = named(&format!("worker {worker}"));
-        bench.expect(&what, port(worker), &frame, expected)?;
+        device.expect(&what, port(worker), &frame, expected)?;
         if i == 1 {
-            bench.expect(&named("resent early"), port(worker), &frame, &[])?;
+            device.expect(&named("resent early"), port(worker), &frame, &[])?;
         }
     }
-    // A worker that missed the result asks again by sending its packet again.
+    // A worker that missed the result requests it by sending its packet again.
     for worker in [chunk.number % WORKERS, (chunk.number + 2) % WORKERS] {
         let frame = chunk.sent_by(worker);
         let again = [chunk.result(worker, worker)];
-        bench.expect(&named("resent late"), port(worker), &frame, &again)?;
+        device.expect(&named("resent late"), port(worker), &frame, &again)?;
     }
     let index = chunk.pool_index();
     let cell = u64::from(index & 0x3fff) << 1 | u64::from(index >> 15);
-    let kept = bench
+    let kept = device
         .switch
         .register_read("Ingress.exponents.exponents", cell);
     let most = chunk.most().map(|e| u128::from(e as u8)).to_vec();
@@ -180,10 +180,10 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
     }
 }
 
-fn configure(bench: &mut Bench) -> Result<(), String> {
-    // Pipe 0's ports 64 … 67 and all of the other pipes' come back in.
+fn configure(device: &mut ClockedSwitch) -> Result<(), String> {
+    // Ports 64 … 67 of pipe 0 and all ports of the other pipes are in loopback.
     let loopback = (64..68).chain(128..512).filter(|p| *p != 320);
-    bench.switch.set_loopback_ports(loopback.collect());
+    device.switch.set_loopback_ports(loopback.collect());
     let written = |e: Result<(), pipeline::ReplicationError>| e.map_err(|e| e.to_string());
     let node = |worker: u32| MulticastNode {
         rid: worker as u16,
@@ -191,7 +191,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
         ports: vec![port(worker)],
         lags: Vec::new(),
     };
-    written(bench.switch.set_multicast_tree(&MulticastTree {
+    written(device.switch.set_multicast_tree(&MulticastTree {
         id: GROUP,
         nodes: (0..WORKERS).map(node).collect(),
         ecmp: Vec::new(),
@@ -201,14 +201,14 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
         xid: Some(0x8000 + port(worker) as u16),
         ..node(worker)
     };
-    written(bench.switch.set_multicast_tree(&MulticastTree {
+    written(device.switch.set_multicast_tree(&MulticastTree {
         id: FLOOD,
         nodes: (0..WORKERS).map(flooded).collect(),
         ecmp: Vec::new(),
     }))?;
     let all = |bytes: &[u8]| Match::ternary(number(bytes), (1 << (8 * bytes.len())) - 1);
     for worker in 0..WORKERS {
-        bench.entry(
+        device.entry(
             "Ingress.udp_receiver.receive_udp",
             &[
                 ("hdr.ethernet.src_addr", all(&mac(worker))),
@@ -231,7 +231,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
                 ("worker_bitmap", 1 << worker),
             ],
         )?;
-        bench.entry(
+        device.entry(
             "Egress.udp_sender.dst_addr",
             &[(
                 "eg_md.switchml_md.worker_id",
@@ -244,7 +244,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
                 ("ip_dst_addr", number(&ip(worker))),
             ],
         )?;
-        bench.entry(
+        device.entry(
             "Ingress.forwarder.forward",
             &[("hdr.ethernet.dst_addr", Match::exact(number(&mac(worker))))],
             0,
@@ -252,7 +252,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
             &[("egress_port", port(worker).into())],
         )?;
     }
-    bench.entry(
+    device.entry(
         "Ingress.forwarder.forward",
         &[("hdr.ethernet.dst_addr", Match::exact(0xffff_ffff_ffff))],
         0,
@@ -266,16 +266,16 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
             ("switch_ip", number(&SWITCH_IP)),
         ],
     );
-    bench
+    device
         .switch
         .set_default_action("Egress.udp_sender.switch_mac_and_ip", Some(&sender))
         .map_err(|e| e.to_string())?;
-    steps(bench)
+    steps(device)
 }
 
-/// `next_step`: size, worker, packet type, first or last, bitmap; the action, its port.
+/// Entry of `next_step`: size, worker, packet type, first or last, bitmap; the action, its port.
 type Step = (
-    Option<Size>,
+    Option<PacketSize>,
     Option<u32>,
     u8,
     Option<u8>,
@@ -284,13 +284,13 @@ type Step = (
     Option<u32>,
 );
 
-/// What a packet does next, the first that matches.
-fn steps(bench: &mut Bench) -> Result<(), String> {
+/// Next step of a packet: the first match counts.
+fn steps(device: &mut ClockedSwitch) -> Result<(), String> {
     // packet_type_t
     const CONSUME: [u8; 4] = [4, 5, 6, 7];
     const HARVEST: [u8; 8] = [8, 9, 10, 11, 12, 13, 14, 15];
-    // Where harvest passes 1 to 7 come in: two in each pipe, from the last to the first. Its controller names 448 for the
-    // third, which is in pipe 3, so that pipe 3's sums would come twice and half of pipe 2's not at all.
+    // Input ports of harvest passes 1 to 7: two in each pipe, from the last pipe to the first. The controller uses 448
+    // for the third, which is in pipe 3, so pipe 3's sums would arrive twice and half of pipe 2's not at all.
     const INTO: [u32; 8] = [0, 452, 324, 325, 196, 192, 64, 68];
     const FIRST: Option<u8> = Some(0);
     const LAST: Option<u8> = Some(1);
@@ -304,7 +304,7 @@ fn steps(bench: &mut Bench) -> Result<(), String> {
         "recirculate_for_HARVEST6",
         "recirculate_for_HARVEST7",
     ];
-    let (small, large) = (Some(Size::Small), Some(Size::Large));
+    let (small, large) = (Some(PacketSize::Small), Some(PacketSize::Large));
     let mut all: Vec<Step> = vec![
         (
             small,
@@ -407,7 +407,7 @@ fn steps(bench: &mut Bench) -> Result<(), String> {
             .collect();
         let action = format!("Ingress.next_step_selector.{action}");
         let priority = 1000 - i as i32;
-        bench.entry(
+        device.entry(
             "Ingress.next_step_selector.next_step",
             &key,
             priority,
@@ -418,12 +418,12 @@ fn steps(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames that are not SwitchML's go by their MAC address, or everywhere but back.
-fn forwarding(bench: &mut Bench) -> Result<(), String> {
+/// Frames of other protocols are forwarded by MAC address, or flooded to all other ports.
+fn forwarding(device: &mut ClockedSwitch) -> Result<(), String> {
     let frame = ethernet(mac(2), mac(0), 0x86dd, &[7; 60]);
-    bench.expect("forwarded", port(0), &frame, &[(port(2), frame.clone())])?;
+    device.expect("forwarded", port(0), &frame, &[(port(2), frame.clone())])?;
     let frame = ethernet([0xff; 6], mac(1), 0x86dd, &[7; 60]);
     let others = (0..WORKERS).filter(|w| *w != 1);
     let expected: Vec<_> = others.map(|w| (port(w), frame.clone())).collect();
-    bench.expect("flooded", port(1), &frame, &expected)
+    device.expect("flooded", port(1), &frame, &expected)
 }

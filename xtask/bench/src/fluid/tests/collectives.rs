@@ -1,8 +1,8 @@
-//! A collective takes the time that its formula gives.
+//! Collectives take the time that their formula gives.
 
 use planner::{Network, NodeId, Switch};
 
-use super::{hosts, near};
+use super::{assert_near, hosts};
 use crate::fluid::{Schedule, Simulation, halving_doubling, ring};
 
 fn time_s(network: &Network, workers: &[NodeId], schedule: &Schedule, bytes: u64) -> f64 {
@@ -21,26 +21,26 @@ fn star(count: usize) -> (Network, Vec<NodeId>) {
     (network, workers)
 }
 
-/// 2 (n − 1) steps of an n-th of the gradient.
+/// 2 (n − 1) steps, each with an n-th of the gradient.
 #[test]
 fn a_ring_takes_two_times_all_but_an_nth() {
     for count in [2, 3, 4, 7] {
         let (network, workers) = star(count);
         let n = count as f64;
         let found = time_s(&network, &workers, &ring::schedule(count), 1000);
-        near(found, 1000.0 * 2.0 * (n - 1.0) / n);
+        assert_near(found, 1000.0 * 2.0 * (n - 1.0) / n);
     }
     assert_eq!(ring::schedule(1).messages, []);
 }
 
-/// 4 workers: ½ and ¼, and back: 1.5 gradients. 3 workers: one is given first and given back last, the other two exchange
-/// ½ twice: 3 gradients.
+/// 4 workers: ½ and ¼, and back: 1.5 gradients. 3 workers: the third sends its gradient first and receives the sum
+/// last, the other two exchange ½ twice: 3 gradients.
 #[test]
 fn halves_are_exchanged() {
     for (count, gradients) in [(2, 1.0), (3, 3.0), (4, 1.5), (8, 1.75)] {
         let (network, workers) = star(count);
         let found = time_s(&network, &workers, &halving_doubling::schedule(count), 1000);
-        near(found, 1000.0 * gradients);
+        assert_near(found, 1000.0 * gradients);
     }
 }
 
@@ -53,7 +53,7 @@ fn no_worker_sends_more_than_it_must() {
             sent[message.from] += message.share;
         }
         for share in sent {
-            near(share, 2.0 * 15.0 / 16.0);
+            assert_near(share, 2.0 * 15.0 / 16.0);
         }
     }
 }

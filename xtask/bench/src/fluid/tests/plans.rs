@@ -1,4 +1,4 @@
-//! A round takes the time that the rate of its plan gives.
+//! Rounds take the time that the rate of their plan gives.
 
 use planner::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
 use planner::evaluation::{Instance, Shape, examples};
@@ -7,15 +7,15 @@ use planner::network::generate::Programmable;
 use planner::{Network, Switch};
 use test_support::seeds;
 
-use super::{hosts, near};
+use super::{assert_near, hosts};
 use crate::fluid::{Pull, Round, Simulation};
 
 const GBIT: u64 = 1_000_000_000;
 
-/// GRID's plan for its example is 3 Gbit/s; its server's link carries 9 down, so a tree takes no longer than a worker's link,
-/// and four streams share a link of 3.
+/// GRID's plan for its example reaches 3 Gbit/s. The server's link carries 9 Gbit/s down, so a tree takes no longer
+/// than a worker's link; with unicast, four streams share a link of 3.
 #[test]
-fn a_round_takes_what_its_plan_says() {
+fn a_round_takes_the_time_of_its_plan() {
     let (network, job) = examples::grid().unwrap();
     let plan = grid::plan(&network, &job).unwrap();
     let run = |pull, is_pipelined| {
@@ -32,22 +32,22 @@ fn a_round_takes_what_its_plan_says() {
         simulation.run().unwrap().round(&id)
     };
     let none = run(Pull::None, false);
-    near(none.push_s, 8.0);
-    near(none.round_s, 8.0);
+    assert_near(none.push_s, 8.0);
+    assert_near(none.round_s, 8.0);
     assert_eq!(none.pull_s, 0.0);
     for rate in &none.worker_bps {
-        near(rate / 3e9, 1.0);
+        assert_near(rate / 3e9, 1.0);
     }
     let tree = run(Pull::Tree, false);
-    near(tree.push_s, 8.0);
-    near(tree.pull_s, 8.0);
-    near(tree.round_s, 16.0);
-    near(run(Pull::Tree, true).round_s, 8.0);
+    assert_near(tree.push_s, 8.0);
+    assert_near(tree.pull_s, 8.0);
+    assert_near(tree.round_s, 16.0);
+    assert_near(run(Pull::Tree, true).round_s, 8.0);
     // W1 to W4 share S3–S1, which carries 3: 24 Gbit · 4 / 3 Gbit/s.
-    near(run(Pull::Unicast, false).pull_s, 32.0);
+    assert_near(run(Pull::Unicast, false).pull_s, 32.0);
 }
 
-/// Two jobs of four workers at a switch that sums 12 Gbit/s. Each job has a server whose link carries 6 Gbit/s.
+/// Two jobs of four workers at a switch that sums 12 Gbit/s. Each job has a server with a link of 6 Gbit/s.
 fn two_jobs() -> (Network, [Job; 2]) {
     let mut network = Network::new();
     let sums = Switch {
@@ -68,9 +68,9 @@ fn two_jobs() -> (Network, [Job; 2]) {
     (network, jobs)
 }
 
-/// Both at once push 21 Gbit at 2.625, in 8 s. If the second begins when the first has ended, each has the switch alone, but
-/// its plan still sends the rest raw: of each bit 3/7 of four streams and 4/7 of one, so the server's 6 Gbit/s are full at
-/// 2.625 again.
+/// Together both push 21 Gbit at 2.625 Gbit/s, in 8 s. If the second starts after the first has ended, each has the
+/// switch alone, but its plan still sends the rest unsummed: 3/7 of each bit in four streams and 4/7 in one. The
+/// server's 6 Gbit/s are full at 2.625 again.
 #[test]
 fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
     let (network, jobs) = two_jobs();
@@ -91,9 +91,9 @@ fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
         }
         let outcome = simulation.run().unwrap();
         for round in &rounds {
-            near(outcome.round(round).push_s, 8.0);
+            assert_near(outcome.round(round).push_s, 8.0);
         }
-        near(outcome.end_s, 8.0 + later_s);
+        assert_near(outcome.end_s, 8.0 + later_s);
         let peak = |resource| {
             outcome
                 .peaks
@@ -103,14 +103,14 @@ fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
                 .1
         };
         let switch = network.node("S").unwrap();
-        near(
+        assert_near(
             peak(Resource::Sums(switch)),
             if later_s == 0.0 { 1.0 } else { 0.5 },
         );
     }
 }
 
-/// A plan alone in its network pushes a gradient in the time that its rate gives.
+/// Alone in its network, a plan pushes a gradient in the time that its rate gives.
 fn check_alone(network: &Network, job: &Job, plan: &Plan) {
     let mut simulation = Simulation::new();
     let round = Round {
@@ -123,7 +123,7 @@ fn check_alone(network: &Network, job: &Job, plan: &Plan) {
     };
     let id = simulation.add_round(network, &round).unwrap();
     let found = simulation.run().unwrap().round(&id);
-    near(found.push_s, 8e6 / plan.rate_bps);
+    assert_near(found.push_s, 8e6 / plan.rate_bps);
 }
 
 #[test]

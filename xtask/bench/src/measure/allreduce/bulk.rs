@@ -1,13 +1,13 @@
-//! `allreduce/bulk`: 100 MB, 4 ranks, as fast as it goes; against Gloo's TCP through the same switch, a kernel bridge and
-//! loopback. `bulk_9000`: the same with an MTU of 9,000 for both, and so 2,048 values a frame.
+//! `allreduce/bulk`: 100 MB, 4 ranks, at full speed, beside Gloo's TCP through the same switch, a kernel bridge and
+//! loopback. `bulk_9000`: both with an MTU of 9,000, and so 2,048 values a frame.
 
 use anyhow::Result;
 
 use super::super::row::{Goal, Row};
-use super::bed::Through;
-use super::ranks::Measured;
+use super::network::Fabric;
+use super::ranks::BackendRounds;
 use super::shaped::processors;
-use super::{Bench, Setting};
+use super::{AllReduceBench, AllReduceSetting};
 
 pub const NAMES: &[&str] = &[
     "allreduce/bulk",
@@ -17,36 +17,36 @@ pub const NAMES: &[&str] = &[
 
 pub const JUMBO_NAMES: &[&str] = &["allreduce/bulk_9000"];
 
-const SWITCH: Setting = Setting {
+const SWITCH: AllReduceSetting = AllReduceSetting {
     name: "bulk",
     ranks: 4,
     values: 25_000_000,
     rounds: 5,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-const JUMBO: Setting = Setting {
+const JUMBO: AllReduceSetting = AllReduceSetting {
     name: "bulk_9000",
     mtu: 9000,
     ..SWITCH
 };
 
-const BRIDGE: Setting = Setting {
+const BRIDGE: AllReduceSetting = AllReduceSetting {
     name: "bulk_bridge",
-    through: Through::Bridge,
+    through: Fabric::Bridge,
     backends: &["gloo"],
     ..SWITCH
 };
 
-const LOOPBACK: Setting = Setting {
+const LOOPBACK: AllReduceSetting = AllReduceSetting {
     name: "bulk_loopback",
-    through: Through::Loopback,
+    through: Fabric::Loopback,
     ..BRIDGE
 };
 
-pub const SETTINGS: [Setting; 4] = [SWITCH, JUMBO, BRIDGE, LOOPBACK];
+pub const SETTINGS: [AllReduceSetting; 4] = [SWITCH, JUMBO, BRIDGE, LOOPBACK];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SWITCH)?;
     let weir_s = measured.best("weir")?.seconds;
     let mut rows = vec![beside_gloo(NAMES[0], &SWITCH, &measured)?];
@@ -54,7 +54,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         (
             NAMES[1],
             BRIDGE,
-            "a bridge of the kernel, same MTU, segments finished by their senders",
+            "a kernel bridge, same MTU, segmentation by the senders",
         ),
         (
             NAMES[2],
@@ -70,7 +70,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             goal: Goal::Nothing,
             floor: None,
             note: format!(
-                "Gloo's time over {over}, by that of the switch: {} s; {}",
+                "Gloo's time over {over}, divided by the switch's: {} s; {}",
                 other.seconds("gloo"),
                 other.machine
             ),
@@ -79,8 +79,8 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// With jumbo frames.
-pub fn run_jumbo(bench: &Bench) -> Result<Vec<Row>> {
+/// Measures with jumbo frames.
+pub fn run_jumbo(bench: &AllReduceBench) -> Result<Vec<Row>> {
     Ok(vec![beside_gloo(
         JUMBO_NAMES[0],
         &JUMBO,
@@ -88,8 +88,12 @@ pub fn run_jumbo(bench: &Bench) -> Result<Vec<Row>> {
     )?])
 }
 
-/// By how much the switch's sums are faster than Gloo's TCP through it.
-fn beside_gloo(name: &'static str, setting: &Setting, measured: &Measured) -> Result<Row> {
+/// Ratio of Gloo's time over TCP through the switch to the time of the switch's sums.
+fn beside_gloo(
+    name: &'static str,
+    setting: &AllReduceSetting,
+    measured: &BackendRounds,
+) -> Result<Row> {
     let (weir, gloo) = (measured.best("weir")?, measured.best("gloo")?);
     Ok(Row {
         name,

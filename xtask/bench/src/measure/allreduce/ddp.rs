@@ -1,10 +1,10 @@
-//! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s, their gradients summed by the switch and
-//! by Gloo, in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
+//! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s. The switch and Gloo sum their
+//! gradients in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
 //!
-//! Whether both learn the same is judged twice. The gradients of the first step are within the bound that weir states of its
-//! sum; so, by the learning rate, are the weights, but for the rounding of the step itself. Later, rounding grows with training
-//! itself; so Gloo trains three times, each time summing in another order, and weir may be from the first of these runs not
-//! farther than [`FACTOR`] times as far as they are from each other.
+//! Two checks compare what the trainings learn. The gradients of the first step must be within weir's stated error
+//! bound, and so, scaled by the learning rate, must the weights, up to the rounding of the step itself. In later steps
+//! training amplifies rounding, so Gloo trains three times, each time with another order of summation. weir's distance
+//! from the first of these runs must be at most [`FACTOR`] times their distance from each other.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,43 +14,42 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::super::row::{Goal, Row};
-use super::bed::{Bed, package};
-use super::machine::{self, Look};
-use super::ranks::{PATIENCE, PYTHON, hear};
-use super::{Bench, Setting, loss_plot, shaped};
+use super::machine::{self, CpuSnapshot};
+use super::network::{RankNetwork, copy_package};
+use super::ranks::{PATIENCE, PYTHON, read_lines};
+use super::{AllReduceBench, AllReduceSetting, loss_plot, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/ddp", "allreduce/ddp_apart"];
 
-/// What is trained with.
 const DATA: &str = "/usr/share/datasets/fashion-mnist";
 const STEPS: usize = 150;
 const LEARNING_RATE: f64 = 0.1;
-/// Backend and stride: with another stride the same parts of the data are summed in another order.
+/// Backend and stride: another stride sums the same parts of the data in another order.
 const RUNS: [&str; 5] = ["alone:1", "gloo:1", "weir:1", "gloo:3", "gloo:5"];
 const ALONE: usize = 0;
 const GLOO: usize = 1;
 const WEIR: usize = 2;
-/// Those that differ from each other by rounding alone.
+/// Runs that differ by rounding alone.
 const REFERENCES: [usize; 3] = [GLOO, 3, 4];
-/// So many times as far as rounding alone has put Gloo's runs from each other by then, weir's may be from Gloo's.
+/// Maximum distance of weir's run from Gloo's, as a multiple of the distance among Gloo's runs up to the same step.
 const FACTOR: f64 = 4.0;
-/// DDP arranges its buckets anew after the first step: these do not count for the time.
+/// DDP rearranges its buckets after the first step: the time of these steps does not count.
 const FIRST_STEPS: usize = 5;
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "ddp",
     backends: &[],
     values: 0,
     ..shaped::SETTING
 };
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     ensure!(
         Path::new(DATA).is_dir(),
         "{DATA} is missing: apt-get install dataset-fashion-mnist"
     );
-    let said = bench.said(SETTING.name)?;
-    let (runs, weights_apart) = parse(&said)?;
+    let report = bench.run_in_namespace(SETTING.name)?;
+    let (runs, weights_apart) = parse(&report)?;
     bench.args.draw("ddp-loss.svg", || {
         Ok(loss_plot::svg(&[
             ("weir", &runs[WEIR].losses, &runs[WEIR].seconds),
@@ -78,7 +77,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
                 1e3 * alone_s,
                 SETTING.ranks,
                 weir.values,
-                machine::told(&said["machine"])
+                machine::note(&report["machine"])
             ),
         },
         Row {
@@ -105,16 +104,16 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: trains, and gives what the ranks said, and how far the weights of the runs are apart in the end.
+/// Trains in the namespace; returns the reports of the ranks, and the distances of the final weights among the runs.
 pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    package(folder.path(), native)?;
-    let bed = Bed::up(&SETTING, weir)?;
-    let before = Look::now()?;
-    let job = bed.scenario.jobs.first().context("a job")?;
-    let first = &bed.scenario.topology.hosts[0];
+    copy_package(folder.path(), native)?;
+    let network = RankNetwork::create(&SETTING, weir)?;
+    let before = CpuSnapshot::now()?;
+    let job = network.scenario.jobs.first().context("a job")?;
+    let first = &network.scenario.topology.hosts[0];
     let mut ranks = Vec::new();
-    for (rank, host) in bed.hosts.iter().enumerate() {
+    for (rank, host) in network.hosts.iter().enumerate() {
         let mut command = Command::new(PYTHON);
         command.arg("ddp.py").current_dir(folder.path());
         for (name, value) in [
@@ -134,11 +133,12 @@ pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
         ranks.push(host.spawn(command)?);
     }
     let deadline = Instant::now() + PATIENCE;
-    let said = ranks.iter_mut().enumerate();
-    let said =
-        said.map(|(rank, process)| hear(process, deadline).with_context(|| format!("rank {rank}")));
-    let said: Vec<Vec<Value>> = said.collect::<Result<_>>()?;
-    let machine = before.until_now()?;
+    let report = ranks.iter_mut().enumerate();
+    let report = report.map(|(rank, process)| {
+        read_lines(process, deadline).with_context(|| format!("rank {rank}"))
+    });
+    let report: Vec<Vec<Value>> = report.collect::<Result<_>>()?;
+    let machine = before.usage_since()?;
     let mut weights = Vec::new();
     for name in RUNS {
         let file = folder
@@ -154,7 +154,7 @@ pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
         .iter()
         .map(|one| weights.iter().map(|other| most_apart(one, other)).collect())
         .collect();
-    Ok(json!({"ranks": said, "weights_apart": apart, "machine": machine}))
+    Ok(json!({"ranks": report, "weights_apart": apart, "machine": machine}))
 }
 
 fn most_apart(one: &[f32], other: &[f32]) -> f64 {
@@ -168,43 +168,43 @@ fn most_apart(one: &[f32], other: &[f32]) -> f64 {
     apart.fold(0.0, worse)
 }
 
-/// The larger one; what is no number is the worst.
+/// The larger one; NaN is the worst.
 fn worse(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }
 
-/// A training, all ranks together.
+/// One training, with the figures of all ranks combined.
 #[derive(Debug, Clone)]
-struct Run {
-    /// Of each step, the mean of the ranks.
+struct TrainingRun {
+    /// Loss of each step, as the mean of the ranks.
     losses: Vec<f64>,
-    /// When each step had ended, from the beginning on: they end together, so the mean of the ranks.
+    /// Time from the start to the end of each step. All ranks end a step together, so the mean of the ranks.
     seconds: Vec<f64>,
-    /// How far the mean gradient of the first step was from the exact one, at the worst of the ranks.
+    /// Largest error of the first step's mean gradient among the ranks.
     first_off: f64,
-    /// How far they may be.
+    /// weir's stated bound of that error.
     first_bound: Option<f64>,
     values: u64,
 }
 
-impl Run {
-    fn of(name: &str, ranks: &[&Value]) -> Result<Run> {
+impl TrainingRun {
+    fn from_ranks(name: &str, ranks: &[&Value]) -> Result<TrainingRun> {
         ensure!(
             ranks.iter().all(|rank| rank["run"] == name),
-            "not all ranks have made this run"
+            "a rank has not reported this run"
         );
         let first = ranks.first().context("no rank")?;
         ensure!(
             name.starts_with("alone") || ranks.iter().all(|rank| rank["digest"] == first["digest"]),
-            "ranks have different weights in the end"
+            "the final weights of the ranks differ"
         );
-        // In the order of the parts of the data, so that runs add the same numbers in the same order.
+        // Sorted by the parts of the data, so that all runs add the same numbers in the same order.
         let mut by_part = ranks.to_vec();
         by_part.sort_by_key(|rank| rank["part"].as_u64());
         let parts = by_part.iter().map(|rank| rank["part"].as_u64());
         ensure!(
             parts.eq((0..ranks.len() as u64).map(Some)),
-            "ranks have not trained with all parts of the data"
+            "the ranks have not trained with all parts of the data"
         );
         let series = |name: &'static str| {
             let of_rank = |rank: &&Value| {
@@ -226,7 +226,7 @@ impl Run {
         let off = ranks
             .iter()
             .map(|rank| rank["first_off"].as_f64().unwrap_or(f64::NAN));
-        Ok(Run {
+        Ok(TrainingRun {
             losses: (0..STEPS).map(|step| mean(&losses, step)).collect(),
             seconds: (0..STEPS).scan(0.0, ended).collect(),
             first_off: off.fold(0.0, worse),
@@ -235,20 +235,19 @@ impl Run {
         })
     }
 
-    /// What a step takes.
     fn step_s(&self) -> f64 {
         let (from, to) = (self.seconds[FIRST_STEPS - 1], self.seconds[STEPS - 1]);
         (to - from) / (STEPS - FIRST_STEPS) as f64
     }
 }
 
-/// The runs, in order, and how far the last weights of each two are apart.
-fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
-    let ranks = said["ranks"].as_array().context("ranks")?;
+/// Parses the runs, in order, and the distances of the final weights between any two.
+fn parse(report: &Value) -> Result<(Vec<TrainingRun>, Vec<Vec<f64>>)> {
+    let ranks = report["ranks"].as_array().context("ranks")?;
     ensure!(ranks.len() == SETTING.ranks, "a rank is missing");
     let run = |(number, name): (usize, &&str)| {
         let lines: Vec<&Value> = ranks.iter().map(|lines| &lines[number]).collect();
-        Run::of(name, &lines).with_context(|| (*name).to_owned())
+        TrainingRun::from_ranks(name, &lines).with_context(|| (*name).to_owned())
     };
     let summed = ranks
         .iter()
@@ -260,7 +259,7 @@ fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
         "the switch has not summed the gradients: {:?} operations",
         summed.collect::<Vec<_>>()
     );
-    let apart: Vec<Vec<f64>> = serde_json::from_value(said["weights_apart"].clone())?;
+    let apart: Vec<Vec<f64>> = serde_json::from_value(report["weights_apart"].clone())?;
     ensure!(
         apart.len() == RUNS.len() && apart.iter().all(|of| of.len() == RUNS.len()),
         "weights of a run are missing"
@@ -271,29 +270,29 @@ fn parse(said: &Value) -> Result<(Vec<Run>, Vec<Vec<f64>>)> {
     ))
 }
 
-/// How weir's training differs from Gloo's.
+/// Difference between weir's training and Gloo's.
 #[derive(Debug, PartialEq)]
-struct Learned {
-    /// The largest of what weir's losses and last weights are apart from Gloo's, by what rounding does.
+struct TrainingDistance {
+    /// Largest ratio of weir's distance from Gloo, in losses and final weights, to the distance by rounding.
     worst: f64,
     losses_apart: f64,
     losses_rounding: f64,
     weights_rounding: f64,
 }
 
-/// An error if the first step is beyond its bound: that is no matter of how much.
-fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
+/// Compares the trainings. A first step beyond its bound is an error, whatever the ratio.
+fn judge(runs: &[TrainingRun], weights_apart: &[Vec<f64>]) -> Result<TrainingDistance> {
     let weir = &runs[WEIR];
-    let bound = weir.first_bound.context("weir has stated no bound")?;
+    let bound = weir.first_bound.context("weir has reported no bound")?;
     ensure!(
         weir.first_off <= bound,
-        "the gradient of the first step is off by {:e}, and weir's bound is {bound:e}",
+        "the gradient of the first step is off by {:e}, beyond weir's bound of {bound:e}",
         weir.first_off
     );
     let pairs = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| (REFERENCES[a], REFERENCES[b]));
     let apart =
         |(a, b): (usize, usize), step: usize| (runs[a].losses[step] - runs[b].losses[step]).abs();
-    let mut learned = Learned {
+    let mut learned = TrainingDistance {
         worst: 0.0,
         losses_apart: 0.0,
         losses_rounding: 0.0,
@@ -310,7 +309,7 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
         learned.losses_rounding = worse(learned.losses_rounding, now);
         let by_weir = apart((GLOO, WEIR), step);
         learned.losses_apart = worse(learned.losses_apart, by_weir);
-        // A loss is a binary32: nothing tells those apart that are closer than its last place.
+        // A loss is a binary32: distances below its last place are not meaningful.
         let place = runs[GLOO].losses[step].abs() * f64::from(f32::EPSILON);
         learned.worst = worse(
             learned.worst,
@@ -319,7 +318,7 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
     }
     ensure!(
         learned.weights_rounding > 0.0,
-        "Gloo's sums in other orders have the same bits: they tell nothing of rounding"
+        "Gloo's sums in other orders have the same bits, so the effect of rounding is not known"
     );
     let weights = weights_apart[GLOO][WEIR] / learned.weights_rounding;
     learned.worst = worse(learned.worst, weights);
@@ -330,8 +329,8 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
 mod tests {
     use super::*;
 
-    fn run(off: f64) -> Run {
-        Run {
+    fn run(off: f64) -> TrainingRun {
+        TrainingRun {
             losses: (0..STEPS)
                 .map(|step| 2.0 / (step + 1) as f64 + off * step as f64)
                 .collect(),
@@ -342,7 +341,7 @@ mod tests {
         }
     }
 
-    fn runs(weir_off: f64) -> Vec<Run> {
+    fn runs(weir_off: f64) -> Vec<TrainingRun> {
         [0.0, 0.0, weir_off, 1e-6, -1e-6].map(run).to_vec()
     }
 
@@ -352,14 +351,14 @@ mod tests {
     }
 
     #[test]
-    fn what_rounding_alone_does_is_the_measure() {
+    fn rounding_alone_sets_the_scale() {
         let same = judge(&runs(3e-6), &weights(2e-5)).unwrap();
         assert!((1.4..1.6).contains(&same.worst), "{same:?}");
         let other_losses = judge(&runs(1e-5), &weights(0.0)).unwrap();
         assert!(other_losses.worst > FACTOR, "{other_losses:?}");
         let other_weights = judge(&runs(0.0), &weights(1e-4)).unwrap();
         assert!(other_weights.worst > FACTOR, "{other_weights:?}");
-        // A loss that is different once, early, when rounding has done nothing yet.
+        // A single early loss differs, before rounding has any effect.
         let mut early = runs(0.0);
         early[WEIR].losses[1] += 1e-4;
         assert!(judge(&early, &weights(0.0)).unwrap().worst > FACTOR);
@@ -368,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_is_within_its_bound_or_there_is_no_figure() {
+    fn a_first_step_beyond_its_bound_is_an_error() {
         let mut off = runs(0.0);
         off[WEIR].first_off = 3e-9;
         assert!(judge(&off, &weights(0.0)).is_err());
         off[WEIR].first_off = f64::NAN;
         assert!(judge(&off, &weights(0.0)).is_err());
-        off[WEIR] = Run {
+        off[WEIR] = TrainingRun {
             first_bound: None,
             ..run(0.0)
         };
@@ -384,7 +383,7 @@ mod tests {
         assert!(judge(&runs(0.0), &no_measure).is_err());
     }
 
-    fn said() -> Value {
+    fn report() -> Value {
         let line = |name: &str, rank: usize| {
             json!({
                 "run": name, "part": (rank * 3) % SETTING.ranks, "losses": vec![rank as f64; STEPS],
@@ -403,24 +402,24 @@ mod tests {
 
     #[test]
     fn a_run_is_the_mean_of_its_ranks() {
-        let (runs, _) = parse(&said()).unwrap();
+        let (runs, _) = parse(&report()).unwrap();
         assert!((runs[WEIR].losses[0] - 3.5).abs() < 1e-12);
         assert!((runs[WEIR].step_s() - 0.135).abs() < 1e-9);
     }
 
     #[test]
-    fn what_is_no_training_of_all_ranks_is_no_figure() {
+    fn incomplete_trainings_are_errors() {
         let refused = |path: &str, value: Value| {
-            let mut said = said();
-            *said.pointer_mut(path).unwrap() = value;
-            parse(&said).is_err()
+            let mut report = report();
+            *report.pointer_mut(path).unwrap() = value;
+            parse(&report).is_err()
         };
         assert!(refused("/ranks/3/2/digest", json!("other")));
         assert!(refused("/ranks/3/2/part", json!(0)));
         assert!(refused("/ranks/3/2/losses", json!([1.0])));
         assert!(refused("/ranks/3/2/run", json!("gloo:1")));
         assert!(refused("/ranks/3/5/counters/operations", json!(0)));
-        // Without an exchange all have weights of their own.
+        // Without an exchange, each rank has its own weights.
         assert!(!refused("/ranks/3/0/digest", json!("other")));
     }
 }

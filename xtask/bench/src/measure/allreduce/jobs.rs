@@ -1,11 +1,11 @@
-//! `allreduce/jobs_16`: 16 jobs of 2 ranks at one switch, all of them as fast as it goes; how even their shares are, and how each
-//! does beside the same job whose parameter server sums alone.
+//! `allreduce/jobs_16`: 16 jobs of 2 ranks at one switch, all at full speed: the fairness of their shares, and the
+//! throughput of each job compared with the same job whose parameter server sums alone.
 //!
-//! Links are not shaped and each rank has its own port, so what the jobs share is the switch's one thread. The slots are divided
-//! once and for all, 64 for each job. Members are processes of `host-agent/examples/throughput.rs`, which differ in nothing but
-//! in who sums. With a server a job is measured twice: the switch sums and the server answers, and the server does both, while
-//! the same switch forwards. The latter is what a job has that gets no slots, and so what its share of the switch has to be
-//! worth.
+//! Links are not shaped and each rank has its own port, so the jobs share only the switch's one thread. The slots are
+//! divided statically, 64 for each job. Members are processes of `host-agent/examples/throughput.rs`, which differ only
+//! in who sums. A job with a server is measured twice: the switch sums and the server answers, or the server does both
+//! and the switch forwards. The latter is the throughput of a job without slots, and so the least that its share of the
+//! switch must be worth.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,11 +17,11 @@ use testbeds::host::{Host, Process};
 
 use super::super::clock::cpu_ns;
 use super::super::row::{Goal, Row};
-use super::bed::Bed;
-use super::bed::line;
-use super::machine::{self, Look};
-use super::ranks::hear;
-use super::{Bench, Setting, monotonic_ns};
+use super::machine::{self, CpuSnapshot};
+use super::network::RankNetwork;
+use super::network::wait_for_line;
+use super::ranks::read_lines;
+use super::{AllReduceBench, AllReduceSetting, monotonic_ns};
 
 pub const NAMES: &[&str] = &[
     "allreduce/jobs_16",
@@ -31,70 +31,77 @@ pub const NAMES: &[&str] = &[
 
 const JOBS: usize = 16;
 const RANKS: usize = 2;
-/// All slots of a switch, among the jobs.
+/// The jobs divide all slots of a switch.
 const WINDOW: u32 = 64;
-/// What is summed at a time: 1 MiB, 1,024 frames.
+/// Values of one sum: 1 MiB, 1,024 frames.
 const VALUES: usize = 1 << 18;
-/// Until all jobs run evenly.
+/// Time until all jobs run evenly.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// In which throughput is measured.
+/// Time over which throughput is measured.
 const MEASURED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is added to the number of a job so that the switch knows none of that number.
+/// Added to a job's number to make one that the switch does not know.
 const UNKNOWN: u16 = 1000;
 
-/// Who sums.
+/// Summing party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum SummingParty {
     /// The switch, for the ranks.
     Switch,
-    /// The switch, for a server that answers.
+    /// The switch, for a server that answers the ranks.
     SwitchAndServer,
     /// The server.
     Server,
 }
 
-const BY: [By; 3] = [By::Switch, By::Server, By::SwitchAndServer];
+const SUMMING_PARTIES: [SummingParty; 3] = [
+    SummingParty::Switch,
+    SummingParty::Server,
+    SummingParty::SwitchAndServer,
+];
 
-impl By {
-    /// What the process that measures is called by.
+impl SummingParty {
+    /// Role of the measuring process.
     fn name(self) -> &'static str {
         match self {
-            By::Switch => "jobs_16_switch",
-            By::SwitchAndServer => "jobs_16_switch_and_server",
-            By::Server => "jobs_16_server",
+            SummingParty::Switch => "jobs_16_switch",
+            SummingParty::SwitchAndServer => "jobs_16_switch_and_server",
+            SummingParty::Server => "jobs_16_server",
         }
     }
 
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<By> {
-        BY.into_iter().find(|by| by.name() == name)
+    pub fn from_role(name: &str) -> Option<SummingParty> {
+        SUMMING_PARTIES.into_iter().find(|by| by.name() == name)
     }
 
-    fn setting(self) -> Setting {
-        Setting {
+    fn setting(self) -> AllReduceSetting {
+        AllReduceSetting {
             name: self.name(),
             jobs: JOBS,
-            servers: if self == By::Switch { 0 } else { JOBS },
+            servers: if self == SummingParty::Switch {
+                0
+            } else {
+                JOBS
+            },
             ranks: RANKS,
             values: VALUES,
             window: WINDOW,
-            ..Setting::BASE
+            ..AllReduceSetting::BASE
         }
     }
 }
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let measured = |by: By| {
-        let said = bench.said(by.name())?;
-        Measured::parse(&said).with_context(|| by.name())
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
+    let measured = |by: SummingParty| {
+        let report = bench.run_in_namespace(by.name())?;
+        JobThroughputs::parse(&report).with_context(|| by.name())
     };
     let [switch, server, both] = [
-        measured(By::Switch)?,
-        measured(By::Server)?,
-        measured(By::SwitchAndServer)?,
+        measured(SummingParty::Switch)?,
+        measured(SummingParty::Server)?,
+        measured(SummingParty::SwitchAndServer)?,
     ];
-    let slowest = |name, by: &Measured| Row {
+    let slowest = |name, by: &JobThroughputs| Row {
         name,
         value: Some(least_ratio(&by.bytes_per_s, &server.bytes_per_s)),
         unit: "times",
@@ -103,7 +110,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         note: format!(
             "the job with the least, by what it has where its server sums alone through the same switch, beside 15 such jobs: \
              {} {}",
-            server.told(),
+            server.note(),
             server.machine
         ),
     };
@@ -118,7 +125,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
                 "{JOBS} jobs of {RANKS} ranks, {WINDOW} slots each, {} s after {} s of warm-up: {} {}",
                 MEASURED.as_secs(),
                 WARM_UP.as_secs(),
-                switch.told(),
+                switch.note(),
                 switch.machine
             ),
         },
@@ -127,46 +134,46 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ];
     rows[2].note = format!(
         "the same of jobs with a server which the switch sums for: {} Jain {:.4}; {}",
-        both.told(),
+        both.note(),
         jain(&both.bytes_per_s),
         both.machine
     );
     Ok(rows)
 }
 
-/// In the namespace: the jobs, and what each of their ranks had when.
-pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
+/// Runs the jobs in the namespace; returns the times of each rank's sums.
+pub fn measure(by: SummingParty, weir: &Path, program: &Path) -> Result<Value> {
     let setting = by.setting();
-    let bed = Bed::up(&setting, weir)?;
+    let network = RankNetwork::create(&setting, weir)?;
     let mut members = Vec::new();
     for job in 0..JOBS {
-        members.extend(start_job(by, &setting, &bed, program, job)?);
+        members.extend(start_job(by, &setting, &network, program, job)?);
     }
     for (_, member) in &mut members {
         let host = member.host().to_owned();
-        line(member, PATIENCE, |text| text == "ready").context(host)?;
+        wait_for_line(member, PATIENCE, |text| text == "ready").context(host)?;
     }
-    let before = Look::now()?;
+    let before = CpuSnapshot::now()?;
     let begin_ns = monotonic_ns()? + WARM_UP.as_nanos() as u64;
     let end_ns = begin_ns + MEASURED.as_nanos() as u64;
     for (_, member) in &mut members {
         member.write_line(&end_ns.to_string())?;
     }
-    let switch = bed.switch_id().context("a switch")?;
+    let switch = network.switch_id().context("a switch")?;
     let [first_ns, last_ns] = [begin_ns, end_ns].map(|at_ns| {
         let left_ns = at_ns.saturating_sub(monotonic_ns()?);
         std::thread::sleep(Duration::from_nanos(left_ns));
         cpu_ns(switch)
     });
-    let machine = before.until_now()?;
+    let machine = before.usage_since()?;
     let mut jobs = vec![Vec::new(); JOBS];
     let deadline = std::time::Instant::now() + PATIENCE;
     for (job, member) in &mut members {
         let host = member.host().to_owned();
-        let said = hear(member, deadline).context(host)?;
+        let report = read_lines(member, deadline).context(host)?;
         if let Some(job) = job {
-            let said = said.first().context("a member said nothing")?;
-            jobs[*job].push(said["sums_ns"].clone());
+            let report = report.first().context("a member printed no result")?;
+            jobs[*job].push(report["sums_ns"].clone());
         }
     }
     Ok(json!({
@@ -178,18 +185,18 @@ pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
     }))
 }
 
-/// The members of a job; with its number those that get sums.
+/// Starts the members of a job; returns with its number those that receive sums.
 fn start_job(
-    by: By,
-    setting: &Setting,
-    bed: &Bed,
+    by: SummingParty,
+    setting: &AllReduceSetting,
+    network: &RankNetwork,
     program: &Path,
     job: usize,
 ) -> Result<Vec<(Option<usize>, Process)>> {
-    let declared = bed.scenario.jobs.get(job).context("a job")?;
+    let declared = network.scenario.jobs.get(job).context("a job")?;
     let number = match by {
-        By::Server => declared.number + UNKNOWN,
-        By::Switch | By::SwitchAndServer => declared.number,
+        SummingParty::Server => declared.number + UNKNOWN,
+        SummingParty::Switch | SummingParty::SwitchAndServer => declared.number,
     };
     let start = |role: &str, host: &Host, more: &[String]| {
         let mut command = Command::new(program);
@@ -205,47 +212,47 @@ fn start_job(
         command.args(more);
         host.spawn(command)
     };
-    let hosts = &bed.scenario.topology.hosts;
+    let hosts = &network.scenario.topology.hosts;
     let address = |host: usize| format!("{}/{}", hosts[host].mac, hosts[host].ip);
     let ranks = job * RANKS..(job + 1) * RANKS;
     let mut members = Vec::new();
     let server = setting.jobs * setting.ranks + job;
-    if by != By::Switch {
+    if by != SummingParty::Switch {
         let workers = ranks
             .clone()
             .flat_map(|rank| ["--worker".to_owned(), address(rank)]);
-        let alone = (by == By::Server).then(|| "--alone".to_owned());
+        let alone = (by == SummingParty::Server).then(|| "--alone".to_owned());
         let more: Vec<String> = workers.chain(alone).collect();
-        members.push((None, start("server", &bed.hosts[server], &more)?));
+        members.push((None, start("server", &network.hosts[server], &more)?));
     }
     for (rank, host) in ranks.enumerate() {
         let mut more = vec!["--rank".to_owned(), rank.to_string()];
         let role = match by {
-            By::Switch => "rank",
-            By::SwitchAndServer | By::Server => {
+            SummingParty::Switch => "rank",
+            SummingParty::SwitchAndServer | SummingParty::Server => {
                 more.extend(["--server".to_owned(), address(server)]);
                 "worker"
             }
         };
-        members.push((Some(job), start(role, &bed.hosts[host], &more)?));
+        members.push((Some(job), start(role, &network.hosts[host], &more)?));
     }
     Ok(members)
 }
 
-/// What jobs had at the same time.
-struct Measured {
-    /// Of each.
+/// Throughput of the jobs over the same time.
+struct JobThroughputs {
+    /// Throughput of each job.
     bytes_per_s: Vec<f64>,
-    /// Of the time, how long the switch's process had a processor.
+    /// Share of the time that the switch's process ran on a processor.
     switch_share: f64,
     machine: String,
 }
 
-impl Measured {
-    fn parse(said: &Value) -> Result<Measured> {
-        let number = |name: &str| said[name].as_u64().with_context(|| name.to_owned());
+impl JobThroughputs {
+    fn parse(report: &Value) -> Result<JobThroughputs> {
+        let number = |name: &str| report[name].as_u64().with_context(|| name.to_owned());
         let (begin_ns, end_ns) = (number("begin_ns")?, number("end_ns")?);
-        let jobs = said["jobs"].as_array().context("jobs")?;
+        let jobs = report["jobs"].as_array().context("jobs")?;
         ensure!(jobs.len() == JOBS, "{} jobs instead of {JOBS}", jobs.len());
         let of_job = |(job, ranks): (usize, &Value)| {
             let ranks = ranks.as_array().context("ranks")?;
@@ -257,18 +264,18 @@ impl Measured {
             };
             let sums = ranks.iter().map(of_rank).collect::<Result<Vec<f64>>>();
             let sums = sums.with_context(|| format!("job {job}"))?;
-            // Ranks have the same sums, but not at the same moment.
+            // Ranks receive the same sums at different times; the slower rank counts.
             let least = sums.into_iter().fold(f64::INFINITY, f64::min);
             Ok(least * 4.0 * VALUES as f64 * 1e9 / (end_ns - begin_ns) as f64)
         };
-        Ok(Measured {
+        Ok(JobThroughputs {
             bytes_per_s: jobs.iter().enumerate().map(of_job).collect::<Result<_>>()?,
             switch_share: number("switch_ns")? as f64 / (end_ns - begin_ns) as f64,
-            machine: machine::told(&said["machine"]),
+            machine: machine::note(&report["machine"]),
         })
     }
 
-    fn told(&self) -> String {
+    fn note(&self) -> String {
         let least = self
             .bytes_per_s
             .iter()
@@ -286,14 +293,14 @@ impl Measured {
     }
 }
 
-/// How many sums a rank had in a time, the parts of those that were under way at its ends included. Of the last one nothing
-/// counts if it never came.
+/// Number of sums that a rank received in an interval, including fractions of those in progress at its ends. A last sum
+/// that never arrives counts as 0.
 fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     ensure!(
         sums_ns
             .first()
             .is_some_and(|first_ns| *first_ns <= begin_ns),
-        "it had no sum before the time that is measured"
+        "it received no sum before the measured interval"
     );
     let by = |time_ns: u64| {
         let done = sums_ns.partition_point(|sum_ns| *sum_ns <= time_ns);
@@ -306,15 +313,15 @@ fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     Ok(by(end_ns) - by(begin_ns))
 }
 
-/// Jain's index: 1 if all have the same, 1/n if one has all.
+/// Jain's index: 1 for equal shares, 1/n if one job has all.
 fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
-    // Who all have nothing are not treated fairly, but not at all: that is no number, and meets no goal.
+    // If all shares are 0, the result is NaN and meets no goal.
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Of jobs one by one, the least of what they have by what they would have.
+/// Smallest ratio of a job's throughput to its reference.
 fn least_ratio(have: &[f64], would_have: &[f64]) -> f64 {
     let ratios = have
         .iter()
@@ -328,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jains_index_is_one_of_equals_and_falls_with_one_who_starves() {
+    fn jains_index_falls_with_a_starving_job() {
         assert!((jain(&[3.0; 16]) - 1.0).abs() < 1e-12);
         assert!((jain(&[1.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
         let mut shares = vec![1.0; 16];
@@ -346,16 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn sums_count_by_the_part_of_them_that_lies_in_the_time() {
+    fn sums_in_progress_count_as_fractions() {
         let even: Vec<u64> = (0..=12).map(|n| n * 100).collect();
         assert!((sums_in(&even, 150, 1050).unwrap() - 9.0).abs() < 1e-9);
-        // It stands still from 500 on.
+        // It stalls from 500 on.
         assert!((sums_in(&even[..=5], 100, 1000).unwrap() - 4.0).abs() < 1e-9);
         assert!(sums_in(&even[3..], 100, 1000).is_err());
         assert!(sums_in(&[], 100, 1000).is_err());
     }
 
-    fn said(slow_job: usize, every_ns: u64) -> Value {
+    fn report(slow_job: usize, every_ns: u64) -> Value {
         let rank = |every_ns: u64| {
             let sums: Vec<u64> = (0..4000).map(|n| n * every_ns).collect();
             json!(sums)
@@ -376,21 +383,21 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_what_its_slowest_rank_has() {
-        let even = Measured::parse(&said(JOBS, 0)).unwrap();
+    fn a_job_has_the_throughput_of_its_slowest_rank() {
+        let even = JobThroughputs::parse(&report(JOBS, 0)).unwrap();
         let bytes_per_s = 100.0 * 4.0 * VALUES as f64;
         assert!((even.bytes_per_s[3] / bytes_per_s - 1.0).abs() < 1e-9);
         assert!((even.switch_share - 0.9).abs() < 1e-9);
-        let one_slow = Measured::parse(&said(7, 20_000_000)).unwrap();
+        let one_slow = JobThroughputs::parse(&report(7, 20_000_000)).unwrap();
         assert!(jain(&one_slow.bytes_per_s) < 0.99);
         let ratio = least_ratio(&one_slow.bytes_per_s, &even.bytes_per_s);
         assert!((ratio - 0.5).abs() < 1e-6, "{ratio}");
-        // It never had one.
-        assert!(Measured::parse(&said(7, 5_000_000_000)).is_ok());
-        let mut silent = said(JOBS, 0);
+        // The last sum of the slow job never arrives.
+        assert!(JobThroughputs::parse(&report(7, 5_000_000_000)).is_ok());
+        let mut silent = report(JOBS, 0);
         silent["jobs"][2][1] = json!([]);
-        assert!(Measured::parse(&silent).is_err());
+        assert!(JobThroughputs::parse(&silent).is_err());
         silent["jobs"][2] = json!([]);
-        assert!(Measured::parse(&silent).is_err());
+        assert!(JobThroughputs::parse(&silent).is_err());
     }
 }

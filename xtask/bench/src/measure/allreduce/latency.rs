@@ -3,20 +3,20 @@
 use anyhow::Result;
 
 use super::super::row::{Goal, Row};
-use super::{Bench, Measured, Setting};
+use super::{AllReduceBench, AllReduceSetting, BackendRounds};
 
 pub const NAMES: &[&str] = &["allreduce/latency", "allreduce/latency_p99"];
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "latency",
     ranks: 4,
     values: 1024,
     rounds: 10,
     calls: 1000,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SETTING)?;
     let [weir, gloo] = ["weir", "gloo"].map(|backend| sorted(&measured, backend));
     let row = |name, share: usize, goal| {
@@ -44,9 +44,9 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// What the calls of a backend took at all ranks, in microseconds.
-fn sorted(measured: &Measured, backend: &str) -> Vec<f64> {
-    let rounds = measured.of(backend);
+/// Times of a backend's calls at all ranks in microseconds, sorted.
+fn sorted(measured: &BackendRounds, backend: &str) -> Vec<f64> {
+    let rounds = measured.rounds(backend);
     let mut took: Vec<f64> = rounds
         .flat_map(|round| round.took_ns.iter().flatten())
         .map(|took_ns| *took_ns as f64 / 1e3)

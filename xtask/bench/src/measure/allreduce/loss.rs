@@ -1,30 +1,30 @@
-//! `allreduce/loss`: the same links, with updates and sums that the switch loses; against no loss. `slow_loss`: links of 50
-//! Mbit/s.
+//! `allreduce/loss`: the shaped links with updates and sums that the switch drops, over the time without loss.
+//! `slow_loss`: links of 50 Mbit/s.
 
 use anyhow::{Result, ensure};
 
 use super::super::row::{Goal, Row};
-use super::{Bench, Setting, shaped};
+use super::{AllReduceBench, AllReduceSetting, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/loss_1", "allreduce/loss_5"];
 
 pub const SLOW_NAMES: &[&str] = &["allreduce/slow_loss_1", "allreduce/slow_loss_5"];
 
-const LOSS_FREE: Setting = Setting {
+const LOSS_FREE: AllReduceSetting = AllReduceSetting {
     name: "loss_free",
     backends: &["weir"],
     ..shaped::SETTING
 };
 
-const SLOW_LOSS_FREE: Setting = Setting {
+const SLOW_LOSS_FREE: AllReduceSetting = AllReduceSetting {
     name: "slow_loss_free",
     rate_bps: Some(50_000_000),
     rounds: 2,
     ..LOSS_FREE
 };
 
-const fn losing(name: &'static str, free: Setting, share: f64) -> Setting {
-    Setting {
+const fn losing(name: &'static str, free: AllReduceSetting, share: f64) -> AllReduceSetting {
+    AllReduceSetting {
         name,
         loss: Some(share),
         ..free
@@ -32,45 +32,45 @@ const fn losing(name: &'static str, free: Setting, share: f64) -> Setting {
 }
 
 /// Without loss, with 1 %, with 5 %.
-const FAST: [Setting; 3] = [
+const FAST: [AllReduceSetting; 3] = [
     LOSS_FREE,
     losing("loss_1", LOSS_FREE, 0.01),
     losing("loss_5", LOSS_FREE, 0.05),
 ];
 
-const SLOW: [Setting; 3] = [
+const SLOW: [AllReduceSetting; 3] = [
     SLOW_LOSS_FREE,
     losing("slow_loss_1", SLOW_LOSS_FREE, 0.01),
     losing("slow_loss_5", SLOW_LOSS_FREE, 0.05),
 ];
 
-pub const SETTINGS: [&[Setting]; 2] = [&FAST, &SLOW];
+pub const SETTINGS: [&[AllReduceSetting]; 2] = [&FAST, &SLOW];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     beside_no_loss(bench, NAMES, &FAST)
 }
 
-/// Over links that are slow enough for few processors: there the protocol is what limits.
-pub fn run_slow(bench: &Bench) -> Result<Vec<Row>> {
+/// Links of 50 Mbit/s: few processors keep up, so the protocol sets the limit.
+pub fn run_slow(bench: &AllReduceBench) -> Result<Vec<Row>> {
     beside_no_loss(bench, SLOW_NAMES, &SLOW)
 }
 
 fn beside_no_loss(
-    bench: &Bench,
+    bench: &AllReduceBench,
     names: &'static [&'static str],
-    settings: &[Setting; 3],
+    settings: &[AllReduceSetting; 3],
 ) -> Result<Vec<Row>> {
     let [free, one, five] = settings.each_ref().map(|setting| bench.measure(setting));
     let free = free?;
     let without = free.best("weir")?;
-    let row = |name, measured: Result<super::Measured>, goal| {
+    let row = |name, measured: Result<super::BackendRounds>, goal| {
         let measured = measured?;
         let best = measured.best("weir")?;
         ensure!(
             measured
-                .of("weir")
+                .rounds("weir")
                 .all(|round| round.digest == without.digest),
-            "{name}: the sums have other bits than without loss"
+            "{name}: the sums differ in their bits from those without loss"
         );
         let count = |what: &str| measured.counters[what].as_u64().unwrap_or_default();
         Ok(Row {

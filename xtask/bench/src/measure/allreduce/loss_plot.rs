@@ -1,4 +1,5 @@
-//! Losses of trainings as SVG, over steps and over seconds, light or dark as its reader's system is.
+//! Draws the losses of trainings as SVG, over steps and over seconds, in light or dark colors as the reader's system
+//! prefers.
 
 use std::fmt::Write;
 
@@ -12,10 +13,10 @@ const STYLE: &str = "svg{--ink:#1f2328;--line:#d1d9e0;--c0:#0969da;--c1:#bc4c00;
     @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#3d444d;--c0:#58a6ff;--c1:#f0883e;--page:#0d1117}}\
     text{font:12px system-ui,sans-serif;fill:var(--ink)}path{fill:none}";
 
-/// A name, the losses, and when each step had ended, in seconds.
+/// Name, losses, and end of each step in seconds.
 pub type Training<'a> = (&'a str, &'a [f64], &'a [f64]);
 
-/// The plot; the first of the two is drawn dashed on top, since both may be one line.
+/// Draws the plot; the first training is dashed and on top, since the two lines may coincide.
 pub fn svg(trainings: &[Training<'_>; 2]) -> String {
     let most = |values: fn(&Training<'_>) -> f64| trainings.iter().map(values).fold(1e-9, f64::max);
     let loss = most(|(_, losses, _)| losses.iter().copied().fold(0.0, f64::max));
@@ -100,7 +101,7 @@ pub fn svg(trainings: &[Training<'_>; 2]) -> String {
     svg + "</svg>\n"
 }
 
-/// Round numbers from 0 on, three to seven of them.
+/// Multiples of a round number from 0 on, three to seven of them.
 fn marks(end: f64) -> impl Iterator<Item = f64> {
     let decade = 10_f64.powf((end / 3.0).log10().floor());
     let step = [5.0, 2.0, 1.0]

@@ -1,24 +1,23 @@
-//! How busy the machine was with others' work meanwhile: what a figure has to be read beside.
+//! Machine load during a measurement, as context of its figures.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::files::read;
 
-/// proc_stat(5) counts in these.
+/// Unit of the counters in /proc/stat, proc_stat(5).
 const TICK_S: f64 = 0.01;
 
-/// A look at the processors' time so far.
-pub struct Look {
+/// A snapshot of the processors' time.
+pub struct CpuSnapshot {
     busy_s: f64,
     stolen_s: f64,
     all_s: f64,
     load: String,
 }
 
-impl Look {
-    /// Now.
-    pub fn now() -> Result<Look> {
+impl CpuSnapshot {
+    pub fn now() -> Result<CpuSnapshot> {
         let stat = read("/proc/stat")?;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
         // user, nice, system, idle, iowait, irq, softirq, steal
@@ -33,7 +32,7 @@ impl Look {
         };
         let all_s: f64 = ticks.iter().sum();
         let load = read("/proc/loadavg")?;
-        Ok(Look {
+        Ok(CpuSnapshot {
             busy_s: all_s - idle - wait - stolen,
             stolen_s: stolen,
             all_s,
@@ -45,9 +44,9 @@ impl Look {
         })
     }
 
-    /// Since this look: the load then, and the shares of the processors' time that were busy and that the host took.
-    pub fn until_now(&self) -> Result<Value> {
-        let now = Look::now()?;
+    /// Load at this snapshot, and the shares of processor time since then that were busy and that the host took.
+    pub fn usage_since(&self) -> Result<Value> {
+        let now = CpuSnapshot::now()?;
         let all_s = (now.all_s - self.all_s).max(TICK_S);
         Ok(json!({
             "load_before": self.load,
@@ -57,8 +56,8 @@ impl Look {
     }
 }
 
-/// The same, to be read.
-pub fn told(look: &Value) -> String {
+/// The same, as text for a note.
+pub fn note(look: &Value) -> String {
     let percent = |name: &str| 100.0 * look[name].as_f64().unwrap_or_default();
     format!(
         "load before {}, processors {:.0} % busy, {:.0} % stolen",

@@ -1,11 +1,10 @@
-//! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. Figures are kept in
-//! docs/performance.md.
+//! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. docs/performance.md keeps
+//! the figures.
 //!
-//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`bed`]), and run one script by both backends in
-//! turn ([`ranks`]). What is measured is built first, as it is shipped. Each row looks at the sums: all ranks' bits are the
-//! same, and the values are right; else it is an error and no figure.
+//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`network`]), and run one script with both
+//! backends in turn ([`ranks`]). This program first builds the measured programs with the shipped profile. Each row
+//! verifies the sums: if the bits of the ranks differ or a value is wrong, the row is an error.
 
-pub(super) mod bed;
 mod bulk;
 mod ddp;
 mod jobs;
@@ -13,6 +12,7 @@ mod latency;
 mod loss;
 mod loss_plot;
 pub(super) mod machine;
+pub(super) mod network;
 mod ps_bytes;
 pub(super) mod ranks;
 mod shaped;
@@ -27,49 +27,49 @@ use serde_json::Value;
 use super::driver::{self, Group};
 use super::programs::{NATIVE, THROUGHPUT, WEIR};
 use super::{Args, veth};
-use bed::Through;
-use ranks::Measured;
+use network::Fabric;
+use ranks::BackendRounds;
 use scenario::job::Transport;
 
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting {
-    /// What the process that measures is called by.
+pub(super) struct AllReduceSetting {
+    /// Role of the measuring process.
     pub name: &'static str,
-    /// What each rank runs, of `host-agent/python/bench`.
+    /// Script of the ranks in `host-agent/python/bench`.
     pub script: &'static str,
-    pub through: Through,
+    pub through: Fabric,
     pub jobs: usize,
-    /// Of each job.
+    /// Number of ranks of each job.
     pub ranks: usize,
-    /// Hosts that are no ranks, after all those that are.
+    /// Number of hosts that are not ranks; they follow the ranks.
     pub servers: usize,
-    /// In turn.
+    /// Backends, in turn.
     pub backends: &'static [&'static str],
-    /// Values of 4 bytes.
+    /// Number of values, 4 bytes each.
     pub values: usize,
-    /// How often each backend has its turn, and how often it sums then.
+    /// Number of rounds of each backend, and of sums in a round.
     pub rounds: usize,
     pub calls: usize,
-    /// Of each link, in both directions.
+    /// Rate of each link, in both directions.
     pub rate_bps: Option<u64>,
-    /// What may leave a shaped link at once.
+    /// Burst size of a shaped link.
     pub burst_bytes: u32,
-    /// What may wait for it.
+    /// Queue size of a shaped link.
     pub queue_bytes: u32,
-    /// The share of updates, and of sums, that the switch drops.
+    /// Share of updates, and of sums, that the switch drops.
     pub loss: Option<f64>,
     pub transport: Transport,
     pub window: u32,
     pub mtu: u32,
 }
 
-impl Setting {
-    /// Float32 that is summed once a round, between hosts with what a network card has.
-    pub const BASE: Setting = Setting {
+impl AllReduceSetting {
+    /// One float32 sum in each round, between hosts with queues like those of a network card.
+    pub const BASE: AllReduceSetting = AllReduceSetting {
         name: "",
         script: "allreduce.py",
-        through: Through::Switch,
+        through: Fabric::Switch,
         jobs: 1,
         ranks: 8,
         servers: 0,
@@ -78,9 +78,9 @@ impl Setting {
         rounds: 3,
         calls: 1,
         rate_bps: None,
-        // A thousandth of what a round sends, and more than the timer's tick.
+        // A thousandth of a round's bytes, and more than the timer's tick.
         burst_bytes: 64 << 10,
-        // What a testbed's may.
+        // A testbed's queue.
         queue_bytes: 4 << 20,
         loss: None,
         transport: Transport::Udp,
@@ -94,7 +94,7 @@ impl Setting {
 }
 
 /// All settings, so that a process in a namespace finds its own.
-fn settings() -> Vec<Setting> {
+fn settings() -> Vec<AllReduceSetting> {
     let mut all = vec![shaped::SETTING];
     all.extend(loss::SETTINGS.into_iter().flatten());
     all.extend(bulk::SETTINGS);
@@ -102,13 +102,11 @@ fn settings() -> Vec<Setting> {
     all
 }
 
-/// What is measured, and how.
-struct Bench {
+struct AllReduceBench {
     weir: PathBuf,
     args: Args,
 }
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::new(shaped::NAMES, shaped::run),
@@ -124,41 +122,41 @@ pub fn run(args: &Args) -> Result<bool> {
     ];
     driver::measure(args, groups, || {
         ensure!(
-            ranks::have_torch(),
-            "ranks want PyTorch: apt-get install python3-torch"
+            ranks::has_torch(),
+            "ranks need PyTorch: apt-get install python3-torch"
         );
         for program in [NATIVE, THROUGHPUT] {
             program.build(args.prebuilt)?;
         }
-        Ok(Bench {
+        Ok(AllReduceBench {
             weir: WEIR.build(args.prebuilt)?,
             args: args.clone(),
         })
     })
 }
 
-impl Bench {
-    /// A setting, in a namespace of its own.
-    fn measure(&self, setting: &Setting) -> Result<Measured> {
-        Measured::parse(setting, &self.said(setting.name)?)
+impl AllReduceBench {
+    /// Measures a setting in a namespace of its own.
+    fn measure(&self, setting: &AllReduceSetting) -> Result<BackendRounds> {
+        BackendRounds::parse(setting, &self.run_in_namespace(setting.name)?)
     }
 
-    /// What is said by the process of this name, in a namespace of its own.
-    fn said(&self, name: &str) -> Result<Value> {
+    /// Output of the process with this role, in a namespace of its own.
+    fn run_in_namespace(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
         let text = veth::in_namespace("allreduce", name, None)?;
-        serde_json::from_str(&text).with_context(|| format!("{name} said {text:?}"))
+        serde_json::from_str(&text).with_context(|| format!("{name} printed {text:?}"))
     }
 }
 
-/// In the namespace: what the setting of this name, or the jobs, came to, in JSON.
-pub fn play(role: &str) -> Result<String> {
+/// Measures the setting or the jobs of this role in the namespace; returns JSON.
+pub fn run_role(role: &str) -> Result<String> {
     Ok(measure(role)?.to_string())
 }
 
 fn measure(role: &str) -> Result<Value> {
     let weir = WEIR.path()?;
-    if let Some(by) = jobs::By::named(role) {
+    if let Some(by) = jobs::SummingParty::from_role(role) {
         return jobs::measure(by, &weir, &THROUGHPUT.path()?);
     }
     let native = NATIVE.path()?;
@@ -170,7 +168,7 @@ fn measure(role: &str) -> Result<Value> {
     ranks::measure(&setting, &weir, &native)
 }
 
-/// Now, by the clock that all processes of the machine share.
+/// Time of the clock that all processes of the machine share.
 pub(super) fn monotonic_ns() -> Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(Duration::from(now).as_nanos() as u64)

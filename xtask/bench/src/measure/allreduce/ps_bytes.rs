@@ -1,4 +1,5 @@
-//! `allreduce/ps_bytes`: what a parameter server's link is spared, by the counters of `weir demo`.
+//! `allreduce/ps_bytes`: share of bytes that the switch saves a parameter server's link, by the counters of `weir
+//! demo`.
 
 use std::process::Command;
 
@@ -6,25 +7,25 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::super::row::{Goal, Row};
-use super::Bench;
+use super::AllReduceBench;
 
 pub const NAMES: &[&str] = &["allreduce/ps_bytes"];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let mut weir = Command::new(&bench.weir);
     weir.args(["demo", "--json"]).current_dir(folder.path());
     let output = weir.output().context("cannot run weir")?;
-    let said: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+    let report: Value = serde_json::from_slice(&output.stdout).with_context(|| {
         let errors = String::from_utf8_lossy(&output.stderr);
         format!("weir demo: {}", errors.trim())
     })?;
-    let share = said["server_bytes_removed_share"].as_f64();
+    let share = report["server_bytes_removed_share"].as_f64();
     let share = share.context("server_bytes_removed_share")?;
-    let workers = said["workers"].as_u64().context("workers")?;
+    let workers = report["workers"].as_u64().context("workers")?;
     ensure!(workers > 0, "a demo without workers");
     let bytes = |name: &str| {
-        let runs = said["runs"].as_array().into_iter().flatten();
+        let runs = report["runs"].as_array().into_iter().flatten();
         let mut of = runs.filter(|run| run["name"] == name);
         of.next().and_then(|run| run["server_link_bytes"].as_u64())
     };

@@ -1,4 +1,4 @@
-//! Ranks that run the script, and what they say.
+//! Starts ranks that run the script, and reads their reports.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,53 +10,52 @@ use serde_json::{Value, json};
 use testbeds::host::{Output, Process};
 
 use super::super::clock::cpu_ns;
-use super::bed::{Bed, Through, package};
-use super::machine::{self, Look};
-use super::{Setting, monotonic_ns};
+use super::machine::{self, CpuSnapshot};
+use super::network::{Fabric, RankNetwork, copy_package};
+use super::{AllReduceSetting, monotonic_ns};
 
-/// Debian's, for which its PyTorch is.
+/// Debian's Python, for which its PyTorch is built.
 pub const PYTHON: &str = "/usr/bin/python3";
-/// A round of the slowest row is some 30 s on an idle machine.
+/// A round of the slowest row takes about 30 s on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(900);
-/// Between two looks at the switch's processor time.
+/// Time between two samples of the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
-/// What a sum may be off, in parts of the largest: binary32 keeps 2^-24 of it.
+/// Maximum error of a sum, relative to the largest: binary32 has a precision of 2^-24.
 const OFF: f64 = 1e-6;
 
-/// Whether there is what ranks run with.
-pub fn have_torch() -> bool {
+pub fn has_torch() -> bool {
     let mut python = Command::new(PYTHON);
     let output = python.args(["-c", "import torch.distributed"]).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// In the namespace: brings the network up, runs the ranks, and gives what they said.
-pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
+/// Creates the network in the namespace and runs the ranks; returns their reports.
+pub fn measure(setting: &AllReduceSetting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    package(folder.path(), native)?;
-    let bed = Bed::up(setting, weir)?;
-    let before = Look::now()?;
+    copy_package(folder.path(), native)?;
+    let network = RankNetwork::create(setting, weir)?;
+    let before = CpuSnapshot::now()?;
     let mut ranks = Vec::new();
     for rank in 0..setting.ranks {
-        ranks.push(start(setting, &bed, folder.path(), rank)?);
+        ranks.push(start(setting, &network, folder.path(), rank)?);
     }
     let ends = AtomicBool::new(false);
-    let switch = bed.switch_id();
-    let (said, samples) = std::thread::scope(|scope| {
+    let switch = network.switch_id();
+    let (report, samples) = std::thread::scope(|scope| {
         let sampler = scope.spawn(|| sample(switch, &ends));
-        let said = hear_all(&mut ranks);
+        let report = read_all_ranks(&mut ranks);
         ends.store(true, Ordering::Relaxed);
         let samples = sampler.join().map_err(|_| anyhow::anyhow!("a panic"))?;
-        anyhow::Ok((said?, samples?))
+        anyhow::Ok((report?, samples?))
     })?;
     Ok(json!({
-        "ranks": said,
+        "ranks": report,
         "switch": samples,
-        "machine": before.until_now()?,
+        "machine": before.usage_since()?,
     }))
 }
 
-/// The processor time that the switch has had, now and then: the ranks know when their rounds were, and nothing of it.
+/// Samples the switch's processor time: the ranks know when their rounds were, but not the switch's time.
 fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     let mut samples = Vec::new();
     let Some(switch) = switch else {
@@ -69,21 +68,29 @@ fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     Ok(samples)
 }
 
-fn hear_all(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
+fn read_all_ranks(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
     let deadline = Instant::now() + PATIENCE;
-    let said = ranks.iter_mut().enumerate();
-    said.map(|(rank, process)| hear(process, deadline).with_context(|| format!("rank {rank}")))
+    let report = ranks.iter_mut().enumerate();
+    report
+        .map(|(rank, process)| {
+            read_lines(process, deadline).with_context(|| format!("rank {rank}"))
+        })
         .collect()
 }
 
-fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Process> {
-    let host = &bed.hosts[rank];
+fn start(
+    setting: &AllReduceSetting,
+    network: &RankNetwork,
+    folder: &Path,
+    rank: usize,
+) -> Result<Process> {
+    let host = &network.hosts[rank];
     let mut command = Command::new(PYTHON);
     command.arg(setting.script).current_dir(folder);
     command.args(["--backends", &setting.backends.join(",")]);
-    let first = &bed.scenario.topology.hosts[0];
+    let first = &network.scenario.topology.hosts[0];
     let (store, interface) = match setting.through {
-        Through::Loopback => ("127.0.0.1:29500".to_owned(), "lo"),
+        Fabric::Loopback => ("127.0.0.1:29500".to_owned(), "lo"),
         _ => (format!("{}:29500", first.ip), "eth0"),
     };
     for (name, value) in [
@@ -98,18 +105,18 @@ fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Pro
     command.args(["--at", &store]);
     command.env("PYTHONPATH", folder);
     command.env("GLOO_SOCKET_IFNAME", interface);
-    let job = bed.scenario.jobs.first().context("a job")?;
+    let job = network.scenario.jobs.first().context("a job")?;
     command.envs(job.environment(&format!("r{rank}")));
     Ok(host.spawn(command)?)
 }
 
-/// All lines of a rank that has ended well.
-pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
+/// All output lines of a rank that exits successfully.
+pub fn read_lines(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();
     loop {
         match process.next_line(deadline.saturating_duration_since(Instant::now())) {
             Output::Line(line) => lines.push(serde_json::from_str(&line).context(line)?),
-            Output::TimedOut => bail!("nothing for {PATIENCE:?}"),
+            Output::TimedOut => bail!("no output for {PATIENCE:?}"),
             Output::End => break,
         }
     }
@@ -122,62 +129,62 @@ pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     Ok(lines)
 }
 
-/// What a setting came to.
-pub struct Measured {
-    rounds: Vec<Round>,
-    /// Of rank 0, as the package counts.
+/// Result of a setting.
+pub struct BackendRounds {
+    rounds: Vec<BackendRound>,
+    /// Counters of the package at rank 0.
     pub counters: Value,
-    /// How busy the machine was.
+    /// Machine load.
     pub machine: String,
 }
 
-/// A backend's turn, all ranks together.
+/// A round of a backend, all ranks combined.
 #[derive(Debug, Clone)]
-pub struct Round {
+pub struct BackendRound {
     backend: String,
-    /// From when the first rank began until the last had ended.
+    /// Time from the first start to the last end.
     pub seconds: f64,
-    /// What each call took, by rank.
+    /// Time of each call, by rank.
     pub took_ns: Vec<Vec<u64>>,
     /// Processor time of all ranks.
     pub user_s: f64,
     pub system_s: f64,
-    /// Of the switch.
+    /// Processor time of the switch.
     pub switch_s: f64,
-    /// What came out at all of them.
+    /// Digest of the sums, equal at all ranks.
     pub digest: String,
 }
 
-impl Measured {
-    /// What [`measure`] said, if the sums are right.
-    pub fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
-        let ranks = said["ranks"].as_array().context("ranks")?;
+impl BackendRounds {
+    /// Parses the output of [`measure`], and verifies the sums.
+    pub fn parse(setting: &AllReduceSetting, report: &Value) -> Result<BackendRounds> {
+        let ranks = report["ranks"].as_array().context("ranks")?;
         let ranks: Vec<&Vec<Value>> = ranks.iter().filter_map(Value::as_array).collect();
         let count = setting.rounds * setting.backends.len();
         ensure!(
             ranks.len() == setting.ranks && ranks.iter().all(|lines| lines.len() == count + 1),
-            "a rank said too little"
+            "a rank printed too few lines"
         );
-        let samples = samples(&said["switch"]);
+        let samples = samples(&report["switch"]);
         let round = |number: usize| {
             let lines: Vec<&Value> = ranks.iter().map(|lines| &lines[number]).collect();
-            Round::of(&lines, &samples).with_context(|| format!("{}, round {number}", setting.name))
+            BackendRound::of(&lines, &samples)
+                .with_context(|| format!("{}, round {number}", setting.name))
         };
-        Ok(Measured {
+        Ok(BackendRounds {
             rounds: (0..count).map(round).collect::<Result<_>>()?,
             counters: ranks[0][count]["counters"].clone(),
-            machine: machine::told(&said["machine"]),
+            machine: machine::note(&report["machine"]),
         })
     }
 
-    /// The rounds of a backend.
-    pub fn of<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a Round> {
-        let of = move |round: &&Round| round.backend == backend;
+    pub fn rounds<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a BackendRound> {
+        let of = move |round: &&BackendRound| round.backend == backend;
         self.rounds.iter().filter(of)
     }
 
-    /// The best round of a backend: what else runs on the machine only adds to it.
-    pub fn best(&self, backend: &str) -> Result<&Round> {
+    /// The best round of a backend: other processes on the machine only add to its time.
+    pub fn best(&self, backend: &str) -> Result<&BackendRound> {
         let rounds = self.rounds.iter();
         rounds
             .filter(|round| round.backend == backend)
@@ -185,17 +192,17 @@ impl Measured {
             .with_context(|| format!("no round of {backend}"))
     }
 
-    /// Seconds of all rounds of a backend, to be read.
+    /// Seconds of all rounds of a backend, as text for a note.
     pub fn seconds(&self, backend: &str) -> String {
         let seconds = self
-            .of(backend)
+            .rounds(backend)
             .map(|round| format!("{:.2}", round.seconds));
         seconds.collect::<Vec<_>>().join(", ")
     }
 }
 
-impl Round {
-    fn of(ranks: &[&Value], samples: &[(f64, f64)]) -> Result<Round> {
+impl BackendRound {
+    fn of(ranks: &[&Value], samples: &[(f64, f64)]) -> Result<BackendRound> {
         let first = ranks.first().context("no rank")?;
         let backend = first["backend"].as_str().context("backend")?;
         let digest = first["digest"].as_str().context("digest")?;
@@ -211,7 +218,7 @@ impl Round {
         );
         ensure!(
             ranks.iter().all(|rank| rank["digest"] == first["digest"]),
-            "{backend}: ranks have different bits"
+            "{backend}: the sums of the ranks have different bits"
         );
         let begun = number("begun_ns").fold(f64::INFINITY, f64::min);
         let ended = number("ended_ns").fold(0.0, f64::max);
@@ -220,27 +227,27 @@ impl Round {
             took.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>()
         };
         let took_ns = ranks.iter().map(took).collect::<Option<Vec<_>>>();
-        Ok(Round {
+        Ok(BackendRound {
             backend: backend.to_owned(),
             seconds: (ended - begun) / 1e9,
             took_ns: took_ns.context("took_ns")?,
             user_s: number("user_s").sum(),
             system_s: number("system_s").sum(),
-            switch_s: (at(samples, ended) - at(samples, begun)) / 1e9,
+            switch_s: (switch_time_at(samples, ended) - switch_time_at(samples, begun)) / 1e9,
             digest: digest.to_owned(),
         })
     }
 }
 
-fn samples(said: &Value) -> Vec<(f64, f64)> {
-    let pairs = said.as_array().into_iter().flatten();
+fn samples(report: &Value) -> Vec<(f64, f64)> {
+    let pairs = report.as_array().into_iter().flatten();
     pairs
         .filter_map(|pair| Some((pair[0].as_f64()?, pair[1].as_f64()?)))
         .collect()
 }
 
-/// What the switch had had by then, between two samples.
-fn at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
+/// Processor time of the switch at a moment, interpolated between two samples.
+fn switch_time_at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
     let next = samples.partition_point(|(at_ns, _)| *at_ns < time_ns);
     match (samples.get(next.wrapping_sub(1)), samples.get(next)) {
         (Some(before), Some(after)) => {
@@ -263,20 +270,20 @@ mod tests {
         })
     }
 
-    fn measured(second: Value) -> Result<Measured> {
-        let setting = Setting {
+    fn measured(second: Value) -> Result<BackendRounds> {
+        let setting = AllReduceSetting {
             ranks: 2,
             rounds: 1,
             backends: &["weir"],
-            ..Setting::BASE
+            ..AllReduceSetting::BASE
         };
         let counters = json!({"counters": {"probes": 3}});
-        let said = json!({
+        let report = json!({
             "ranks": [[line("weir", 0.0, "a", 2_000_000_000), counters], [second, counters]],
             "switch": [[1_000_000_000u64, 0], [5_000_000_000u64, 4_000_000_000u64]],
             "machine": {"load_before": "1", "busy": 0.5, "stolen": 0.0},
         });
-        Measured::parse(&setting, &said)
+        BackendRounds::parse(&setting, &report)
     }
 
     #[test]
@@ -289,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sums_and_bits_that_differ_are_no_figure() {
+    fn wrong_sums_and_different_bits_are_errors() {
         let off = measured(line("weir", 1e-3, "a", 0)).err().unwrap();
         assert!(format!("{off:#}").contains("off by"), "{off:#}");
         let nan = measured(line("weir", f64::NAN, "a", 0)).err().unwrap();

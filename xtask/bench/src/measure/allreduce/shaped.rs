@@ -1,28 +1,28 @@
-//! `allreduce/shaped`: links shaped to 200 Mbit/s both ways, 8 ranks, 64 MB of float32; against what the links allow, and
-//! against Gloo's ring.
+//! `allreduce/shaped`: links shaped to 200 Mbit/s both ways, 8 ranks, 64 MB of float32; over the bound of the links,
+//! and beside Gloo's ring.
 
 use anyhow::Result;
 
 use super::super::row::{Goal, Row};
-use super::ranks::Measured;
-use super::{Bench, Setting};
+use super::ranks::BackendRounds;
+use super::{AllReduceBench, AllReduceSetting};
 
 pub const NAMES: &[&str] = &["allreduce/shaped", "allreduce/shaped_gloo"];
 
 const RATE_BPS: u64 = 200_000_000;
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "shaped",
     rate_bps: Some(RATE_BPS),
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-/// What the links need for the values alone, in seconds.
-pub fn bound_s(setting: &Setting) -> f64 {
+/// Time of the links for the values alone, in seconds.
+pub fn bound_s(setting: &AllReduceSetting) -> f64 {
     8.0 * setting.bytes() as f64 / RATE_BPS as f64
 }
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SETTING)?;
     let bound_s = bound_s(&SETTING);
     let (weir, gloo) = (measured.best("weir")?, measured.best("gloo")?);
@@ -32,7 +32,8 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             value: Some(weir.seconds / bound_s),
             unit: "S/R",
             goal: Goal::AtMost(1.08),
-            // 1,090 bytes a frame for 1,024 of values: the shaper counts Ethernet's header, neither preamble, gap nor FCS.
+            // A frame has 1,090 bytes for 1,024 of values: the shaper counts Ethernet's header, but no preamble, gap or
+            // FCS.
             floor: Some(1090.0 / 1024.0),
             note: format!(
                 "{} ranks, {} MB, links of 200 Mbit/s as tbf counts (Ethernet's header; no preamble, gap, FCS): S/R is \
@@ -59,8 +60,8 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// Processor time of the ranks in the best round.
-pub fn processors(measured: &Measured, backend: &str) -> String {
+/// Processor time of the ranks in the best round, as text for a note.
+pub fn processors(measured: &BackendRounds, backend: &str) -> String {
     match measured.best(backend) {
         Ok(best) => format!(
             "processor time: the ranks {:.2} s user and {:.2} s system, the switch {:.2} s",

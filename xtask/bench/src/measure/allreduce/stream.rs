@@ -1,25 +1,25 @@
-//! `allreduce/stream`: what a rank takes beyond a tensor of 10⁹ values while that is summed.
+//! `allreduce/stream`: memory of a rank beyond a tensor of 10⁹ values during its sum.
 
 use anyhow::{Context, Result};
 
 use super::super::row::{Goal, Row};
-use super::{Bench, Setting};
+use super::{AllReduceBench, AllReduceSetting};
 
 pub const NAMES: &[&str] = &["allreduce/stream"];
 
-pub const SETTING: Setting = Setting {
+pub const SETTING: AllReduceSetting = AllReduceSetting {
     name: "stream",
     script: "stream.py",
     ranks: 2,
     backends: &["weir"],
     values: 1_000_000_000,
     rounds: 1,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
 const MIB: f64 = (1 << 20) as f64;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SETTING)?;
     let beyond = measured.counters["beyond_bytes"].as_f64();
     let round = measured.best("weir")?;

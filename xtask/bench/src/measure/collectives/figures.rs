@@ -1,18 +1,18 @@
-//! What the measuring program prints: a line for each subject, its median, least and most.
+//! Output of the measuring program: a line for each subject with its median, minimum and maximum.
 
 use anyhow::{Context, Result, ensure};
 
-/// A subject.
-pub struct Figure<'t> {
+/// Rate or time of a subject.
+pub struct SubjectFigure<'t> {
     pub name: &'t str,
     pub median: f64,
     pub least: f64,
     pub most: f64,
 }
 
-impl Figure<'_> {
-    /// As rows tell it, to so many places.
-    pub fn told(&self, places: usize) -> String {
+impl SubjectFigure<'_> {
+    /// The figure as notes print it, with this number of decimal places.
+    pub fn note(&self, places: usize) -> String {
         format!(
             "{} {:.places$} ({:.places$} to {:.places$})",
             self.name, self.median, self.least, self.most
@@ -20,23 +20,23 @@ impl Figure<'_> {
     }
 }
 
-/// All lines.
-pub fn read(text: &str) -> Result<Vec<Figure<'_>>> {
+/// Parses all lines.
+pub fn read(text: &str) -> Result<Vec<SubjectFigure<'_>>> {
     let figures = text.lines().map(|line| {
-        let (name, rest) = line.split_once(": ").context("a figure")?;
+        let (name, rest) = line.split_once(": ").context("a line without `NAME: `")?;
         let numbers = rest.split_whitespace().map(str::parse::<f64>);
         let numbers: Vec<f64> = numbers.collect::<Result<_, _>>()?;
         let [median, least, most] = numbers[..] else {
-            anyhow::bail!("three numbers, not {rest:?}");
+            anyhow::bail!("expected three numbers, found {rest:?}");
         };
-        Ok(Figure {
+        Ok(SubjectFigure {
             name,
             median,
             least,
             most,
         })
     });
-    let figures: Vec<Figure<'_>> = figures.collect::<Result<_>>()?;
+    let figures: Vec<SubjectFigure<'_>> = figures.collect::<Result<_>>()?;
     ensure!(!figures.is_empty(), "nothing was measured");
     Ok(figures)
 }

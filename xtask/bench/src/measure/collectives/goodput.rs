@@ -1,5 +1,5 @@
-//! `goodput`: what WRITEs carry while a share of their packets is lost, beside what they carry without, and beside what
-//! go-back-N can: 1 / (1 + p · W), where a loss costs the W packets of a window.
+//! `goodput`: goodput of WRITEs while a share of their packets is lost, over goodput without losses, beside the bound
+//! of go-back-N: 1 / (1 + p · W), where a loss costs the W packets of a window.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing_with};
 
-/// Shares of packets.
+/// Shares of lost packets.
 const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
-/// Packets under way.
+/// Packets in flight.
 const WINDOW: f64 = 128.0;
-/// In turns; the middle counts.
+/// Rounds over all loss shares; the median counts.
 const ROUNDS: usize = 3;
-/// Messages of 64 KiB.
+/// Number of messages, 64 KiB each.
 const MESSAGES: u32 = 500;
 
 fn scenario(loss: f64, seed: usize) -> String {
@@ -50,25 +50,25 @@ flows:
     )
 }
 
-/// MiB/s.
-fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
+/// Goodput in MiB/s.
+fn goodput(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     let report = scenario_run::report(weir, &scenario(loss, seed))
         .with_context(|| format!("loss {loss}"))?;
     ensure!(
         report["metrics"]["flow.data.sent"].as_f64() > Some(0.0),
-        "nothing has passed the switch"
+        "no packet passed the switch"
     );
     let rate = report["metrics"]["command.client.rate"].as_f64();
     rate.with_context(|| format!("loss {loss}: no rate: {report:#}"))
 }
 
-/// All of it, in turns.
+/// Measures all loss shares in turn.
 pub fn row(args: &Args) -> Result<Row> {
     let weir = &WEIR.build(args.prebuilt)?;
     let mut rates = vec![Vec::new(); LOSSES.len() + 1];
     for round in 0..ROUNDS {
         for (rates, loss) in rates.iter_mut().zip([0.0].iter().chain(&LOSSES)) {
-            rates.push(measured(weir, *loss, round + 1)?);
+            rates.push(goodput(weir, *loss, round + 1)?);
         }
     }
     let middle = |rates: &mut Vec<f64>| {
@@ -76,7 +76,7 @@ pub fn row(args: &Args) -> Result<Row> {
         rates[ROUNDS / 2]
     };
     let whole = middle(&mut rates[0]);
-    ensure!(whole > 0.0, "nothing was carried without losses");
+    ensure!(whole > 0.0, "the goodput without losses is 0");
     let shares: Vec<f64> = rates[1..]
         .iter_mut()
         .map(|rates| middle(rates) / whole)
@@ -106,11 +106,11 @@ pub fn row(args: &Args) -> Result<Row> {
     let notes = LOSSES.iter().zip(&shares);
     let notes = notes.map(|(loss, share)| format!("{loss}: {share:.3} ({:.3})", of_window(*loss)));
     let notes: Vec<String> = notes.collect();
-    // At a hundredth.
+    // The row's value is the share at 1 % loss.
     let at = LOSSES
         .iter()
         .position(|loss| *loss == 1e-2)
-        .context("a hundredth")?;
+        .context("LOSSES has no 1e-2")?;
     Ok(Row {
         name: "goodput",
         value: Some(shares[at]),

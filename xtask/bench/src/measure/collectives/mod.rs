@@ -1,8 +1,8 @@
-//! `cargo xtask bench collectives`: RDMA and what is made of it, beside bounds and rivals in the same run. Figures are kept in
-//! docs/rdma.md.
+//! `cargo xtask bench collectives`: RDMA and the collectives on it, beside bounds and other programs in the same run.
+//! docs/rdma.md keeps the figures.
 //!
-//! What measures is `host-agent/rdma/examples/measure`, or `weir` with a scenario, or programs of others; ours are built as what
-//! is shipped, and all are in namespaces of their own.
+//! `host-agent/rdma/examples/measure`, `weir` with a scenario, or other people's programs measure, each in a namespace
+//! of its own. Ours are built with the shipped profile.
 
 mod figures;
 mod goodput;
@@ -20,22 +20,23 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::Args;
-use super::allreduce::machine::{self, Look};
+use super::allreduce::machine::{self, CpuSnapshot};
 use super::driver::{self, Group};
 use super::programs::{AGENT, RDMA, WEIR};
 use super::row::Row;
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
-        Group::one("write_cpu", |args| measured(args, "write_cpu", write::row)),
+        Group::one("write_cpu", |args| {
+            measure_subject(args, "write_cpu", write::row)
+        }),
         Group::one("all_gather", |args| {
-            measured(args, "all_gather", |text| share::row("all_gather", text))
+            measure_subject(args, "all_gather", |text| share::row("all_gather", text))
         }),
         Group::one("all_to_all", |args| {
-            measured(args, "all_to_all", |text| share::row("all_to_all", text))
+            measure_subject(args, "all_to_all", |text| share::row("all_to_all", text))
         }),
-        Group::one("nics", |args| measured(args, "nics", nics::row)),
+        Group::one("nics", |args| measure_subject(args, "nics", nics::row)),
         Group::one("qps", |args: &Args| qps::row(&WEIR.build(args.prebuilt)?)),
         Group::new(sums::NAMES, |args: &Args| {
             WEIR.build(args.prebuilt)?;
@@ -54,8 +55,8 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || Ok(args.clone()))
 }
 
-/// In the namespace: what a row of this name came to.
-pub fn play(role: &str) -> Result<String> {
+/// Measures a row in this process, in a namespace; returns its figures as text.
+pub fn run_role(role: &str) -> Result<String> {
     match role {
         rxe::ROLE => rxe::measure(),
         lost::machines::ROLE => lost::machines::measure(),
@@ -63,12 +64,12 @@ pub fn play(role: &str) -> Result<String> {
     }
 }
 
-/// The row of what the measuring program prints of a subject.
-fn measured(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
+/// Runs the measuring program for a subject, and reads the row from its output.
+fn measure_subject(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
     let example = RDMA.build(args.prebuilt)?;
     let mut command = Command::new("unshare");
     command.args(["-rn", "--"]).arg(example).arg(subject);
-    let before = Look::now()?;
+    let before = CpuSnapshot::now()?;
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.context("cannot run unshare")?;
     ensure!(
@@ -76,8 +77,8 @@ fn measured(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<
         "{subject} cannot be measured: {}",
         output.status
     );
-    let told = machine::told(&before.until_now()?);
+    let load = machine::note(&before.usage_since()?);
     let mut row = row(&String::from_utf8(output.stdout)?)?;
-    row.note = format!("{}; {told}", row.note);
+    row.note = format!("{}; {load}", row.note);
     Ok(row)
 }

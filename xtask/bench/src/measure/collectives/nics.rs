@@ -1,4 +1,4 @@
-//! `nics`: what shared NICs allow over the time that an all-gather takes, of two nodes of eight ranks.
+//! `nics`: lower bound that shared NICs set for an all-gather over its time, with two nodes of eight ranks.
 
 use anyhow::Result;
 
@@ -6,12 +6,12 @@ use super::super::row::{Goal, Row};
 use super::figures::read;
 use super::share::FRAMING;
 
-/// The worst number of NICs counts.
+/// The number of NICs with the worst ratio gives the value.
 pub fn row(text: &str) -> Result<Row> {
     let figures = read(text)?;
     let medians = figures.iter().map(|figure| figure.median);
     let worst = medians.fold(f64::INFINITY, f64::min);
-    let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.note(3)).collect();
     Ok(Row {
         name: "nics",
         value: Some(worst),

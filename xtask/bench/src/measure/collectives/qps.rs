@@ -1,7 +1,8 @@
-//! `qps`: several queue pairs between two hosts against one, over two spines whose links carry half of what the hosts' do.
+//! `qps`: throughput of several queue pairs between two hosts over that of one, through two spines with half the link
+//! rate of the hosts.
 //!
-//! The embedded switches share flows out by their ports (ECMP), and each queue pair has a source port of its own. Runs of a
-//! scenario.
+//! The embedded switches distribute flows by their ports (ECMP), and each queue pair has a source port of its own. Each
+//! count is a run of a scenario.
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 use super::super::row::{Goal, Row};
 use super::scenario_run;
 
-/// Queue pairs to each peer.
+/// Numbers of queue pairs to each peer.
 const COUNTS: [usize; 4] = [1, 2, 4, 8];
 const RUNS: usize = 3;
-/// Of a rank for the other; a spine's links carry 100 Mbit/s, those of hosts 200.
+/// Links of spines carry 100 Mbit/s, those of hosts 200 Mbit/s.
 const SCENARIO: &str = "\
 weir: 1
 name: qps
@@ -23,11 +24,11 @@ routing: ecmp
 workload:
   commands:
     - {name: rank0, host: h0-0, root: true, run: &perf \"weir agent collectives-perf alltoall --ranks 2 -b 16M -e 16M -n 4 -w 1 \\
-        --store {dir.rank0}/store --json --seed SEED -q QPS --rank $(uname -n | cut -c2)\", metrics: &told {busbw: {json: /average_busbw_gb_per_s}}}
-    - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *told}
+        --store {dir.rank0}/store --json --seed SEED -q QPS --rank $(uname -n | cut -c2)\", metrics: &report {busbw: {json: /average_busbw_gb_per_s}}}
+    - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *report}
 ";
 
-/// How much faster the most queue pairs are than one; stated.
+/// Ratio of the most queue pairs to one; it has no goal.
 pub fn row(weir: &Path) -> Result<Row> {
     let mut of_each = Vec::new();
     for qps in COUNTS {
@@ -39,14 +40,14 @@ pub fn row(weir: &Path) -> Result<Row> {
         of_each.push(rates);
     }
     let median = |rates: &Vec<f64>| rates[RUNS / 2];
-    let told = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
+    let notes = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
         let (least, most) = (rates[0], rates[RUNS - 1]);
         format!(
             "{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})",
             median(rates)
         )
     });
-    let told: Vec<String> = told.collect();
+    let notes: Vec<String> = notes.collect();
     let last = of_each.last().context("counts")?;
     Ok(Row {
         name: "qps",
@@ -56,12 +57,12 @@ pub fn row(weir: &Path) -> Result<Row> {
         floor: None,
         note: format!(
             "queue pairs a peer, two hosts at two leaves, two spines of 100 Mbit/s, all-to-all: {}",
-            told.join(", ")
+            notes.join(", ")
         ),
     })
 }
 
-/// What each host sends to the other.
+/// Rate from each host to the other, in Mbit/s.
 fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
     let text = SCENARIO
         .replace("QPS", &qps.to_string())

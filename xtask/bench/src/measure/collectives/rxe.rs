@@ -1,8 +1,8 @@
-//! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, over those between two rxes, through one
-//! embedded switch.
+//! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, over WRITEs between two
+//! rxes, through one embedded switch.
 //!
-//! Two virtual machines and a virtual Ethernet cable are on three ports of the switch. Each round
-//! has all subjects in turn, so that all meet the same load.
+//! The switch has three ports: two virtual machines and a virtual Ethernet cable. Each round runs all subjects in turn,
+//! so that all meet the same machine load.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -15,10 +15,10 @@ use testbeds::net::Netlink;
 use super::super::files;
 use super::super::programs::{AGENT, WEIR};
 use super::super::row::{Goal, Row};
-use super::super::veth::{self, Running};
+use super::super::veth::{self, Running, ip};
 use super::figures;
 
-/// Of this program in the namespace, and of the row.
+/// Name of the row, and of this program's role in the namespace.
 pub const ROLE: &str = "rxe";
 const ROUNDS: usize = 5;
 const MESSAGES: &str = "1000";
@@ -28,7 +28,7 @@ const B: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 3);
 const HERE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 
-/// Measures it, in a namespace of its own.
+/// Measures in a namespace of its own.
 pub fn row() -> Result<Row> {
     if let Err(error) = machines::image() {
         return Ok(Row {
@@ -47,7 +47,7 @@ pub fn row() -> Result<Row> {
         found.map(|figure| figure.median).context("a figure")
     };
     let both = of("roce to rxe")?.min(of("rxe to roce")?);
-    let notes: Vec<String> = figures.iter().map(|of| of.told(1)).collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.note(1)).collect();
     Ok(Row {
         name: ROLE,
         value: Some(both / of("rxe to rxe")?),
@@ -61,24 +61,24 @@ pub fn row() -> Result<Row> {
     })
 }
 
-/// In the namespace: a line for each subject.
+/// Measures in the namespace; returns a line for each subject.
 pub fn measure() -> Result<String> {
     let agent = AGENT.path()?;
     let links = Netlink::open()?;
-    // The switch is spoken to there.
+    // The switch's P4Runtime server listens there.
     links.set_up("lo", true)?;
     let image = machines::image()?;
-    let bed = Bed::new(&image, &links)?;
-    let subjects: [(&str, Subject); 3] = [
-        ("rxe to rxe", Bed::machines),
-        ("roce to rxe", Bed::asks_a_machine),
-        ("rxe to roce", Bed::asked_by_a_machine),
+    let pair = MachinePair::new(&image, &links)?;
+    let subjects: [(&str, RateMeasurement); 3] = [
+        ("rxe to rxe", MachinePair::machine_to_machine),
+        ("roce to rxe", MachinePair::user_space_to_machine),
+        ("rxe to roce", MachinePair::machine_to_user_space),
     ];
     let mut all = vec![Vec::new(); subjects.len()];
-    // The first round is not counted: pages come, queues grow.
+    // The first round warms up pages and queues, and does not count.
     for round in 0..=ROUNDS {
         for ((name, run), rates) in subjects.iter().zip(&mut all) {
-            let rate = run(&bed, &agent).with_context(|| format!("{name}, round {round}"))?;
+            let rate = run(&pair, &agent).with_context(|| format!("{name}, round {round}"))?;
             if round > 0 {
                 rates.push(rate);
             }
@@ -92,16 +92,16 @@ pub fn measure() -> Result<String> {
     Ok(lines.collect())
 }
 
-type Subject = fn(&Bed, &Path) -> Result<f64>;
+type RateMeasurement = fn(&MachinePair, &Path) -> Result<f64>;
 
-/// Two machines, and `near`, on a switch.
-struct Bed {
+/// Two machines and the interface `near` on a switch.
+struct MachinePair {
     machines: [Machine; 2],
     _switch: Running,
     _folder: tempfile::TempDir,
 }
 
-impl Bed {
+impl MachinePair {
     fn new(image: &Image, links: &Netlink) -> Result<Self> {
         let options = [("a", A), ("b", B)]
             .map(|(name, address)| MachineOptions::new(name, &format!("tap-{name}"), address));
@@ -129,7 +129,7 @@ impl Bed {
         switch.args(["-i", "1@tap-a", "-i", "2@tap-b", "-i", "3@far"]);
         switch.args(["--grpc-server-addr", "127.0.0.1:0"]);
         let switch = Running(switch.stdout(Stdio::null()).spawn()?);
-        // Until it forwards.
+        // Wait until the switch forwards.
         for address in [B, HERE] {
             machines[0].succeed(&format!("until ping -c 1 -W 1 {address}; do :; done"))?;
         }
@@ -140,38 +140,38 @@ impl Bed {
         })
     }
 
-    fn machines(&self, _: &Path) -> Result<f64> {
+    fn machine_to_machine(&self, _: &Path) -> Result<f64> {
         let [client, server] = &self.machines;
-        rate(&machines::between(server, client, &theirs())?)
+        rate(&machines::between(server, client, &perftest_command())?)
     }
 
-    fn asks_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn user_space_to_machine(&self, agent: &Path) -> Result<f64> {
         let [_, server] = &self.machines;
-        let serving = server.spawn(&theirs())?;
+        let serving = server.spawn(&perftest_command())?;
         server.await_listening(PORT)?;
-        let ours = ours(agent, Some(B)).spawn()?;
-        let told = finished(ours)?;
+        let ours = agent_command(agent, Some(B)).spawn()?;
+        let report = output_of(ours)?;
         serving.succeed(std::time::Duration::from_secs(60))?;
-        let told: serde_json::Value = serde_json::from_slice(&told)?;
-        told["average_mib_per_s"].as_f64().context("a rate")
+        let report: serde_json::Value = serde_json::from_slice(&report)?;
+        report["average_mib_per_s"].as_f64().context("a rate")
     }
 
-    fn asked_by_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn machine_to_user_space(&self, agent: &Path) -> Result<f64> {
         let [client, _] = &self.machines;
-        let ours = Running(ours(agent, None).spawn()?);
-        let theirs = theirs();
-        // It does not wait for a server.
-        let told = client.succeed(&format!("until {theirs} {HERE}; do usleep 100000; done"))?;
+        let ours = Running(agent_command(agent, None).spawn()?);
+        let theirs = perftest_command();
+        // The client does not wait for a server, so it retries.
+        let report = client.succeed(&format!("until {theirs} {HERE}; do usleep 100000; done"))?;
         drop(ours);
-        rate(&told)
+        rate(&report)
     }
 }
 
-fn theirs() -> String {
+fn perftest_command() -> String {
     format!("ib_write_bw -s 65536 -n {MESSAGES}")
 }
 
-fn ours(agent: &Path, host: Option<Ipv4Addr>) -> Command {
+fn agent_command(agent: &Path, host: Option<Ipv4Addr>) -> Command {
     let mut command = Command::new(agent);
     command.args([
         "rdma-perf",
@@ -188,23 +188,23 @@ fn ours(agent: &Path, host: Option<Ipv4Addr>) -> Command {
     command
 }
 
-fn finished(child: Child) -> Result<Vec<u8>> {
+fn output_of(child: Child) -> Result<Vec<u8>> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "weir-agent failed");
     Ok(output.stdout)
 }
 
-/// The average of perftest's report: size, iterations, peak, average, messages. Errors: perftest could not calibrate its clock, so
-/// its figures are 0.
+/// Average rate of perftest's report, whose columns are size, iterations, peak, average, messages. An average of 0 is
+/// an error: perftest could not calibrate its clock.
 fn rate(report: &str) -> Result<f64> {
     let figures = report.lines().rfind(|line| line.starts_with(" 65536 "));
     let average = figures.and_then(|line| line.split_whitespace().nth(3));
-    let average = average.context("no figures")?.parse()?;
+    let average = average.context("perftest printed no figures")?.parse()?;
     ensure!(average > 0.0, "perftest could not calibrate its clock");
     Ok(average)
 }
 
-/// `near`, an interface like a host's, whose cable ends in `far`.
+/// Creates `near`, an interface like a host's, and the other end of its cable, `far`.
 fn lay_cable(links: &Netlink) -> Result<()> {
     ip("link add near mtu 4200 type veth peer name far mtu 4200")?;
     for end in ["near", "far"] {
@@ -214,16 +214,7 @@ fn lay_cable(links: &Netlink) -> Result<()> {
     let mac = HERE_MAC.map(|byte| format!("{byte:02x}")).join(":");
     ip(&format!("link set near address {mac}"))?;
     ip(&format!("address add {HERE}/24 dev near"))?;
-    // Frames come as from a cable: no checksum is left for hardware.
+    // Checksums must be complete, as on a cable: no hardware fills them in.
     links.set_sending("near", None)?;
-    Ok(())
-}
-
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    ensure!(
-        status.context("cannot run ip")?.success(),
-        "ip {arguments} failed"
-    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A run of `weir run` with a scenario.
+//! Runs `weir run` with a scenario.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use super::super::files;
 
-/// Runs a scenario, which may fail, in a folder of its own: the report in JSON. Errors: there is none, with what it said.
+/// Runs a scenario, which may fail, in a folder of its own, and returns the report. Without a report, the error is the
+/// program's error output.
 pub fn report(weir: &Path, scenario: &str) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     files::write(folder.path().join("s.yaml"), scenario)?;
     let mut command = Command::new(weir);
     command.args(["run", "s.yaml", "--json", "--report", "page.html"]);
     command.current_dir(folder.path());
-    // Commands of the scenario call it by its name.
+    // Commands of the scenario call `weir` by name.
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let beside = weir.parent().map(Into::into).into_iter();
     let paths = std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?;

@@ -1,22 +1,22 @@
-//! `all_gather`, `all_to_all`: what the links allow over the time that four ranks take at 200 Mbit/s each, MTU 4,096.
+//! `all_gather`, `all_to_all`: lower bound of the links over the time of four ranks at 200 Mbit/s each, MTU 4,096.
 
 use anyhow::{Context, Result};
 
 use super::super::row::{Goal, Row};
 use super::figures::read;
 
-/// What headers leave of a link at MTU 4,096.
+/// Payload share of a link at MTU 4,096.
 pub const FRAMING: f64 = 4096.0 / 4154.0;
 
-/// What a cost model chooses for ranks at one switch, which has no reason to prefer another.
+/// The cost model's choice for ranks at one switch.
 const CHOSEN: &str = "direct";
 
-/// The algorithm counts that ranks use if they are not told otherwise; the other one, and a program of others, are beside it.
+/// The row's value is that of the default algorithm; the note adds the other algorithm and another program.
 pub fn row(name: &'static str, text: &str) -> Result<Row> {
     let figures = read(text)?;
     let chosen = figures.iter().find(|figure| figure.name == CHOSEN);
-    let chosen = chosen.context("the algorithm that is chosen")?.median;
-    let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
+    let chosen = chosen.context("no figure of the default algorithm")?.median;
+    let notes: Vec<String> = figures.iter().map(|of| of.note(3)).collect();
     Ok(Row {
         name,
         value: Some(chosen),

@@ -1,7 +1,7 @@
-//! `sums`: an all-reduce of 64 MB that the switch sums, 4 ranks at links of 200 Mbit/s, by RoCEv2 and by UDP; and with 1 % of all
-//! updates and sums lost.
+//! `sums`: an all-reduce of 64 MB that the switch sums, with 4 ranks at links of 200 Mbit/s, over RoCEv2 and over UDP;
+//! also with 1 % of updates and sums lost.
 //!
-//! Ranks are `weir agent all-reduce`, each in a namespace of its own, and look whether their sums are right.
+//! Ranks are `weir agent all-reduce` processes, each in a namespace of its own, and verify their sums.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 use scenario::job::Transport;
 use serde_json::{Value, json};
 
-use super::super::allreduce::Setting;
-use super::super::allreduce::bed::Bed;
-use super::super::allreduce::machine::{self, Look};
-use super::super::allreduce::ranks::hear;
+use super::super::allreduce::AllReduceSetting;
+use super::super::allreduce::machine::{self, CpuSnapshot};
+use super::super::allreduce::network::RankNetwork;
+use super::super::allreduce::ranks::read_lines;
 use super::super::programs::WEIR;
 use super::super::row::{Goal, Row};
 use super::super::veth;
@@ -21,55 +21,56 @@ use super::super::veth;
 pub const NAMES: &[&str] = &["sums", "sums_udp", "sums_loss_1", "sums_udp_loss_1"];
 
 const RATE_BPS: u64 = 200_000_000;
-/// Of the values of a packet, 1,024 bytes; as the shaper counts: Ethernet's header, neither preamble, gap nor FCS.
+/// Frame over values of a packet with 1,024 bytes of values. As in the shaper, a frame has Ethernet's header, but no
+/// preamble, gap or FCS.
 const ROCE_FRAMING: f64 = (1024 + 78) as f64 / 1024.0;
 const UDP_FRAMING: f64 = 1090.0 / 1024.0;
 const LOSS: f64 = 0.01;
-/// The first finds queues and windows empty.
+/// The first operation starts with empty queues and windows, and does not count.
 const OPERATIONS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-const BY_ROCE: Setting = Setting {
+const BY_ROCE: AllReduceSetting = AllReduceSetting {
     name: "sums",
     ranks: 4,
     rate_bps: Some(RATE_BPS),
     burst_bytes: 16 << 10,
     queue_bytes: 256 << 10,
     transport: Transport::Rdma,
-    ..Setting::BASE
+    ..AllReduceSetting::BASE
 };
 
-const BY_UDP: Setting = Setting {
+const BY_UDP: AllReduceSetting = AllReduceSetting {
     name: "sums_udp",
     transport: Transport::Udp,
     ..BY_ROCE
 };
 
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [AllReduceSetting; 4] = [
     BY_ROCE,
     BY_UDP,
-    Setting {
+    AllReduceSetting {
         name: "sums_loss_1",
         loss: Some(LOSS),
         ..BY_ROCE
     },
-    Setting {
+    AllReduceSetting {
         name: "sums_udp_loss_1",
         loss: Some(LOSS),
         ..BY_UDP
     },
 ];
 
-/// In the namespace: what all ranks said.
+/// Measures in the namespace; returns the reports of all ranks.
 pub fn measure(role: &str) -> Result<Value> {
     let weir = &WEIR.path()?;
     let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
     let setting = setting.with_context(|| format!("no setting is called {role}"))?;
-    let bed = Bed::up(&setting, weir)?;
-    let before = Look::now()?;
-    let job = bed.scenario.jobs.first().context("a job")?;
+    let network = RankNetwork::create(&setting, weir)?;
+    let before = CpuSnapshot::now()?;
+    let job = network.scenario.jobs.first().context("a job")?;
     let mut ranks = Vec::new();
-    for (rank, host) in bed.hosts.iter().enumerate() {
+    for (rank, host) in network.hosts.iter().enumerate() {
         let mut command = Command::new(weir);
         command.args(["agent", "all-reduce", "--json", "--seed", "1"]);
         command.args(["--values", &setting.values.to_string()]);
@@ -78,17 +79,17 @@ pub fn measure(role: &str) -> Result<Value> {
         ranks.push(host.spawn(command)?);
     }
     let deadline = Instant::now() + PATIENCE;
-    let mut said = Vec::new();
+    let mut report = Vec::new();
     for (rank, process) in ranks.iter_mut().enumerate() {
-        let lines = hear(process, deadline).with_context(|| format!("rank {rank}"))?;
-        said.extend(lines);
+        let lines = read_lines(process, deadline).with_context(|| format!("rank {rank}"))?;
+        report.extend(lines);
     }
-    Ok(json!({ "ranks": said, "machine": before.until_now()? }))
+    Ok(json!({ "ranks": report, "machine": before.usage_since()? }))
 }
 
-/// What a setting came to.
-struct Measured {
-    /// Of each operation but the first, until the slowest rank has its sums.
+/// Result of a setting.
+struct SumTimes {
+    /// Time of each operation after the first until the slowest rank has its sums.
     seconds: Vec<f64>,
     digest: String,
     again: u64,
@@ -97,27 +98,32 @@ struct Measured {
     machine: String,
 }
 
-impl Measured {
-    fn of(setting: &Setting) -> Result<Measured> {
+impl SumTimes {
+    fn measure(setting: &AllReduceSetting) -> Result<SumTimes> {
         eprintln!("  {} …", setting.name);
         let text = veth::in_namespace("collectives", setting.name, None)?;
-        let said: Value = serde_json::from_str(&text)?;
-        Measured::parse(setting, &said).with_context(|| setting.name.to_owned())
+        let report: Value = serde_json::from_str(&text)?;
+        SumTimes::parse(setting, &report).with_context(|| setting.name.to_owned())
     }
 
-    fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
-        let ranks = said["ranks"].as_array().context("ranks")?;
-        ensure!(ranks.len() == setting.ranks, "{} ranks", ranks.len());
+    fn parse(setting: &AllReduceSetting, report: &Value) -> Result<SumTimes> {
+        let ranks = report["ranks"].as_array().context("ranks")?;
+        ensure!(
+            ranks.len() == setting.ranks,
+            "{} ranks reported, expected {}",
+            ranks.len(),
+            setting.ranks
+        );
         let first = &ranks[0];
         for rank in ranks {
             ensure!(rank["wrong"] == 0, "wrong sums: {}", rank["wrong"]);
             ensure!(
                 rank["sums_sha256"] == first["sums_sha256"],
-                "ranks have different bits"
+                "the sums of the ranks have different bits"
             );
             ensure!(
                 rank["transport"] == setting.transport.name(),
-                "values came by {}",
+                "the values were sent by {}",
                 rank["transport"]
             );
         }
@@ -128,7 +134,7 @@ impl Measured {
         };
         let seconds: Option<Vec<f64>> = (1..OPERATIONS).map(slowest).collect();
         let count = |name: &str| first[name].as_u64().unwrap_or_default();
-        Ok(Measured {
+        Ok(SumTimes {
             seconds: seconds.context("seconds")?,
             digest: first["sums_sha256"]
                 .as_str()
@@ -137,16 +143,16 @@ impl Measured {
             again: count("frames_again"),
             frames: count("frames"),
             way: first["way"].as_str().unwrap_or_default().to_owned(),
-            machine: machine::told(&said["machine"]),
+            machine: machine::note(&report["machine"]),
         })
     }
 
-    /// What else runs on the machine only adds to the best.
+    /// Best time: other processes on the machine only add to it.
     fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    fn told(&self) -> String {
+    fn note(&self) -> String {
         let seconds = self.seconds.iter().map(|s| format!("{s:.3}"));
         format!(
             "best of {} s; of {} frames of rank 0, {} were sent again; {}; {}",
@@ -159,13 +165,13 @@ impl Measured {
     }
 }
 
-/// All rows; every setting has to give the same bits.
+/// Measures all rows; the sums of all settings must have the same bits.
 pub fn run() -> Result<Vec<Row>> {
-    let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(Measured::of);
+    let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(SumTimes::measure);
     let (roce, udp) = (roce?, udp?);
     let bound_s = 8.0 * BY_ROCE.bytes() as f64 / RATE_BPS as f64;
     let mut rows = Vec::new();
-    let free = |name, measured: &Measured, goal, floor| Row {
+    let free = |name, measured: &SumTimes, goal, floor| Row {
         name,
         value: Some(measured.best() / bound_s),
         unit: "S/R",
@@ -176,14 +182,14 @@ pub fn run() -> Result<Vec<Row>> {
              floor: framing; {}",
             BY_ROCE.ranks,
             BY_ROCE.bytes() / 1_000_000,
-            measured.told()
+            measured.note()
         ),
     };
     rows.push(free(NAMES[0], &roce, Goal::AtMost(1.12), ROCE_FRAMING));
     rows.push(free(NAMES[1], &udp, Goal::Nothing, UDP_FRAMING));
     for (name, lossy, free) in [(NAMES[2], roce_lossy?, &roce), (NAMES[3], udp_lossy?, &udp)] {
         for other in [&lossy, &udp] {
-            ensure!(other.digest == roce.digest, "{name}: other bits");
+            ensure!(other.digest == roce.digest, "{name}: different bits");
         }
         rows.push(Row {
             name,
@@ -193,7 +199,7 @@ pub fn run() -> Result<Vec<Row>> {
             floor: Some(1.0),
             note: format!(
                 "1 % of updates and of sums lost, against no loss; the same bits; {}",
-                lossy.told()
+                lossy.note()
             ),
         });
     }
@@ -211,10 +217,10 @@ mod tests {
         })
     }
 
-    fn parsed(last: Value) -> Result<Measured> {
+    fn parsed(last: Value) -> Result<SumTimes> {
         let good = || rank(0, "a", [9.0, 2.0, 3.0, 2.5]);
-        let said = json!({ "ranks": [good(), good(), good(), last], "machine": {} });
-        Measured::parse(&BY_ROCE, &said)
+        let report = json!({ "ranks": [good(), good(), good(), last], "machine": {} });
+        SumTimes::parse(&BY_ROCE, &report)
     }
 
     #[test]
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sums_other_bits_and_another_transport_are_no_figure() {
+    fn wrong_sums_other_bits_and_another_transport_are_errors() {
         let seconds = [1.0; OPERATIONS];
         for (last, why) in [
             (rank(1, "a", seconds), "wrong sums"),

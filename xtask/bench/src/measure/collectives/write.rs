@@ -1,12 +1,11 @@
-//! `write_cpu`: what a gigabyte of WRITEs of 1 MiB costs the processors of both ends, over veth, beside rings that only copy, and
-//! the kernel's TCP.
+//! `write_cpu`: processor time of both ends for a gigabyte of WRITEs of 1 MiB over veth, beside rings that only copy,
+//! and the kernel's TCP.
 
 use anyhow::{Context, Result};
 
 use super::super::row::{Goal, Row};
 use super::figures::read;
 
-/// Of what was measured.
 pub fn row(text: &str) -> Result<Row> {
     let figures = read(text)?;
     let of = |name: &str| {

@@ -1,4 +1,4 @@
-// One exact table, large.
+// One large exact table.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// One ternary table over what a packet filter looks at: parse, classify, count, forward.
+// One ternary table over the fields of packet filters: parse, classify, count, forward.
 #include <core.p4>
 #include <v1model.p4>
 

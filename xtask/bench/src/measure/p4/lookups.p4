@@ -1,4 +1,4 @@
-// A prefix table and an exact one, and as little else as there can be.
+// A prefix table and an exact table, with as little code as possible.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// An IPv4 router of three tables: prefix to next hop, next hop to MAC and port, port to its own MAC. It checks and mends
+// An IPv4 router of three tables: prefix to next hop, next hop to MAC and port, port to its own MAC. It verifies and updates
 // the header checksum and decrements the TTL (RFC 1812, 5.2).
 #include <core.p4>
 #include <v1model.p4>

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{list, number, text};
 use crate::measure::row::{Goal, Row};
 
@@ -13,12 +13,12 @@ pub const NAMES: &[&str] = &["goat_over_atp", "goat_over_atp_in_step"];
 
 /// Rounds of each setting.
 const ROUNDS: u32 = 40;
-/// The share of its mean by which computing deviates, for the row.
+/// Standard deviation of the row's computing times, as a share of their mean.
 const OUT_OF_STEP: f64 = 0.1;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench.child.says(&["asynchrony", &ROUNDS.to_string()])?;
-    let settings = list(&said, "")?;
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
+    let report = bench.child.run(&["asynchrony", &ROUNDS.to_string()])?;
+    let settings = list(&report, "")?;
     let mut table = String::from("\n\n| out of step | scheme | the server receives, MB |");
     table.push_str(" between switches, MB | communication, s | images/s |\n");
     table.push_str("|---|---|---|---|---|---|\n");
@@ -41,7 +41,8 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         let setting = settings.iter().find(|setting| {
             number(setting, "/out_of_step").is_ok_and(|found| found == out_of_step)
         });
-        let setting = setting.context("the setting was not measured")?;
+        let setting =
+            setting.with_context(|| format!("no setting has a deviation of {out_of_step}"))?;
         let images = |name| number(scheme(setting, name)?, "/images_a_second");
         Ok(Row {
             name,
@@ -50,7 +51,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             goal: Goal::Nothing,
             floor: None,
             note: format!(
-                "images a second, all 16 waited for, computing that deviates by {:.0} %; the paper's is 931 / 512 = 1.82{table}",
+                "images per second, waiting for all 16, computing times with a deviation of {:.0} %; the paper's is 931 / 512 = 1.82{table}",
                 100.0 * out_of_step
             ),
         })

@@ -1,4 +1,4 @@
-//! The process that measures a point, and readers of its JSON.
+//! The process that measures a point, and accessors of its JSON.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,29 +9,31 @@ use serde_json::Value;
 
 use super::point::COMMAND;
 
-/// The path of this program, which measures a point with the command [`COMMAND`].
+/// Path of this program, which measures a point with the command [`COMMAND`].
 pub struct Child(PathBuf);
 
 impl Child {
-    /// Finds the path of this program.
     pub fn new() -> Result<Child> {
         let path = std::env::current_exe().context("cannot find the path of this program")?;
         Ok(Child(path))
     }
 
     /// Runs a process with these arguments, and parses the JSON that it prints.
-    pub fn says(&self, arguments: &[&str]) -> Result<Value> {
-        let said = self.says_within(arguments, Duration::MAX)?;
-        said.with_context(|| format!("{} comes to no end", arguments.join(" ")))
+    pub fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let report = self.run_within(arguments, Duration::MAX)?;
+        report.with_context(|| format!("{} does not end", arguments.join(" ")))
     }
 
-    /// The same; `None` if it takes longer than this.
-    pub fn says_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
+    /// Like [`Child::run`]; `None` if the process takes longer than `most`.
+    pub fn run_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
         eprintln!("  {} …", arguments.join(" "));
         let mut command = Command::new(&self.0);
         command.arg(COMMAND).args(arguments).stdout(Stdio::piped());
-        let mut child = command.spawn().context("cannot start what measures")?;
-        // It says one line, which fits into the pipe of a point; others are waited for to their end.
+        let mut child = command
+            .spawn()
+            .context("cannot start the measuring process")?;
+        // With a time limit, the process prints a single line, which fits into the pipe. Without a limit, the output is
+        // read while the process runs.
         let start = Instant::now();
         while most < Duration::MAX && child.try_wait()?.is_none() {
             if start.elapsed() > most {
@@ -46,50 +48,50 @@ impl Child {
             bail!("{}: {}", arguments.join(" "), output.status);
         }
         let text = String::from_utf8(output.stdout)?;
-        let value = serde_json::from_str(&text).with_context(|| format!("it said {text:?}"))?;
+        let value = serde_json::from_str(&text).with_context(|| format!("it printed {text:?}"))?;
         Ok(Some(value))
     }
 }
 
-/// A number that has to be there.
+/// The number at `path`.
 pub fn number(value: &Value, path: &str) -> Result<f64> {
     let found = value.pointer(path).and_then(Value::as_f64);
-    found.with_context(|| format!("{path} is no number of {value}"))
+    found.with_context(|| format!("{path} is not a number in {value}"))
 }
 
-/// A text that has to be there.
+/// The text at `path`.
 pub fn text<'v>(value: &'v Value, path: &str) -> Result<&'v str> {
     let found = value.pointer(path).and_then(Value::as_str);
-    found.with_context(|| format!("{path} is no text of {value}"))
+    found.with_context(|| format!("{path} is not a text in {value}"))
 }
 
-/// A list that has to be there.
+/// The list at `path`.
 pub fn list<'v>(value: &'v Value, path: &str) -> Result<&'v [Value]> {
     let found = value.pointer(path).and_then(Value::as_array);
-    let found = found.with_context(|| format!("{path} is no list of {value}"))?;
+    let found = found.with_context(|| format!("{path} is not a list in {value}"))?;
     Ok(found)
 }
 
-/// Whether something holds that has to be said.
+/// The Boolean at `path`.
 pub fn holds(value: &Value, path: &str) -> Result<bool> {
     let found = value.pointer(path).and_then(Value::as_bool);
-    found.with_context(|| format!("{path} is neither true nor false of {value}"))
+    found.with_context(|| format!("{path} is not true or false in {value}"))
 }
 
-/// The mean of a number of all.
+/// Mean of a number in each value.
 pub fn mean(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
-    ensure!(!values.is_empty(), "a mean of nothing");
+    ensure!(!values.is_empty(), "no values: they have no mean");
     let sum: Result<f64> = values.iter().map(of).sum();
     Ok(sum? / values.len() as f64)
 }
 
-/// The greatest of a number of all.
+/// Maximum of a number in each value.
 pub fn most(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
     let all: Result<Vec<f64>> = values.iter().map(of).collect();
     Ok(all?.into_iter().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// How many of them something holds of.
+/// Number of values with true at `path`.
 pub fn count(values: &[Value], path: &str) -> Result<usize> {
     let all: Result<Vec<bool>> = values.iter().map(|value| holds(value, path)).collect();
     Ok(all?.into_iter().filter(|holds| *holds).count())

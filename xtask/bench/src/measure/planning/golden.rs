@@ -1,18 +1,18 @@
-//! The papers' examples, expected and found.
+//! The examples of the papers: expected and computed figures.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{count, list, number, text};
 use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["golden"];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench.child.says(&["golden"])?;
-    let figures = list(&said, "")?;
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
+    let report = bench.child.run(&["golden"])?;
+    let figures = list(&report, "")?;
     let mut note =
         String::from("examples as expected\n\n| of | what | printed | expected | found |\n");
     note.push_str("|---|---|---|---|---|\n");

@@ -1,4 +1,4 @@
-//! Time and memory over networks of 100 to 10,000 hosts.
+//! Time and memory of planners on networks of 100 to 10,000 hosts.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use plotters::chart::SeriesLabelPosition;
 use plotters::style::RGBColor;
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::number;
 use crate::measure::row::{Goal, Row};
 use crate::plots::{Axis, Curve, drawing, drawing_with};
@@ -19,10 +19,10 @@ pub const NAMES: &[&str] = &["growth_s", "growth_gb"];
 const PORTS: &[u32] = &[8, 12, 16, 20, 26, 36];
 /// Leaves of 40 hosts: 120 to 10,000.
 const LEAVES: &[u32] = &[3, 10, 25, 50, 110, 250];
-/// Networks for which it is waited how good GRID's plan is.
+/// Networks for which the row waits for a proof of GRID's gap.
 const PROVED_PORTS: &[u32] = &[8, 12, 16, 20];
 const PROVED_LEAVES: &[u32] = &[3, 10, 25, 50, 110];
-/// For a proof, at most.
+/// Time limit of a proof.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Line {
@@ -92,14 +92,14 @@ const LINES: [Line; 8] = [
     },
 ];
 
-/// What was measured of one network.
-struct Point {
+/// Measurement of one network.
+struct GrowthPoint {
     hosts: f64,
     seconds: f64,
     bytes: f64,
 }
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     let mut table = String::from("\n\n| planner, network | hosts | switches | time, s |");
     table.push_str(" memory, MiB | rate, Gbit/s; worst utilisation | gap |\n");
     table.push_str("|---|---|---|---|---|---|---|\n");
@@ -112,7 +112,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
                 "grid-proof" => PATIENCE,
                 _ => Duration::MAX,
             };
-            let Some(said) = bench.child.says_within(&arguments, most)? else {
+            let Some(report) = bench.child.run_within(&arguments, most)? else {
                 let seconds = PATIENCE.as_secs();
                 writeln!(
                     table,
@@ -121,24 +121,24 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
                 )?;
                 continue;
             };
-            let point = point(&said)?;
-            writeln!(table, "| {} | {} |", line.name, cells(&said, &point)?)?;
+            let point = point(&report)?;
+            writeln!(table, "| {} | {} |", line.name, cells(&report, &point)?)?;
             points.push(point);
         }
         lines.push((line, points));
     }
     draw(bench, &lines)?;
-    // A proof is not asked of the largest.
+    // The largest networks have no proof.
     let planned = lines
         .iter()
         .filter(|(line, _)| line.planner != "grid-proof");
-    let largest: Vec<(&str, &Point)> = planned
+    let largest: Vec<(&str, &GrowthPoint)> = planned
         .flat_map(|(line, points)| points.iter().map(|point| (line.name, point)))
         .filter(|(_, point)| point.hosts >= 10_000.0)
         .collect();
-    let row = |name, unit, goal, of: &dyn Fn(&Point) -> f64, table: &str| -> Result<Row> {
+    let row = |name, unit, goal, of: &dyn Fn(&GrowthPoint) -> f64, table: &str| -> Result<Row> {
         let worst = largest.iter().max_by(|a, b| of(a.1).total_cmp(&of(b.1)));
-        let (line, worst) = worst.context("nothing was planned for 10,000 hosts")?;
+        let (line, worst) = worst.context("no planner has planned for 10,000 hosts")?;
         let hosts = worst.hosts;
         Ok(Row {
             name,
@@ -155,17 +155,17 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-fn point(said: &Value) -> Result<Point> {
-    let proof = said.pointer("/proof/cpu_s").and_then(Value::as_f64);
-    Ok(Point {
-        hosts: number(said, "/hosts")?,
-        seconds: number(said, "/plan/cpu_s")? + proof.unwrap_or(0.0),
-        bytes: number(said, "/peak_bytes")?,
+fn point(report: &Value) -> Result<GrowthPoint> {
+    let proof = report.pointer("/proof/cpu_s").and_then(Value::as_f64);
+    Ok(GrowthPoint {
+        hosts: number(report, "/hosts")?,
+        seconds: number(report, "/plan/cpu_s")? + proof.unwrap_or(0.0),
+        bytes: number(report, "/peak_bytes")?,
     })
 }
 
-fn cells(said: &Value, point: &Point) -> Result<String> {
-    let optional = |path: &str| said.pointer(path).and_then(Value::as_f64);
+fn cells(report: &Value, point: &GrowthPoint) -> Result<String> {
+    let optional = |path: &str| report.pointer(path).and_then(Value::as_f64);
     let rate = optional("/rate_bps").map(|bps| format!("{:.2}", bps / 1e9));
     let worst = optional("/worst").map(|worst| format!("{:.1} %", 100.0 * worst));
     let gap = optional("/gap").map(|gap| format!("{gap:.3}"));
@@ -173,7 +173,7 @@ fn cells(said: &Value, point: &Point) -> Result<String> {
     Ok(format!(
         "{} | {} | {:.3} | {:.1} | {} | {}",
         point.hosts,
-        number(said, "/switches")?,
+        number(report, "/switches")?,
         point.seconds,
         point.bytes / 1_048_576.0,
         rate.or(worst).unwrap_or_else(none),
@@ -181,8 +181,8 @@ fn cells(said: &Value, point: &Point) -> Result<String> {
     ))
 }
 
-fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
-    let curves = |of: &dyn Fn(&Point) -> f64| -> Vec<Curve> {
+fn draw(bench: &PlanningBench, lines: &[(&Line, Vec<GrowthPoint>)]) -> Result<()> {
+    let curves = |of: &dyn Fn(&GrowthPoint) -> f64| -> Vec<Curve> {
         let curves = lines.iter().map(|(line, points)| Curve {
             name: line.name,
             color: line.color,

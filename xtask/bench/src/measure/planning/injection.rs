@@ -1,25 +1,25 @@
-//! Injection points of 100 tenants.
+//! Planning of injection points for 100 tenants.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{list, most, number, text};
 use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["injection_s", "injection_share", "injection_gap"];
 
-/// Seeds, at most.
+/// Maximum number of seeds.
 const SEEDS: u32 = 30;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
+    let report = bench
         .child
-        .says(&["injection", &bench.args.seeds.min(SEEDS).to_string()])?;
+        .run(&["injection", &bench.args.seeds.min(SEEDS).to_string()])?;
     let (placed, refused): (Vec<Value>, Vec<Value>) =
-        (list(&said, "")?.iter().cloned()).partition(|seed| seed.get("refused").is_none());
+        (list(&report, "")?.iter().cloned()).partition(|seed| seed.get("refused").is_none());
     let mut note = format!(
         "{} of {} placed",
         placed.len(),
@@ -44,12 +44,12 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(vec![
         row(
             "injection_s",
-            most(list(&said, "")?, |seed| number(seed, "/plan/cpu_s"))?,
+            most(list(&report, "")?, |seed| number(seed, "/plan/cpu_s"))?,
             "s",
             Goal::AtMost(1.0),
             format!(
                 "worst of all seeds, each the best of 3; by the clock {:.2} s",
-                most(list(&said, "")?, |seed| number(seed, "/plan/wall_s"))?
+                most(list(&report, "")?, |seed| number(seed, "/plan/wall_s"))?
             ),
         ),
         row(

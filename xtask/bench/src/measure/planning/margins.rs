@@ -1,4 +1,4 @@
-//! GRID on the networks of its paper: gaps, and ratios to others.
+//! GRID on the networks of its paper: gaps, and ratios to other planners.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use plotters::style::RGBColor;
 use serde_json::Value;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{count, list, mean, most, number, text};
 use crate::measure::row::{Goal, Row};
 use crate::plots::{Axis, Curve, drawing};
@@ -24,7 +24,7 @@ pub const NAMES: &[&str] = &[
     "grid_over_halving",
 ];
 
-/// Whom GRID is compared with, and the ratio that its paper has (16.9 Gbit/s over theirs).
+/// Row, planner that GRID is compared with, and the ratio in GRID's paper (16.9 Gbit/s over theirs).
 const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_atp", "atp", Some(16.9 / 12.0)),
     ("grid_over_esa", "esa", None),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_halving", "halving-doubling", None),
 ];
 
-/// As the program that measures calls them.
+/// Names of the networks in the measuring process.
 const NETWORKS: [&str; 8] = [
     "fat-tree-racks-100",
     "fat-tree-racks-400",
@@ -47,7 +47,7 @@ const NETWORKS: [&str; 8] = [
     "leaf-spine-20%-400",
 ];
 
-/// Those of which ratios are drawn.
+/// Networks whose ratios are drawn.
 const DRAWN: [(&str, &str, RGBColor); 4] = [
     (
         "fat-tree-racks-100",
@@ -71,9 +71,9 @@ const DRAWN: [(&str, &str, RGBColor); 4] = [
     ),
 ];
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     let seeds = bench.args.seeds.to_string();
-    let networks = NETWORKS.map(|network| bench.child.says(&["gap", network, &seeds]));
+    let networks = NETWORKS.map(|network| bench.child.run(&["gap", network, &seeds]));
     let networks = networks.into_iter().collect::<Result<Vec<Value>>>()?;
     bench
         .args
@@ -83,7 +83,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Of both of GRID: how it is called in a table, and in what the program says.
+/// Both kinds of GRID: name in a table, and name in the measuring process's output.
 const BY: [(&str, &str); 2] = [("grid-push", "push"), ("grid", "round")];
 
 fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
@@ -148,16 +148,17 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
     ])
 }
 
-/// What GRID's rate is of another's: of what is sent, or, where the other has answers in it, of a round.
+/// Ratio of GRID's rate to another planner's: of the workers' rate, or of a round's rate if the other includes the
+/// return of sums.
 fn ratio(seed: &Value, other: &str) -> Result<f64> {
     let of = match other {
         "ring" | "halving-doubling" => "round_bps",
         _ => "sent_bps",
     };
-    over(seed, of, other)
+    rate_ratio(seed, of, other)
 }
 
-fn over(seed: &Value, of: &str, other: &str) -> Result<f64> {
+fn rate_ratio(seed: &Value, of: &str, other: &str) -> Result<f64> {
     Ok(number(seed, &format!("/{of}/grid"))? / number(seed, &format!("/{of}/{other}"))?)
 }
 
@@ -188,7 +189,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
     table += &rounding(networks)?;
     let rows = OTHERS.iter().zip(means).enumerate();
     let rows = rows.map(|(place, ((name, _, paper), value))| {
-        let said = match paper {
+        let reference = match paper {
             Some(paper) => format!("; the paper's is {paper:.2}"),
             None => String::new(),
         };
@@ -199,7 +200,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
             goal: Goal::Nothing,
             floor: None,
             note: format!(
-                "mean over networks{said}{}",
+                "mean over networks{reference}{}",
                 if place == 0 { table.as_str() } else { "" }
             ),
         }
@@ -207,7 +208,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
     Ok(rows.collect())
 }
 
-/// GRID with answers beside all others with theirs.
+/// GRID and the other planners, all with the return of sums.
 fn rounds(networks: &[Value]) -> Result<String> {
     let others = [
         "push",
@@ -229,7 +230,7 @@ fn rounds(networks: &[Value]) -> Result<String> {
         let rate = mean(seeds, |seed| number(seed, "/round_bps/grid"))? / 1e9;
         write!(table, "| {} | {rate:.1} |", text(network, "/network")?)?;
         for other in others {
-            let ratio = mean(seeds, |seed| over(seed, "round_bps", other))?;
+            let ratio = mean(seeds, |seed| rate_ratio(seed, "round_bps", other))?;
             write!(table, " {ratio:.2} |")?;
         }
         table.push('\n');
@@ -237,7 +238,7 @@ fn rounds(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// R-GRIA, the paper's rounding: by how much it exceeds what there is, and what is left once it does not.
+/// R-GRIA, the paper's rounding: how far it exceeds capacities, and its rate after the repair.
 fn rounding(networks: &[Value]) -> Result<String> {
     let mut table = String::from(
         "\n| R-GRIA: network, server's link | relaxed λ, Gbit/s | exceeded: mean, most | repaired, sent | repaired, in a round |\n\
@@ -261,7 +262,7 @@ fn rounding(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// Of each seed's ratio to ATP: how many seeds have no more.
+/// For each ratio to ATP, the share of seeds whose ratio is no greater.
 fn margins_drawing(networks: &[Value]) -> Result<String> {
     let mut curves = Vec::new();
     for (network, name, color) in DRAWN {

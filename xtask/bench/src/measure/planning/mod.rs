@@ -1,8 +1,8 @@
-//! `cargo xtask bench planning`: what the planners reach. Figures are kept in docs/planning.md.
+//! `cargo xtask bench planning`: quality and cost of the planners. docs/planning.md keeps the figures.
 //!
-//! This program starts itself for each [point], so that a point's peak memory is its own. The child prints JSON; this module
-//! turns it into rows, tables and drawings. Times are processor times, which other programs on the machine change little; all
-//! other figures are the same on every machine.
+//! This program starts itself for each [point], so that a point's peak memory is its own. The child prints JSON; this
+//! module turns it into rows, tables and drawings. Times are processor times, which other programs on the machine
+//! change little; all other figures are the same on every machine.
 
 mod asynchrony;
 mod child;
@@ -20,13 +20,11 @@ use super::Args;
 use super::driver::{self, Group};
 use child::Child;
 
-/// The child program that measures points, and the options of this run.
-struct Bench {
+struct PlanningBench {
     child: Child,
     args: Args,
 }
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::new(golden::NAMES, golden::run),
@@ -38,7 +36,7 @@ pub fn run(args: &Args) -> Result<bool> {
         Group::new(moments::NAMES, moments::run),
     ];
     driver::measure(args, groups, || {
-        Ok(Bench {
+        Ok(PlanningBench {
             child: Child::new()?,
             args: args.clone(),
         })

@@ -1,23 +1,24 @@
-//! What has to be there at once: GRID's plan on the fat tree of its paper, and InArt's for a job that comes or goes.
+//! Planning that has to be immediate: GRID's plan on the fat tree of its paper, and InArt's when a job arrives or
+//! departs.
 
 use anyhow::Result;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{list, mean, most, number};
 use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["fat_tree", "arrival", "departure"];
 
-/// Of each of the fat tree's settings.
+/// Number of seeds for each setting of the fat tree.
 const SEEDS: u32 = 10;
-/// How often the job comes and goes.
+/// Number of times that the job arrives and departs.
 const TIMES: u32 = 10;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench.child.says(&["fat-tree", &SEEDS.to_string()])?;
-    let plans = list(&said, "")?;
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
+    let report = bench.child.run(&["fat-tree", &SEEDS.to_string()])?;
+    let plans = list(&report, "")?;
     let on_processor = |plan: &_| number(plan, "/plan/cpu_s");
-    let online = bench.child.says(&["online", &TIMES.to_string()])?;
+    let online = bench.child.run(&["online", &TIMES.to_string()])?;
     let at_once = |name, path: &str| -> Result<Row> {
         let wall_s = number(&online, &format!("/{path}/wall_s"))?;
         Ok(Row {

@@ -4,26 +4,26 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::Bench;
+use super::PlanningBench;
 use super::child::{count, list, mean, most, number, text};
 use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["inart_over_split", "inart_over_atp", "inart_over_lbmm"];
 
-/// Whom it is compared with, and the ratio that its paper has (26.2 Gbit/s over theirs).
+/// Row, planner that InArt is compared with, and the ratio in InArt's paper (26.2 Gbit/s over theirs).
 const OTHERS: [(&str, &str, f64); 3] = [
     ("inart_over_split", "equal-split", 26.2 / 23.1),
     ("inart_over_atp", "atp", 26.2 / 19.25),
     ("inart_over_lbmm", "lbmm", 26.2 / 15.4),
 ];
 
-/// Seeds, at most: a plan with free shares takes half a second.
+/// Maximum number of seeds: a plan with free shares takes half a second.
 const SEEDS: u32 = 20;
 
-pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     let seeds = bench.args.seeds.min(SEEDS).to_string();
-    let said = bench.child.says(&["servers", &seeds])?;
-    let settings = list(&said, "")?;
+    let report = bench.child.run(&["servers", &seeds])?;
+    let settings = list(&report, "")?;
     let mut table = String::from("\n\n| switches that sum, servers' links | InArt, Gbit/s |");
     table.push_str(" to an equal split | to ATP | to LBMM | mean, worst gap | proven |\n");
     table.push_str("|---|---|---|---|---|---|---|\n");

@@ -1,4 +1,5 @@
-//! Completion time of a setting by flows: links are shared fairly, without frames, queues, delays and losses ([`crate::fluid`]).
+//! Completion time of a setting by the flow model, in which links are shared fairly, without frames, queues, delays and
+//! losses ([`crate::fluid`]).
 
 use anyhow::{Context, Result, bail};
 use planner::gradient::{Goal, Job, Member, Method, Part, Plan, Resource, Server};
@@ -11,11 +12,11 @@ use scenario::workload::Workload;
 use super::settings::{Setting, Work};
 use crate::fluid::{Pull, Round, Simulation, Transfer, Use};
 
-/// With 256 values, from the Ethernet header on; and without any.
+/// Bytes of a frame with 256 values from the Ethernet header on, and of a frame without values.
 const FRAME: u64 = 14 + 20 + 8 + 24 + 1024;
 const SHORT: u64 = 14 + 20 + 8 + 24;
 
-/// How long all rounds take, in seconds: what computing takes and what links take.
+/// Time of all rounds in seconds, as the sum of computing and transfers.
 pub fn seconds(setting: &Setting, scenario: &Scenario, compute_s: f64) -> Result<f64> {
     let network = scenario::topology_network(&scenario.topology)?;
     let (values, rounds) = match setting.work {
@@ -28,7 +29,7 @@ pub fn seconds(setting: &Setting, scenario: &Scenario, compute_s: f64) -> Result
     let gradient_bytes = chunks * FRAME + u64::from(setting.window) * SHORT;
     let mut simulation = Simulation::default();
     if let Work::AllReduce(..) = setting.work {
-        // What goes up and what comes down are one stream: no sum is sooner than the last of its values.
+        // Updates and sums are one transfer: a sum cannot leave before its last update arrives.
         let bits = gradient_bytes as f64 * 8.0;
         simulation.add(Transfer::new(bits, both_ways(&network, scenario)?))?;
     } else {
@@ -50,7 +51,7 @@ pub fn seconds(setting: &Setting, scenario: &Scenario, compute_s: f64) -> Result
     Ok(rounds as f64 * (took_s + compute_s))
 }
 
-/// Every link of a tree of ranks and switches, in both directions: of these networks, all but the server's.
+/// Every link of a tree of ranks and switches, in both directions: all links of these networks except the server's.
 fn both_ways(network: &Network, scenario: &Scenario) -> Result<Vec<Use>> {
     let ranks = &scenario.jobs.first().context("a job")?.ranks;
     let links = scenario.topology.links.iter().zip(network.links());
@@ -87,7 +88,7 @@ fn plan(setting: &Setting, scenario: &Scenario, network: &Network) -> Result<(Jo
     Ok((job, plan))
 }
 
-/// All workers, summed at one switch.
+/// Plan in which one switch sums all workers.
 fn summed(network: &Network, job: &Job, at: NodeId) -> Result<Plan> {
     let routing = Routing::new(network, Costs::hops(network));
     let way = |from: NodeId, to: NodeId| routing.path(from, to);

@@ -1,9 +1,9 @@
-//! `cargo xtask bench simulator`: how long `weir simulate` says that trainings and all-reduces take, beside how long they take in a
-//! testbed, and what a model by flows says. Figures are kept in docs/planning.md.
+//! `cargo xtask bench simulator`: times of trainings and all-reduces by `weir simulate` and by the flow model, beside
+//! those in a testbed. docs/planning.md keeps the figures.
 //!
-//! Each of the [settings](settings::SETTINGS) is a scenario; `weir run` carries it out three times, of which the median counts, and
-//! `weir simulate` reads the same file. What gradients and evaluations take of a [processor](processors) is measured once before,
-//! without any network, and given to both models. Nothing is fitted to a setting.
+//! Each of the [settings](settings::SETTINGS) is a scenario. `weir run` runs it three times, and the median counts;
+//! `weir simulate` reads the same file. The times of gradients and evaluations on a [processor](processors) are
+//! measured once before, without a network, and are inputs of both models. No parameter is fitted to a setting.
 
 mod flow;
 mod processors;
@@ -27,26 +27,26 @@ use super::{Args, qq};
 use processors::Processors;
 use settings::{SETTINGS, Setting, Work};
 
-/// Each setting is run so often.
+/// Number of runs of each setting.
 const RUNS: usize = 3;
-/// One with losses is simulated under so many seeds, of which the median counts: which frames are lost decides how often somebody
-/// waits for a timeout, and a run's draws are its switches' own.
+/// Number of seeds with which a setting with losses is simulated; the median counts. The lost frames decide how often a
+/// worker waits for a timeout, and a run's random decisions are those of its switches.
 const SEEDS: u64 = 9;
-/// How far the simulator may be off, as a share of what was measured.
+/// Maximum relative error of the simulator.
 const MOST_OFF: f64 = 0.10;
-/// What came of a setting.
-struct Compared {
+/// Results of a setting.
+struct Comparison {
     setting: &'static Setting,
-    /// Of each run, in seconds, ascending.
+    /// Time of each run, in seconds, ascending.
     measured: Vec<f64>,
     simulated: f64,
-    /// By flows.
+    /// Time by the flow model.
     flow: f64,
-    /// Bytes of the server's link, in both directions, and of a simulation; of a training.
+    /// Bytes on the server's link of a training, in both directions: measured, and simulated.
     bytes: Option<(f64, f64)>,
 }
 
-impl Compared {
+impl Comparison {
     fn median(&self) -> f64 {
         self.measured[self.measured.len() / 2]
     }
@@ -60,7 +60,7 @@ impl Compared {
     }
 }
 
-/// Measures what `args` asks for: a row for each setting, and how far the simulator is off in the worst of them.
+/// Measures the selected rows: one for each setting, and the largest error of the simulator.
 pub fn run(args: &Args) -> Result<bool> {
     if let Some((values, operations)) = rank::asked() {
         rank::run(values, operations)?;
@@ -72,12 +72,15 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let settings = SETTINGS
         .iter()
-        .map(|setting| Group::one(setting.name, |bench: &Bench| bench.row(setting)));
-    let summary = Group::new(&["simulator/packets", "simulator/flows"], Bench::summary);
+        .map(|setting| Group::one(setting.name, |bench: &SimulatorBench| bench.row(setting)));
+    let summary = Group::new(
+        &["simulator/packets", "simulator/flows"],
+        SimulatorBench::summary,
+    );
     let groups = settings.chain([summary]).collect();
     driver::measure(args, groups, || {
         let itself = std::env::current_exe()?;
-        let bench = Bench {
+        let bench = SimulatorBench {
             weir: WEIR.build(args.prebuilt)?,
             processors: Processors::measure(&itself)?,
             folder: tempfile::tempdir()?,
@@ -91,17 +94,17 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 /// The last two rows.
-fn rows(compared: &[Compared]) -> Vec<Row> {
-    let worst = |off: fn(&Compared) -> f64| {
+fn rows(compared: &[Comparison]) -> Vec<Row> {
+    let worst = |off: fn(&Comparison) -> f64| {
         let offs = compared.iter().map(|one| (off(one), one.setting.name));
         offs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))
     };
-    let median = |off: fn(&Compared) -> f64| {
+    let median = |off: fn(&Comparison) -> f64| {
         let mut offs: Vec<f64> = compared.iter().map(|one| off(one).abs()).collect();
         offs.sort_by(f64::total_cmp);
         offs.get(offs.len() / 2).copied().unwrap_or(0.0)
     };
-    let row = |name, off: fn(&Compared) -> f64, goal, table: &str| Row {
+    let row = |name, off: fn(&Comparison) -> f64, goal, table: &str| Row {
         name,
         value: worst(off).map(|(off, _)| off.abs()),
         unit: "share",
@@ -118,16 +121,16 @@ fn rows(compared: &[Compared]) -> Vec<Row> {
     vec![
         row(
             "simulator/packets",
-            Compared::off,
+            Comparison::off,
             Goal::AtMost(MOST_OFF),
             &table,
         ),
-        row("simulator/flows", Compared::flow_off, Goal::Nothing, ""),
+        row("simulator/flows", Comparison::flow_off, Goal::Nothing, ""),
     ]
 }
 
-/// For docs/planning.md.
-fn table(compared: &[Compared]) -> String {
+/// Table for docs/planning.md.
+fn table(compared: &[Comparison]) -> String {
     let mut text = String::from(
         "| setting | measured, s (range) | simulated, s | off | by flows, s | off | server's link, bytes off |\n\
          |---|---|---|---|---|---|---|\n",
@@ -152,18 +155,18 @@ fn table(compared: &[Compared]) -> String {
     text
 }
 
-struct Bench {
+struct SimulatorBench {
     weir: PathBuf,
     itself: PathBuf,
     folder: tempfile::TempDir,
     processors: Processors,
-    /// The settings that have been measured.
-    compared: RefCell<Vec<Compared>>,
+    /// Settings measured so far.
+    compared: RefCell<Vec<Comparison>>,
     args: Args,
 }
 
-impl Bench {
-    /// How far the simulator is off in one setting.
+impl SimulatorBench {
+    /// The simulator's error in one setting.
     fn row(&self, setting: &'static Setting) -> Result<Row> {
         let compared = self.compare(setting)?;
         let row = Row {
@@ -181,23 +184,23 @@ impl Bench {
         Ok(row)
     }
 
-    /// How far the simulator is off in the worst of the settings that have been measured.
+    /// The simulator's largest error among the measured settings.
     fn summary(&self) -> Result<Vec<Row>> {
         let compared = self.compared.borrow();
         ensure!(
             !compared.is_empty(),
-            "no setting was measured: ask for settings too, or for all rows"
+            "no setting was measured: select settings too, or all rows"
         );
         self.args.draw("simulator.svg", || {
             let points = compared.iter().map(|one| (one.median(), one.simulated));
             let points: Vec<(f64, f64)> = points.collect();
-            let title = "How long a run takes: simulated over measured";
+            let title = "Time of a run: simulated over measured";
             Ok(qq::svg(title, "measured, s", "simulated, s", &points))
         })?;
         Ok(rows(&compared))
     }
 
-    fn compare(&self, setting: &'static Setting) -> Result<Compared> {
+    fn compare(&self, setting: &'static Setting) -> Result<Comparison> {
         let rank = format!(
             "[{:?}, bench, simulator]",
             self.itself.display().to_string()
@@ -228,7 +231,7 @@ impl Bench {
             }
             _ => None,
         };
-        Ok(Compared {
+        Ok(Comparison {
             setting,
             measured,
             simulated: simulated.0,
@@ -237,7 +240,7 @@ impl Bench {
         })
     }
 
-    /// The median over seeds, where they matter.
+    /// Simulated time, as the median over seeds if the setting has losses.
     fn simulated(&self, setting: &Setting, file: &Path, text: &str) -> Result<(f64, Option<f64>)> {
         if setting.loss == 0.0 {
             return self.simulate(setting, file);
@@ -253,7 +256,7 @@ impl Bench {
         Ok(all[all.len() / 2])
     }
 
-    /// How long the longest of all workers took; bytes of the server's link.
+    /// Time of the slowest worker, and bytes on the server's link.
     fn run(&self, setting: &Setting, file: &Path) -> Result<(f64, Option<f64>)> {
         let mut command = undisturbed(&self.weir);
         command.args(["run", "--json", "--report"]);
@@ -292,7 +295,7 @@ impl Bench {
             command.args(["--operations", &operations.to_string()]);
             let report = json(&mut command)?;
             let took = report["completed_s"].as_f64();
-            return Ok((took.context("never done")?, None));
+            return Ok((took.context("the transfers never end")?, None));
         }
         let ns = |seconds: f64| format!("{}ns", Duration::from_secs_f64(seconds).as_nanos());
         command.args(["--compute", &ns(self.processors.gradient_s)]);
@@ -311,8 +314,8 @@ impl Bench {
     }
 }
 
-/// A program at the highest priority that we may have, among processes and, where Linux shares processors out by sessions
-/// (autogroups), among those: what else runs on the machine is not in the figures, as far as that helps.
+/// A command at the highest priority that this user may set, among processes and, where Linux schedules sessions
+/// (autogroups), among sessions, so that other programs disturb the figures less.
 fn undisturbed(program: &Path) -> Command {
     const RAISED: &str = "echo -20 2>/dev/null >/proc/self/autogroup; exec nice -n -20 \"$@\"";
     let mut command = Command::new("setsid");
@@ -322,8 +325,8 @@ fn undisturbed(program: &Path) -> Command {
     command
 }
 
-/// What a command prints. A run whose expectations fail, or whose faults are not proved, as on a machine that was late, has figures
-/// all the same.
+/// Output of a command. A run has figures even if its expectations fail or its faults cannot be proved, as on an
+/// overloaded machine.
 fn json(command: &mut Command) -> Result<Value> {
     let output = command.output().context("cannot run weir")?;
     if !matches!(output.status.code(), Some(0 | 1)) {

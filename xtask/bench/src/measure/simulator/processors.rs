@@ -1,7 +1,7 @@
-//! What gradients and evaluations take of a processor, as members have them: after they have slept.
+//! Processor time of gradients and evaluations, measured as in a run: after a sleep.
 //!
-//! A worker computes its gradient when a round's last answer has woken it. Its processor has idled or done something else by
-//! then, so that a gradient takes about twice what it takes in a loop without pauses.
+//! A worker computes its gradient after a round's last answer wakes it. Its processor has idled or done other work by
+//! then, so a gradient takes about twice as long as in a loop without pauses.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,26 +12,27 @@ use anyhow::{Context, Result, ensure};
 use host_agent::train::{Batches, Digits, Recipe, accuracy, gradient, initial_parameters};
 
 use super::undisturbed;
+use crate::measure::support::median;
 
-/// Makes a process measure, and says as which worker.
+/// Environment variable that makes a process measure as the worker of this number.
 const ASKED: &str = "WEIR_BENCH_GRADIENT";
-/// Gradients of which the median counts.
+/// Number of gradients; the median counts.
 const ROUNDS: usize = 40;
-/// Sleeps between two: about what a round takes in the settings.
+/// Sleep between two gradients: about the time of a round in the settings.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// What processors take, beside frames.
+/// Processors, and their time for computing.
 #[derive(Debug, Clone, Copy)]
 pub struct Processors {
-    /// One worker's gradient.
+    /// Time of one worker's gradient.
     pub gradient_s: f64,
-    /// The server's look at its weights.
+    /// Time of the server's evaluation of its weights.
     pub evaluate_s: f64,
     pub count: usize,
 }
 
 impl Processors {
-    /// Measures with as many processes as there are processors: workers compute at once.
+    /// Measures in as many processes as there are processors, since workers compute at the same time.
     pub fn measure(itself: &Path) -> Result<Self> {
         let count = std::thread::available_parallelism()?.get();
         let children = (0..count).map(|worker| {
@@ -61,18 +62,18 @@ impl Processors {
         })
     }
 
-    /// What all workers take that compute at once.
+    /// Time in which `members` workers compute their gradients at the same time.
     pub fn compute_s(&self, members: usize) -> f64 {
         self.gradient_s * (members as f64 / self.count as f64).max(1.0)
     }
 }
 
-/// Whether this process is to measure, and as which worker.
+/// The worker number, if this process is to measure.
 pub fn asked() -> Option<u16> {
     std::env::var(ASKED).ok()?.parse().ok()
 }
 
-/// Prints the medians of gradients and of evaluations, in seconds.
+/// Prints the median times of gradients and of evaluations, in seconds.
 pub fn run(worker: u16) -> Result<()> {
     let recipe = Recipe::default();
     let digits = Digits::load()?;
@@ -97,9 +98,4 @@ fn seconds<T>(work: impl FnOnce() -> T) -> f64 {
     let start = Instant::now();
     black_box(work());
     start.elapsed().as_secs_f64()
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }

@@ -1,4 +1,4 @@
-//! A rank of an all-reduce: what a scenario's command runs.
+//! A rank of an all-reduce, as the command of a scenario.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use host_agent::collective::{Config, Member};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use nix::time::{ClockId, clock_gettime};
 
-/// Names what the process is to sum: values, and how often.
+/// Environment variable with the number of values and of sums.
 pub const ASKED: &str = "WEIR_BENCH_SUMS";
 const INTERFACE: &str = "eth0";
 const PATIENCE: Duration = Duration::from_secs(280);
 
-/// Whether this process is a rank, and of what.
+/// Number of values and of sums, if this process is a rank.
 pub fn asked() -> Option<(usize, u64)> {
     let asked = std::env::var(ASKED).ok()?;
     let (values, operations) = asked.split_once(' ')?;
     Some((values.parse().ok()?, operations.parse().ok()?))
 }
 
-/// Sums, and prints when it began and ended by the machine's clock.
+/// Sums, and prints the start and end by the machine's clock.
 pub fn run(values: usize, operations: u64) -> Result<()> {
     let setup = setup(values)?;
     let (frames, _) = InterfaceFrames::open(INTERFACE, host_agent::frames::UDP_PORT, Io::Rings)
-        .context("no rings of the interface")?;
+        .context("cannot open the interface's rings")?;
     let me = Endpoint::of(INTERFACE)?;
     let peers = Vec::new();
     let member = Member::start(Config { setup, me, peers }, frames)?;
@@ -39,13 +39,13 @@ pub fn run(values: usize, operations: u64) -> Result<()> {
     for _ in 0..operations {
         let pending = member.all_reduce(Values::Floats(given.clone()))?;
         let Values::Floats(sums) = pending.wait(PATIENCE)?.values else {
-            anyhow::bail!("sums of another type");
+            anyhow::bail!("the sums are not float32");
         };
         // The first value is -125 times each rank's number.
         let right = -125.0 * ranks * (ranks + 1.0) / 2.0;
         ensure!(
             (sums[0] - right).abs() <= 1e-5 * right.abs(),
-            "a sum is {} and not {right}",
+            "a sum is {}, expected {right}",
             sums[0]
         );
     }

@@ -1,21 +1,21 @@
-//! What is run: chosen before any was run, and none of it by what came of it.
+//! Settings, chosen before any was run and never for its result.
 
 use std::fmt::Write;
 
-/// A network, and who sums in it.
+/// A network, and the party that sums in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
     pub shape: Shape,
-    /// Workers, or ranks.
+    /// Number of workers or ranks.
     pub members: usize,
-    /// Of hosts' links; of a grid, of all but the server's, which has three times as much.
+    /// Rate of hosts' links; in a grid, of all links but the server's, which has three times as much.
     pub rate_mbps: u32,
-    /// One way, of each link.
+    /// One-way latency of each link.
     pub latency_us: u32,
     pub window: u32,
     pub work: Work,
-    /// The share of updates that switches drop that do not sum.
+    /// Share of updates that switches drop unless they sum.
     pub loss: f64,
 }
 
@@ -23,23 +23,23 @@ pub struct Setting {
 pub enum Shape {
     /// One switch.
     Star,
-    /// Leaves below one spine, with so many workers on each, and one more for the server. Links to the spine have twice a host's
-    /// rate.
+    /// Leaves below one spine, with `hosts_per_leaf` workers on each, and another leaf for the server. Links to the
+    /// spine have twice a host's rate.
     LeafSpine { hosts_per_leaf: usize },
-    /// The network of GRID's example: eight workers at three switches that are all linked to each other.
+    /// The network of GRID's example: eight workers at three switches that are linked to each other.
     Grid,
 }
 
-/// What is summed, and by whom.
+/// What is summed, and by which party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// A training of so many rounds, which the server sums.
+    /// A training of this many rounds; the server sums.
     Direct(u32),
-    /// Which this switch sums.
+    /// A training of this many rounds; this switch sums.
     Summed(u32, &'static str),
-    /// Which three switches sum a part of each, by a plan.
+    /// A training of this many rounds; three switches each sum a part, by a plan.
     Planned(u32),
-    /// Sums of so many values, so often.
+    /// This number of values, summed this many times.
     AllReduce(usize, u64),
 }
 
@@ -77,7 +77,7 @@ const fn leaves(hosts_per_leaf: usize) -> Shape {
 
 use Work::{AllReduce, Direct, Planned, Summed};
 
-/// All of them. A training's model has 50,110 parameters.
+/// A training's model has 50,110 parameters.
 pub const SETTINGS: [Setting; 20] = [
     star("summed_2", 2, 5, 0, 64, Summed(20, "sw")),
     star("summed_4", 4, 20, 1_000, 64, Summed(40, "sw")),
@@ -117,7 +117,7 @@ pub const SETTINGS: [Setting; 20] = [
 ];
 
 impl Setting {
-    /// Of a training's server.
+    /// Name of a training's server.
     pub const SERVER: &str = "ps";
 
     pub fn workers(&self) -> Vec<String> {
@@ -126,7 +126,7 @@ impl Setting {
             .collect()
     }
 
-    /// The scenario, which a run and the simulator read alike. `rank` is what ranks of an all-reduce run.
+    /// The scenario for `weir run` and `weir simulate`. `rank` is the command of an all-reduce's ranks.
     pub fn scenario(&self, rank: &str) -> String {
         let mut text = format!("weir: 1\nname: {}\nseed: 16\n", self.name.replace('_', "-"));
         self.write_topology(&mut text);
@@ -204,16 +204,18 @@ impl Setting {
         }
     }
 
-    /// How many leaves workers are at.
+    /// Number of leaves with workers.
     fn leaves(&self, hosts_per_leaf: usize) -> usize {
         self.members.div_ceil(hosts_per_leaf)
     }
 
-    /// Where a worker is.
+    /// Switch of a worker.
     fn switch_of(&self, number: usize) -> String {
         match self.shape {
             Shape::Star => "sw".to_owned(),
-            Shape::LeafSpine { hosts_per_leaf } => format!("leaf{}", number / hosts_per_leaf),
+            Shape::LeafSpine { hosts_per_leaf } => {
+                format!("leaf{}", number / hosts_per_leaf)
+            }
             Shape::Grid => match number {
                 0..4 => "s1".to_owned(),
                 4 | 5 => "s2".to_owned(),
@@ -222,7 +224,7 @@ impl Setting {
         }
     }
 
-    /// A fault on the updates of each switch's workers, there: no fault can be proved at a switch that sums.
+    /// A fault on the updates of each switch's workers at that switch: no fault can be proved at a switch that sums.
     fn write_losses(&self, text: &mut String) {
         let (workers, server, loss) = (self.workers(), Setting::SERVER, self.loss);
         let mut switches: Vec<String> = (0..self.members).map(|n| self.switch_of(n)).collect();

@@ -1,5 +1,5 @@
-//! The least that forwarding between two interfaces is: frames from a TPACKET_V3 receive ring into a transmit ring, nothing
-//! in between. Apart from the switch's own code, so that a fault there does not make its own yardstick longer.
+//! Lower bound of forwarding between two interfaces: frames go from a TPACKET_V3 receive ring into a transmit ring. The
+//! code is separate from the switch's, so that a defect there does not raise the bound.
 #![allow(unsafe_code)]
 
 use anyhow::{Context, Result};
@@ -11,12 +11,11 @@ const BLOCK: usize = 128 << 10;
 const RECEIVE_BLOCKS: usize = 32;
 const SLOT: usize = 2048;
 const SEND_SLOTS: usize = 512;
-/// Frames between two system calls.
+/// Number of frames between two system calls.
 const BATCH: usize = 64;
-/// `struct tpacket3_hdr`, aligned to 16 bytes: where a frame to send begins.
+/// Offset of a frame in its slot: the size of `struct tpacket3_hdr`, aligned to 16 bytes.
 const SEND_OFFSET: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
 
-/// A socket with one ring.
 struct Ring {
     socket: OwnedFd,
     /// Mapped until the process ends.
@@ -26,7 +25,7 @@ struct Ring {
 impl Ring {
     fn open(interface: &str, option: i32, blocks: usize) -> Result<Ring> {
         let index = nix::net::if_::if_nametoindex(interface)?;
-        // SAFETY: socket(2) takes no pointers; the descriptor is new and nobody else's.
+        // SAFETY: socket(2) takes no pointers, and no other value owns the new descriptor.
         let socket = unsafe {
             let fd = Errno::result(libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0))?;
             OwnedFd::from_raw_fd(fd)
@@ -44,7 +43,7 @@ impl Ring {
             tp_feature_req_word: 0,
         };
         set(&socket, option, &request)?;
-        // SAFETY: a new mapping of the ring's size, where the kernel likes.
+        // SAFETY: a new mapping of the ring's size, at an address that the kernel chooses.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -58,7 +57,7 @@ impl Ring {
         if memory == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error()).context("cannot map a ring");
         }
-        // SAFETY: plain data, for which all zeros is a value.
+        // SAFETY: plain data, valid if all bytes are zero.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_ifindex = index as i32;
@@ -83,7 +82,7 @@ impl Ring {
 /// # Safety
 /// `word` is a status word of a ring: aligned, mapped as long as the process lives, and only ever accessed atomically.
 unsafe fn status<T>(word: *mut T) -> &'static AtomicU32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller upholds the contract of `from_ptr`.
     unsafe { AtomicU32::from_ptr(word.cast()) }
 }
 
@@ -102,7 +101,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Sends frames, a system call a batch.
+/// Sends frames, with one system call for each batch.
 pub struct Sender {
     ring: Ring,
     next: usize,
@@ -110,7 +109,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// On this interface.
     pub fn open(interface: &str) -> Result<Sender> {
         let ring = Ring::open(interface, libc::PACKET_TX_RING, SEND_SLOTS * SLOT / BLOCK)?;
         Ok(Sender {
@@ -120,11 +118,11 @@ impl Sender {
         })
     }
 
-    /// A frame of at most 1,500 bytes.
+    /// Queues a frame of at most 1,500 bytes.
     pub fn send(&mut self, frame: &[u8]) {
         assert!(frame.len() <= SLOT - SEND_OFFSET);
-        // SAFETY: `next` is less than the number of slots, so the slot lies within the ring; it is written only while its
-        // status says that it is ours.
+        // SAFETY: `next` is less than the number of slots, so the slot lies within the ring. It is written only while
+        // its status says that this process owns it.
         unsafe {
             let slot = self.ring.memory.add(self.next * SLOT);
             let header: *mut libc::tpacket3_hdr = slot.cast();
@@ -144,10 +142,10 @@ impl Sender {
         }
     }
 
-    /// Hands the frames to the kernel.
+    /// Hands the queued frames to the kernel.
     pub fn flush(&mut self) {
         if self.queued > 0 {
-            // SAFETY: null with length 0 is what packet(7) asks for.
+            // SAFETY: packet(7) requires null with length 0.
             unsafe {
                 libc::send(
                     self.ring.socket.as_raw_fd(),
@@ -161,14 +159,14 @@ impl Sender {
     }
 }
 
-/// Forwards for ever.
+/// Forwards forever.
 pub fn forward(from: &str, to: &str) -> Result<()> {
     let mut sender = Sender::open(to)?;
     let ring = Ring::open(from, libc::PACKET_RX_RING, RECEIVE_BLOCKS)?;
     let mut next = 0;
     loop {
-        // SAFETY: `next` is less than the number of blocks; block and frames are read only while the status says that the
-        // block is ours, and the kernel's offsets lie within it.
+        // SAFETY: `next` is less than the number of blocks. Block and frames are read only while the status says that
+        // this process owns the block, and the kernel's offsets lie within it.
         unsafe {
             let block = ring.memory.add(next * BLOCK);
             let header = &raw mut (*block.cast::<libc::tpacket_block_desc>()).hdr.bh1;

@@ -1,4 +1,5 @@
-//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, anew for each packet.
+//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, restarted for each
+//! packet.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -18,32 +19,32 @@ use super::super::super::programs::WEIR;
 use super::super::super::row::{Goal, Row};
 use super::super::super::veth::{self, Running};
 use super::super::super::{Args, files};
-use super::{Lost, PACKETS};
+use super::{LostPacket, PACKETS};
 
-/// Of this program in the namespace.
+/// Role of this program in the namespace.
 pub const ROLE: &str = "lost_rxe";
 pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
-/// Until packets pass.
+/// Time limit for `weir between` to forward packets.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program of perftest's, and the opcodes of its data.
-struct Subject {
+/// A program of perftest, and the opcodes of its data packets.
+struct Perftest {
     name: &'static str,
     program: &'static str,
     opcodes: &'static str,
-    /// Whose data: what the client asks is answered by the server, at the other end.
+    /// Sender of the data: the server at the other end if the client reads.
     from: &'static str,
 }
 
 /// The client is in the machine at `b`.
-const SUBJECTS: [Subject; 2] = [
-    Subject {
+const SUBJECTS: [Perftest; 2] = [
+    Perftest {
         name: NAMES[0],
         program: "ib_write_bw",
         opcodes: "{0x06..0x0b}",
         from: "b",
     },
-    Subject {
+    Perftest {
         name: NAMES[1],
         program: "ib_read_bw",
         opcodes: "{0x0d..0x10}",
@@ -51,15 +52,16 @@ const SUBJECTS: [Subject; 2] = [
     },
 ];
 
-impl Subject {
-    /// Messages of [`PACKETS`] packets, one after the other, five at least: the last packet of the first has none behind it.
+impl Perftest {
+    /// Five messages of [`PACKETS`] packets, one after the other, so that packets follow the last one of the first
+    /// message.
     fn command(&self) -> String {
         let size = PACKETS * 1024;
         format!("{} -s {size} -n 5 -t 1 -m 1024", self.program)
     }
 
     fn scenario(&self, k: u32) -> String {
-        let Subject { opcodes, from, .. } = self;
+        let Perftest { opcodes, from, .. } = self;
         format!(
             "weir: 1
 name: lost
@@ -74,7 +76,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 }
 
-/// The rows, measured in a namespace of its own.
+/// Measures the rows in a namespace of its own.
 pub fn rows(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     if let Err(error) = machines::image() {
@@ -91,8 +93,10 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
     let text = veth::in_namespace("collectives", ROLE, None)?;
     let reports = text.lines().map(serde_json::from_str);
     let reports: Vec<Value> = reports.collect::<Result<_, _>>()?;
-    let of_subject = |(subject, reports): (&Subject, &[Value])| {
-        let lost = (0..).zip(reports).map(|(k, report)| Lost::read(report, k));
+    let of_subject = |(subject, reports): (&Perftest, &[Value])| {
+        let lost = (0..)
+            .zip(reports)
+            .map(|(k, report)| LostPacket::read(report, k));
         super::row(subject.name, &lost.collect::<Result<Vec<_>>>()?, args)
     };
     let count = PACKETS as usize;
@@ -108,9 +112,9 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
         .collect()
 }
 
-/// In the namespace: of each subject and packet a report, in a line.
+/// Measures in the namespace; returns a line with a report for each subject and packet.
 pub fn measure() -> Result<String> {
-    // The switch is spoken to there.
+    // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
     let weir = WEIR.path()?;
     let options = [1, 2].map(|number: u8| {
@@ -121,7 +125,7 @@ pub fn measure() -> Result<String> {
     let mut lines = String::new();
     for subject in &SUBJECTS {
         for k in 0..PACKETS {
-            let report = lose(&weir, &subject.scenario(k), || {
+            let report = run_between(&weir, &subject.scenario(k), || {
                 between(&a, &b, &subject.command()).context("perftest")
             });
             let report = report.with_context(|| format!("{}, packet {k}", subject.name))?;
@@ -131,8 +135,12 @@ pub fn measure() -> Result<String> {
     Ok(lines)
 }
 
-/// The report of what passes between the machines meanwhile.
-fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>) -> Result<Value> {
+/// Runs `weir between` with a scenario while `meanwhile` sends packets, and returns its report.
+fn run_between(
+    weir: &Path,
+    scenario: &str,
+    meanwhile: impl FnOnce() -> Result<String>,
+) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     files::write(folder.path().join("s.yaml"), scenario)?;
     let mut command = Command::new(weir);
@@ -147,31 +155,31 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut switch = Running(command.current_dir(folder.path()).spawn()?);
-    let lines = BufReader::new(switch.0.stderr.take().context("its errors")?);
-    let mut report = switch.0.stdout.take().context("its report")?;
+    let lines = BufReader::new(switch.0.stderr.take().context("no error output")?);
+    let mut report = switch.0.stdout.take().context("no output")?;
     let (begins, may_begin) = mpsc::channel();
     let drained = std::thread::spawn(move || {
-        let mut said = String::new();
+        let mut errors = String::new();
         for line in lines.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
-            said += &format!("{line}\n");
+            errors += &format!("{line}\n");
             if line.contains("workload begins") {
-                // Who has waited too long is not there any more.
+                // The receiver is gone if it has timed out.
                 let _ = begins.send(());
             }
         }
-        said
+        errors
     });
-    let said = |drained: JoinHandle<String>| drained.join().expect("it only reads");
+    let errors = |drained: JoinHandle<String>| drained.join().expect("it only reads");
     if may_begin.recv_timeout(PATIENCE).is_err() {
         drop(switch);
-        bail!("`weir between` does not begin: {}", said(drained));
+        bail!("`weir between` does not start: {}", errors(drained));
     }
     let passed = meanwhile();
     kill(Pid::from_raw(switch.0.id() as i32), Signal::SIGINT)?;
-    let mut told = Vec::new();
-    report.read_to_end(&mut told)?;
-    let said = said(drained);
+    let mut text = Vec::new();
+    report.read_to_end(&mut text)?;
+    let errors = errors(drained);
     passed?;
-    serde_json::from_slice(&told).context(said)
+    serde_json::from_slice(&text).context(errors)
 }

@@ -1,5 +1,5 @@
-//! `lost_write`, `lost_read`: of the 100 packets of a message each is lost once, in a run of `weir run` each; how long it takes
-//! until it comes again, as the run's report has it. `lost_write_rxe`, `lost_read_rxe`: the same between two machines' rxe.
+//! `lost_write`, `lost_read`: recovery of each of the 100 packets of a message, lost once in a run of `weir run`; the
+//! run's report has the times. `lost_write_rxe`, `lost_read_rxe`: the same between the rxes of two machines.
 
 pub mod machines;
 
@@ -13,33 +13,33 @@ use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing};
 
-/// Packets of the message, of 1,024 bytes each.
+/// Number of packets of the message, 1,024 bytes each.
 const PACKETS: u32 = 100;
-/// The time-out's code: T = 4.096 µs · 2^14, what perftest takes.
+/// Timeout T = 4.096 µs · 2^14, perftest's default code.
 const TIMEOUT_US: f64 = 4.096 * 16_384.0;
 
-/// What is done, and which way its data go.
-pub struct Subject {
+/// An RDMA operation, and the direction of its data.
+pub struct RdmaOperation {
     name: &'static str,
     verb: &'static str,
     data: &'static str,
 }
 
-pub const WRITE: Subject = Subject {
+pub const WRITE: RdmaOperation = RdmaOperation {
     name: "lost_write",
     verb: "write",
     data: "{from: c, to: s, filter: roce}",
 };
 
-pub const READ: Subject = Subject {
+pub const READ: RdmaOperation = RdmaOperation {
     name: "lost_read",
     verb: "read",
     data: "{from: s, to: c, filter: roce}",
 };
 
-impl Subject {
+impl RdmaOperation {
     fn scenario(&self, k: u32) -> String {
-        let Subject { verb, data, .. } = self;
+        let RdmaOperation { verb, data, .. } = self;
         let size = PACKETS * 1024;
         let perf = format!("weir, agent, rdma-perf, {verb}");
         let options = format!("--way, rings, -s, \"{size}\", -n, \"1\", -m, \"1024\"");
@@ -65,18 +65,18 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
         let weir = WEIR.build(args.prebuilt)?;
         let lose = |k| {
             let report = scenario_run::report(&weir, &self.scenario(k));
-            Lost::read(&report.with_context(|| format!("packet {k}"))?, k)
+            LostPacket::read(&report.with_context(|| format!("packet {k}"))?, k)
         };
-        let lost: Vec<Lost> = (0..PACKETS).map(lose).collect::<Result<_>>()?;
+        let lost: Vec<LostPacket> = (0..PACKETS).map(lose).collect::<Result<_>>()?;
         row(self.name, &lost, args)
     }
 }
 
-/// What came of all packets.
-fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
-    args.draw(&format!("{name}.svg"), || drawn(lost))?;
-    let recovered = lost.iter().filter(|of| of.is_right()).count();
-    let told = |of: fn(&Lost) -> Option<f64>| {
+/// Row of all packets of an operation.
+fn row(name: &'static str, lost: &[LostPacket], args: &Args) -> Result<Row> {
+    args.draw(&format!("{name}.svg"), || draw(lost))?;
+    let recovered = lost.iter().filter(|of| of.is_as_specified()).count();
+    let note = |of: fn(&LostPacket) -> Option<f64>| {
         let mut times: Vec<f64> = lost.iter().filter_map(of).collect();
         times.sort_by(f64::total_cmp);
         let most = times.last().copied().unwrap_or_default();
@@ -86,10 +86,11 @@ fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
             most
         )
     };
-    let told_of = |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
-        true => told(of),
-        false => "none".to_owned(),
-    };
+    let note_of =
+        |of: fn(&LostPacket) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
+            true => note(of),
+            false => "none".to_owned(),
+        };
     let last = lost.last().and_then(|of| of.again_us).unwrap_or_default();
     Ok(Row {
         name,
@@ -98,31 +99,31 @@ fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
         goal: Goal::AtLeast(f64::from(PACKETS)),
         floor: None,
         note: format!(
-            "packets that came again, the last after T to 4 T, all others since they were told of; NAK generation {}, NAK response {}, retransmission {}; {} were told of; the last took {:.2} T",
-            told_of(|of| of.generation_us),
-            told_of(|of| of.response_us),
-            told_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
+            "packets recovered as specified, the last after T to 4 T, all others after a NAK; NAK generation {}, NAK response {}, retransmission {}; {} had a NAK; the last took {:.2} T",
+            note_of(|of| of.generation_us),
+            note_of(|of| of.response_us),
+            note_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
             lost.iter().filter(|of| of.response_us.is_some()).count(),
             last / TIMEOUT_US
         ),
     })
 }
 
-/// What came of a lost packet, in microseconds.
-struct Lost {
+/// Recovery of a lost packet, with times in microseconds.
+struct LostPacket {
     k: u32,
     generation_us: Option<f64>,
     response_us: Option<f64>,
     again_us: Option<f64>,
 }
 
-impl Lost {
-    /// Of a run's report. A run whose packet does not come again is one that fails, and has a report.
-    fn read(report: &Value, k: u32) -> Result<Lost> {
+impl LostPacket {
+    /// Reads a run's report. A run fails without the retransmission, and has a report nevertheless.
+    fn read(report: &Value, k: u32) -> Result<LostPacket> {
         let recovery = &report["recoveries"][0];
         ensure!(recovery["relative_psn"] == k, "packet {k}: {report:#}");
         let microseconds = |name: &str| Some(recovery[name].as_f64()? / 1e3);
-        Ok(Lost {
+        Ok(LostPacket {
             k,
             generation_us: microseconds("nak_generation_ns"),
             response_us: microseconds("nak_response_ns"),
@@ -130,8 +131,8 @@ impl Lost {
         })
     }
 
-    /// Whether it came again as it should: nothing tells of the last one.
-    fn is_right(&self) -> bool {
+    /// Whether the packet was recovered as specified: the last one by timeout, since no later packet causes a NAK.
+    fn is_as_specified(&self) -> bool {
         let in_time = |us: f64| (TIMEOUT_US..=4.0 * TIMEOUT_US).contains(&us);
         match self.k == PACKETS - 1 {
             true => self.again_us.is_some_and(in_time),
@@ -140,9 +141,9 @@ impl Lost {
     }
 }
 
-/// Over the number of the lost packet.
-fn drawn(lost: &[Lost]) -> Result<String> {
-    let curve = |name, color, of: fn(&Lost) -> Option<f64>| Curve {
+/// Draws the times over the number of the lost packet.
+fn draw(lost: &[LostPacket]) -> Result<String> {
+    let curve = |name, color, of: fn(&LostPacket) -> Option<f64>| Curve {
         name,
         color,
         points: lost

@@ -1,13 +1,14 @@
-//! GOAT, ATP, ESA and Geryon with workers out of step: what the server receives in a round, and how long that takes.
+//! GOAT, ATP, ESA and Geryon with workers out of step: the bytes that the server receives in a round, and the time.
 //!
-//! GOAT's set-up (IWQoS 2023) is not before us; what it measured says some of it. With 16 workers Geryon's server receives 704 MB,
-//! so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. Images a second of GOAT and Geryon come to 1.23 s of
-//! computing and 1,477 images in a round of all workers; with that, ATP's 1.64 s and ESA's 1.34 s are 515 and 575 images a second,
-//! where 512 and 585 are printed. Ours: four leaves of four workers and two spines; all switches together hold one gradient.
+//! The set-up follows from the measurements of GOAT's paper (IWQoS 2023). With 16 workers Geryon's server receives 704
+//! MB, so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. The images per second of GOAT and Geryon
+//! give 1.23 s of computing and 1,477 images in a round of all workers. With these values, ATP's 1.64 s and ESA's 1.34
+//! s give 515 and 575 images per second; the paper prints 512 and 585. Ours has four leaves of four workers and two
+//! spines; all switches together hold one gradient.
 //!
-//! A worker's gradient is there when it has computed, by a normal distribution, and goes out in fragments at its link's rate.
-//! What comes to the server waits for what came before it. Other links and the ways' delays are left out, and whatever a
-//! protocol does about loss and order: what is compared is how much is summed.
+//! A worker finishes computing after a normally distributed time, and then sends its gradient in fragments at its
+//! link's rate. The server receives one fragment after another. The model leaves out other links, delays, and a
+//! protocol's handling of loss and order, since it compares only how much the switches sum.
 
 use anyhow::{Context, Result};
 use planner::Network;
@@ -25,16 +26,16 @@ const GRADIENT_BYTES: u64 = 44_000_000;
 const LINK_BPS: u64 = 2_890_000_000;
 const COMPUTE_S: f64 = 1.23;
 const IMAGES: f64 = 1_477.0;
-/// Of a gradient.
+/// Number of fragments of a gradient.
 const FRAGMENTS: usize = 48;
-/// Fragments that each of the six switches holds at a time.
+/// Number of fragments that each of the six switches holds at a time.
 const SLOTS: usize = FRAGMENTS / 4;
-/// Standard deviations of computing, in thousandths of its mean.
+/// Standard deviations of computing times, in thousandths of the mean.
 const OUT_OF_STEP: [u32; 6] = [0, 10, 20, 50, 100, 200];
-/// Workers that GOAT waits for.
+/// Numbers of workers that GOAT waits for.
 const FASTEST: [usize; 3] = [16, 14, 12];
 
-/// Means over so many rounds, each drawn by its number.
+/// Means over `rounds` rounds; a round's number is its seed.
 pub fn run(rounds: u32) -> Result<Value> {
     let (network, job) = network()?;
     let fragment = GRADIENT_BYTES / FRAGMENTS as u64;
@@ -48,7 +49,7 @@ pub fn run(rounds: u32) -> Result<Value> {
     for thousandths in OUT_OF_STEP {
         let mut means = Means::default();
         for round in 0..u64::from(rounds) {
-            let sends = Sends::draw(f64::from(thousandths) / 1e3, round);
+            let sends = FragmentSchedule::draw(f64::from(thousandths) / 1e3, round);
             for (name, planned) in schemes(&network, &job, &plan, &sends)? {
                 means.add(name, &network, planned);
             }
@@ -61,11 +62,10 @@ pub fn run(rounds: u32) -> Result<Value> {
     Ok(Value::Array(found))
 }
 
-/// What came of a round.
-struct Came {
+struct RoundResult {
     passed: Passed,
     end_s: f64,
-    /// Workers that were waited for.
+    /// Number of workers that the round waited for.
     workers: usize,
 }
 
@@ -73,10 +73,10 @@ fn schemes(
     network: &Network,
     job: &Job,
     plan: &Plan,
-    sends: &Sends,
-) -> Result<Vec<(String, Came)>> {
+    sends: &FragmentSchedule,
+) -> Result<Vec<(String, RoundResult)>> {
     let routing = Routing::new(network, Costs::hops(network));
-    let mut came = Vec::new();
+    let mut results = Vec::new();
     for (name, slots, collision) in [
         ("Geryon", 0, Collision::Passes),
         ("ATP", SLOTS, Collision::Passes),
@@ -90,9 +90,9 @@ fn schemes(
             &sends.order,
         )?;
         let end_s = sends.end_s(&passed);
-        came.push((
+        results.push((
             name.to_owned(),
-            Came {
+            RoundResult {
                 passed,
                 end_s,
                 workers: WORKERS,
@@ -100,7 +100,7 @@ fn schemes(
         ));
     }
     for fastest in FASTEST {
-        let first = sends.of_the_first(fastest);
+        let first = sends.for_fastest(fastest);
         let mut plan = plan.clone();
         for part in &mut plan.parts {
             part.members.retain(|member| first.waits_for[member.worker]);
@@ -108,42 +108,42 @@ fn schemes(
         let passed = planned(&plan, &first.order);
         let end_s = first.end_s(&passed);
         let name = format!("GOAT, the first {fastest}");
-        came.push((
+        results.push((
             name,
-            Came {
+            RoundResult {
                 passed,
                 end_s,
                 workers: fastest,
             },
         ));
     }
-    Ok(came)
+    Ok(results)
 }
 
-/// Fragments in the order in which they are sent.
-struct Sends {
+/// Fragments in the order in which workers send them.
+struct FragmentSchedule {
     order: Vec<Send>,
-    /// When each is out, in seconds from the round's beginning.
+    /// End of each fragment's transmission, in seconds from the start of the round.
     at_s: Vec<f64>,
-    /// When each worker has computed.
+    /// End of each worker's computing, in seconds from the start of the round.
     ready_s: Vec<f64>,
     /// By worker.
     waits_for: Vec<bool>,
 }
 
-impl Sends {
-    fn draw(out_of_step: f64, round: u64) -> Sends {
+impl FragmentSchedule {
+    fn draw(out_of_step: f64, round: u64) -> FragmentSchedule {
         let mut random = ChaCha12Rng::seed_from_u64(round);
-        // The sum of twelve is nearly normal.
+        // The sum of twelve uniform numbers is nearly normal.
         let mut normal = || {
             let unit = || random.next_u32() as f64 / f64::from(u32::MAX);
             std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
         };
         let ready = (0..WORKERS).map(|_| (COMPUTE_S * (1.0 + out_of_step * normal())).max(0.0));
-        Sends::of(ready.collect(), vec![true; WORKERS])
+        FragmentSchedule::new(ready.collect(), vec![true; WORKERS])
     }
 
-    fn of(ready_s: Vec<f64>, waits_for: Vec<bool>) -> Sends {
+    fn new(ready_s: Vec<f64>, waits_for: Vec<bool>) -> FragmentSchedule {
         let workers = (0..WORKERS).filter(|worker| waits_for[*worker]);
         let all = workers.flat_map(|worker| {
             let ready_s = ready_s[worker];
@@ -155,7 +155,7 @@ impl Sends {
         let mut all: Vec<(f64, Send)> = all.collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.worker.cmp(&b.1.worker)));
         let (at_s, order) = all.into_iter().unzip();
-        Sends {
+        FragmentSchedule {
             order,
             at_s,
             ready_s,
@@ -163,17 +163,17 @@ impl Sends {
         }
     }
 
-    fn of_the_first(&self, fastest: usize) -> Sends {
+    fn for_fastest(&self, fastest: usize) -> FragmentSchedule {
         let mut workers: Vec<usize> = (0..WORKERS).collect();
         workers.sort_by(|a, b| self.ready_s[*a].total_cmp(&self.ready_s[*b]).then(a.cmp(b)));
         let mut waits_for = vec![false; WORKERS];
         for worker in &workers[..fastest] {
             waits_for[*worker] = true;
         }
-        Sends::of(self.ready_s.clone(), waits_for)
+        FragmentSchedule::new(self.ready_s.clone(), waits_for)
     }
 
-    /// When the server has taken in what comes, one fragment after another.
+    /// Time at which the server has received all fragments, one after another.
     fn end_s(&self, passed: &Passed) -> f64 {
         let last_s = self.at_s.last().copied().unwrap_or(0.0);
         let comes = passed.brought_by.iter();
@@ -182,17 +182,17 @@ impl Sends {
     }
 }
 
-/// What a fragment takes on a link.
+/// Time of a fragment on a link.
 fn fragment_s() -> f64 {
     GRADIENT_BYTES as f64 * 8.0 / FRAGMENTS as f64 / LINK_BPS as f64
 }
 
-/// Of each scheme, in the order in which they come.
+/// Figures of each scheme, in the order in which they are added.
 #[derive(Default)]
 struct Means(Vec<(String, [f64; 4])>);
 
 impl Means {
-    fn add(&mut self, name: String, network: &Network, came: Came) {
+    fn add(&mut self, name: String, network: &Network, result: RoundResult) {
         let fragment = GRADIENT_BYTES as f64 / FRAGMENTS as f64;
         let sums = match self.0.iter().position(|(other, _)| *other == name) {
             Some(place) => &mut self.0[place].1,
@@ -202,12 +202,12 @@ impl Means {
                 &mut self.0[last].1
             }
         };
-        let images = IMAGES * came.workers as f64 / WORKERS as f64;
+        let images = IMAGES * result.workers as f64 / WORKERS as f64;
         let of_round = [
-            came.passed.at_server as f64 * fragment,
-            came.passed.between_switches(network) as f64 * fragment,
-            came.end_s - COMPUTE_S,
-            images / came.end_s,
+            result.passed.at_server as f64 * fragment,
+            result.passed.between_switches(network) as f64 * fragment,
+            result.end_s - COMPUTE_S,
+            images / result.end_s,
         ];
         for (sum, value) in sums.iter_mut().zip(of_round) {
             *sum += value;
@@ -230,7 +230,7 @@ impl Means {
     }
 }
 
-/// Four leaves of four workers each, the server on the last of them.
+/// Four leaves with four workers each; the server is on the last one.
 fn network() -> Result<(Network, Job)> {
     let holds = Switch {
         programmable: true,

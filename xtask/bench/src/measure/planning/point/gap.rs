@@ -1,4 +1,4 @@
-//! GRID on the networks of its paper: how near its plans are to the best, and how far ahead of other planners'.
+//! GRID on the networks of its paper: gaps to the optimum, and rates beside other planners'.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,28 @@ use planner::gradient::{Job, Loads, Method, Plan};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, timed};
+use super::measure::{ElapsedTimes, timed};
 use crate::fluid::{Pull, Round, Schedule, Simulation, halving_doubling, ring};
 
 const GBIT: u64 = 1_000_000_000;
 const GRADIENT_BYTES: u64 = 100_000_000;
 const WORKERS: usize = 64;
-/// A load may be this share over a capacity: sums of fractions are rounded.
+/// Relative tolerance of a load over its capacity: sums of fractions are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// A network of GRID's.
-struct Setting {
+struct GridNetwork {
     name: &'static str,
     shape: Shape,
-    /// Which switches sum.
+    /// Switches that sum.
     programmable: Programmable,
-    /// The server's link, in Gbit/s.
+    /// Rate of the server's link, in Gbit/s.
     server: u64,
 }
 
 const RACKS: Programmable = Programmable::TopsOfRacks;
 const FIFTH: Programmable = Programmable::Share(0.2);
 
-const NETWORKS: [Setting; 8] = [
+const NETWORKS: [GridNetwork; 8] = [
     setting("fat-tree-racks-100", Shape::FatTree, RACKS, 100),
     setting("fat-tree-racks-400", Shape::FatTree, RACKS, 400),
     setting("fat-tree-20%-100", Shape::FatTree, FIFTH, 100),
@@ -48,8 +47,8 @@ const fn setting(
     shape: Shape,
     programmable: Programmable,
     server: u64,
-) -> Setting {
-    Setting {
+) -> GridNetwork {
+    GridNetwork {
         name,
         shape,
         programmable,
@@ -57,7 +56,7 @@ const fn setting(
     }
 }
 
-impl Setting {
+impl GridNetwork {
     fn instance(&self, workers: usize) -> Instance {
         Instance {
             shape: self.shape,
@@ -70,10 +69,13 @@ impl Setting {
     }
 }
 
-/// One network, over so many seeds. `push` is GRID as its paper has it, of what workers send alone; `round` that with answers.
+/// Measures one network over `seeds` seeds. `push` is the GRID of its paper, which plans only what workers send;
+/// `round` includes the return of sums.
 pub fn run(name: &str, seeds: u32) -> Result<Value> {
     let found = NETWORKS.iter().find(|network| network.name == name);
-    let instance = found.context("there is no such network")?.instance(WORKERS);
+    let instance = found
+        .with_context(|| format!("no network is called {name}"))?
+        .instance(WORKERS);
     let mut by_seed = Vec::new();
     for seed in 0..u64::from(seeds) {
         let (network, job) = instance.draw(seed)?;
@@ -95,13 +97,13 @@ pub fn run(name: &str, seeds: u32) -> Result<Value> {
     Ok(json!({"network": name, "workers": WORKERS, "seeds": by_seed}))
 }
 
-/// A plan, and what there is to say of it.
+/// Plans and proves; returns the plan and its figures.
 fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
     let (plan, took) = timed(|| by.plan(network, job))?;
     let mut plan = plan?;
     let (proved, proof) = timed(|| by.prove(network, job, &mut plan))?;
     proved?;
-    let said = json!({
+    let figures = json!({
         "rate_bps": plan.rate_bps,
         "gap": plan.gap(),
         "proven": plan.is_optimal,
@@ -110,16 +112,16 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
         "plan": took.json(),
         "proof": proof.json(),
     });
-    Ok((plan, said))
+    Ok((plan, figures))
 }
 
-/// Whether a plan takes more of anything than there is.
+/// Whether a plan's load exceeds a capacity.
 fn over_capacity(network: &Network, job: &Job, plan: &Plan) -> bool {
     let binding = Loads::of(network, job, plan).binding(network, job);
     binding.is_some_and(|binding| plan.rate_bps > binding.rate_bps * (1.0 + ROUNDING))
 }
 
-/// Plans of others, by name.
+/// Plans of the other planners, by name.
 type Others = [(&'static str, Plan); 7];
 
 fn others(network: &Network, job: &Job, rgria: Plan) -> Result<Others> {
@@ -136,7 +138,7 @@ fn others(network: &Network, job: &Job, rgria: Plan) -> Result<Others> {
     ])
 }
 
-/// What each worker can send, in bits a second.
+/// Rate of each worker, in bits a second, by planner.
 fn sent(
     network: &Network,
     job: &Job,
@@ -149,8 +151,8 @@ fn sent(
         .collect()
 }
 
-/// The same while sums come back: of GRID by the tree that it planned, of all others, and of the paper's GRID (`push`), by one of
-/// shortest ways. Collectives have both in one.
+/// Rate of a round with the return of sums, by planner. GRID uses the tree that it planned; the other planners, and the
+/// paper's GRID (`push`), use one of shortest paths. A collective includes the return.
 fn answered(
     network: &Network,
     job: &Job,
@@ -174,7 +176,7 @@ fn answered(
     Ok(rates)
 }
 
-/// What a round goes at. Sums come back while gradients are pushed, and may meet them on links.
+/// Rate of a round. Sums return while gradients are pushed, and may share links with them.
 fn simulated(network: &Network, job: &Job, plan: &Plan, pull: Pull) -> Result<f64> {
     let mut simulation = Simulation::new();
     let round = Round {
@@ -196,8 +198,8 @@ fn collective(network: &Network, job: &Job, schedule: &Schedule) -> Result<f64> 
     Ok(GRADIENT_BYTES as f64 * 8.0 / simulation.run()?.end_s)
 }
 
-/// How long a plan takes on GRID's fat tree, on each of its four settings and so many seeds, by both of GRID; the best of three
-/// times each.
+/// Time of planning on GRID's fat tree, for each of its four settings and both kinds of GRID, over `seeds` seeds; the
+/// best of three times each.
 pub fn fat_tree(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
     let fat_trees = NETWORKS.iter();
@@ -208,7 +210,7 @@ pub fn fat_tree(seeds: u32) -> Result<Value> {
         {
             for seed in 0..u64::from(seeds) {
                 let (drawn, job) = network.instance(workers).draw(seed)?;
-                let mut took = Took::NEVER;
+                let mut took = ElapsedTimes::NEVER;
                 for _ in 0..3 {
                     let (plan, again) = timed(|| by.plan(&drawn, &job))?;
                     plan?;

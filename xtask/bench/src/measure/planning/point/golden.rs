@@ -1,4 +1,4 @@
-//! The papers' examples: what each says, and what is found.
+//! The examples of the papers: printed and computed figures.
 
 use anyhow::{Result, bail};
 use planner::Network;
@@ -9,25 +9,24 @@ use planner::gradient::{Job, Plan, goat, grid, inart};
 use planner::routing::{Costs, Routing};
 use serde_json::{Value, json};
 
-/// Examples have one best plan, or several as good, whatever the seed.
+/// Each example has a single best plan or several equal ones, so any seed will do.
 const SEED: u64 = 7;
 
 /// A figure of a paper.
-struct Figure {
+struct PaperFigure {
     of: &'static str,
     what: &'static str,
-    /// As it is printed.
+    /// The figure as the paper prints it.
     printed: &'static str,
-    /// What that is exactly.
+    /// Exact value of the printed figure.
     expected: f64,
     found: f64,
 }
 
-/// All of them.
 pub fn run() -> Result<Value> {
-    let mut figures = grids()?;
-    figures.extend(goats()?);
-    figures.extend(inarts()?);
+    let mut figures = grid_figures()?;
+    figures.extend(goat_figures()?);
+    figures.extend(inart_figures()?);
     let figures = figures.into_iter().map(|figure| {
         let off = (figure.found - figure.expected).abs();
         json!({
@@ -42,7 +41,7 @@ pub fn run() -> Result<Value> {
     Ok(Value::Array(figures.collect()))
 }
 
-fn grids() -> Result<Vec<Figure>> {
+fn grid_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::grid()?;
     let jobs = std::slice::from_ref(&job);
     let found = [
@@ -53,7 +52,7 @@ fn grids() -> Result<Vec<Figure>> {
     Ok(rates("GRID", found))
 }
 
-fn inarts() -> Result<Vec<Figure>> {
+fn inart_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::inart()?;
     let jobs = std::slice::from_ref(&job);
     let split = only(equal_split::plan(&network, jobs)?)?;
@@ -73,8 +72,8 @@ fn inarts() -> Result<Vec<Figure>> {
 fn rates<const N: usize>(
     of: &'static str,
     found: [(&'static str, &'static str, f64, Plan); N],
-) -> Vec<Figure> {
-    let figure = |(what, printed, expected, plan): (_, _, _, Plan)| Figure {
+) -> Vec<PaperFigure> {
+    let figure = |(what, printed, expected, plan): (_, _, _, Plan)| PaperFigure {
         of,
         what,
         printed,
@@ -84,8 +83,8 @@ fn rates<const N: usize>(
     found.into_iter().map(figure).collect()
 }
 
-/// One worker after another, which is as far out of step as can be.
-fn goats() -> Result<Vec<Figure>> {
+/// The workers send one after another, as far out of step as possible.
+fn goat_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::goat(false)?;
     let sends: Vec<Send> = (0..4)
         .flat_map(|worker| (0..3).map(move |piece| Send { worker, piece }))
@@ -97,7 +96,7 @@ fn goats() -> Result<Vec<Figure>> {
         costs: &costs,
     };
     let goat = planned(&goat::plan(&network, &job, &gradient, SEED)?, &sends);
-    let figure = |what, printed, expected, found: u64| Figure {
+    let figure = |what, printed, expected, found: u64| PaperFigure {
         of: "GOAT",
         what,
         printed,

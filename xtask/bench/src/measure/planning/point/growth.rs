@@ -1,4 +1,5 @@
-//! How time and memory grow with the network: all hosts but the servers are one job's workers, or tenants fill the switches.
+//! Time and memory over the size of a network: all hosts except the servers are workers of one job, or tenants fill the
+//! switches.
 
 use anyhow::{Result, bail};
 use planner::evaluation::{Instance, Shape};
@@ -7,13 +8,14 @@ use planner::injection::{Scale, sample_of, solve};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, peak_bytes, timed};
+use super::measure::{ElapsedTimes, timed};
+use crate::measure::files::memory_kib;
 
 const GBIT: u64 = 1_000_000_000;
-/// What draws throughputs and servers.
+/// Seed of throughputs and servers.
 const SEED: u64 = 1;
 
-/// A planner on a network of one shape and so many ports a switch (fat tree), or so many leaves.
+/// Runs a planner on a network. `size` is the number of ports of a switch in a fat tree, or the number of leaves.
 pub fn run(planner: &str, shape: &str, size: u32) -> Result<Value> {
     match planner {
         "injection" => injection(size),
@@ -41,7 +43,7 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
     };
     let (network, job) = instance.draw(SEED)?;
     let mut proof = None;
-    let (plan, took): (Plan, Took) = match planner {
+    let (plan, took): (Plan, ElapsedTimes) = match planner {
         "grid" | "grid-proof" => {
             let (plan, took) = timed(|| Method::Grid.plan(&network, &job))?;
             let mut plan = plan?;
@@ -75,11 +77,11 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
         "bound_bps": plan.bound_bps,
         "gap": plan.gap(),
         "proven": plan.is_optimal,
-        "peak_bytes": peak_bytes()?,
+        "peak_bytes": 1024 * memory_kib("VmHWM:")?,
     }))
 }
 
-/// Faults on a fat tree, five tenants for four switches, ten flows each.
+/// Faults on a fat tree: five tenants for four switches, with ten flows each.
 fn injection(ports: u32) -> Result<Value> {
     let ports = ports as usize;
     let switches = ports * ports * 5 / 4;
@@ -110,6 +112,6 @@ fn injection(ports: u32) -> Result<Value> {
         "gap": solved.as_ref().ok().map(planner::injection::Placement::gap),
         "proven": solved.as_ref().is_ok_and(|placed| placed.proven),
         "refused": refused,
-        "peak_bytes": peak_bytes()?,
+        "peak_bytes": 1024 * memory_kib("VmHWM:")?,
     }))
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::measure::timed;
 
-/// So often is each planned; the best time counts, since others use the machine as well.
+/// Number of times that each seed is planned; the best time counts, since other programs use the machine too.
 const TIMES: usize = 3;
 
-/// So many seeds.
+/// Plans `seeds` seeds.
 pub fn run(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
     for seed in 0..u64::from(seeds) {

@@ -1,5 +1,5 @@
-//! One point of `cargo xtask bench planning`: the hidden command `planning-point WHAT [ARGUMENTS]` measures one point and prints
-//! it as a line of JSON. `bench planning` starts a process for each point, so that a point's peak memory is its own.
+//! The hidden command `planning-point WHAT [ARGUMENTS]`: measures one point of `cargo xtask bench planning`, and prints
+//! it as a line of JSON.
 
 mod asynchrony;
 mod gap;
@@ -13,7 +13,6 @@ mod servers;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The name of the hidden command.
 pub const COMMAND: &str = "planning-point";
 
 /// Options of the hidden command.
@@ -25,7 +24,6 @@ pub struct Args {
     arguments: Vec<String>,
 }
 
-/// Measures one point and prints it.
 pub fn run(args: &Args) -> Result<bool> {
     println!("{}", measured(&args.what, &args.arguments)?);
     Ok(true)
@@ -63,24 +61,24 @@ mod tests {
         is_wanted
     }
 
-    /// The point that a command line asks for, without the command's name.
+    /// Measures the point that the words of `line` name.
     fn point(line: &str) -> Result<Value> {
         let mut words = line.split(' ').map(str::to_owned);
         let what = words.next().unwrap_or_default();
         measured(&what, &words.collect::<Vec<String>>())
     }
 
-    fn said(arguments: &str) -> Value {
+    fn measured_point(arguments: &str) -> Value {
         point(arguments).expect("a measured point")
     }
 
-    fn of<'v>(value: &'v Value, path: &str) -> &'v Value {
+    fn field<'v>(value: &'v Value, path: &str) -> &'v Value {
         value.pointer(path).expect(path)
     }
 
     #[test]
     fn all_examples_are_as_printed() {
-        let figures = said("golden");
+        let figures = measured_point("golden");
         let figures = figures.as_array().expect("a list");
         assert_eq!(figures.len(), 10);
         for figure in figures {
@@ -90,28 +88,28 @@ mod tests {
 
     #[test]
     fn a_network_gives_rates_and_no_plan_is_over_a_capacity() {
-        let network = said("gap fat-tree-racks-400 1");
-        let seed = of(&network, "/seeds/0");
+        let network = measured_point("gap fat-tree-racks-400 1");
+        let seed = field(&network, "/seeds/0");
         for by in ["push", "round"] {
             assert_eq!(seed[by]["over_capacity"], false, "{by}");
         }
-        // What was planned with its answers is no slower in a round than what was planned without.
-        let round = of(seed, "/round_bps");
+        // In a round, a plan that includes the return of sums is at least as fast as one that does not.
+        let round = field(seed, "/round_bps");
         assert!(round["push"].as_f64() <= round["grid"].as_f64(), "{round}");
         for other in ["atp", "esa", "switchml", "geryon", "lbmm", "raw"] {
-            let rate = of(seed, &format!("/sent_bps/{other}")).as_f64();
+            let rate = field(seed, &format!("/sent_bps/{other}")).as_f64();
             assert!(rate <= seed["push"]["rate_bps"].as_f64(), "{other}: {seed}");
         }
     }
 
     #[test]
-    fn inart_is_not_behind_what_it_is_compared_with() {
+    fn inart_is_at_least_as_fast_as_others() {
         if !is_long_wanted("InArt beside others on its paper's fat tree") {
             return;
         }
-        let settings = said("servers 1");
+        let settings = measured_point("servers 1");
         for setting in settings.as_array().expect("a list") {
-            let rates = of(setting, "/seeds/0/rates_bps");
+            let rates = field(setting, "/seeds/0/rates_bps");
             for other in ["equal-split", "lbmm"] {
                 assert!(rates[other].as_f64() <= rates["inart"].as_f64(), "{rates}");
             }
@@ -120,12 +118,12 @@ mod tests {
 
     #[test]
     fn goat_is_ahead_out_of_step_and_behind_in_step() {
-        let settings = said("asynchrony 2");
+        let settings = measured_point("asynchrony 2");
         let received = |setting: usize, scheme: usize| {
             let path = format!("/{setting}/schemes/{scheme}/received_bytes");
-            of(&settings, &path).as_f64().expect("a number")
+            field(&settings, &path).as_f64().expect("a number")
         };
-        // Geryon, ATP, ESA, GOAT; in step, then with the most deviation.
+        // The schemes are Geryon, ATP, ESA and GOAT; the settings are in step, then with the largest deviation.
         let last = settings.as_array().expect("a list").len() - 1;
         for other in 0..3 {
             assert!(
@@ -133,37 +131,37 @@ mod tests {
                 "{settings}"
             );
         }
-        // In step, all is summed at the nearest switches.
+        // In step, the nearest switches sum everything.
         assert!(received(0, 1) < received(0, 3), "{settings}");
     }
 
     #[test]
-    fn growth_tells_time_and_memory() {
+    fn growth_reports_time_and_memory() {
         for planner in ["grid", "grid-proof", "inart", "inart-event", "injection"] {
             let shape = if planner == "injection" {
                 "fat-tree 6"
             } else {
                 "leaf-spine 3"
             };
-            let point = said(&format!("growth {planner} {shape}"));
+            let point = measured_point(&format!("growth {planner} {shape}"));
             for number in ["/plan/cpu_s", "/plan/wall_s", "/peak_bytes", "/hosts"] {
-                let number = of(&point, number).as_f64().expect("a number");
+                let number = field(&point, number).as_f64().expect("a number");
                 assert!(number > 0.0, "{point}");
             }
         }
     }
 
     #[test]
-    fn what_is_to_be_there_at_once_is_timed() {
-        assert!(of(&said("online 1"), "/arrival/cpu_s").as_f64() > Some(0.0));
-        assert!(of(&said("injection 1"), "/0/plan/cpu_s").as_f64() > Some(0.0));
+    fn immediate_plans_are_timed() {
+        assert!(field(&measured_point("online 1"), "/arrival/cpu_s").as_f64() > Some(0.0));
+        assert!(field(&measured_point("injection 1"), "/0/plan/cpu_s").as_f64() > Some(0.0));
         if is_long_wanted("planning for all workers of a fat tree") {
-            assert!(of(&said("fat-tree 1"), "/7/plan/cpu_s").as_f64() > Some(0.0));
+            assert!(field(&measured_point("fat-tree 1"), "/7/plan/cpu_s").as_f64() > Some(0.0));
         }
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn unknown_names_are_refused() {
         for wrong in [
             "nothing",
             "gap here 1",

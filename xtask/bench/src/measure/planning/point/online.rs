@@ -1,4 +1,4 @@
-//! A job of 1,000 workers comes and goes.
+//! Arrival and departure of a job with 1,000 workers.
 
 use anyhow::{Context, Result, ensure};
 use planner::evaluation::{Instance, Shape};
@@ -6,13 +6,13 @@ use planner::gradient::inart::Online;
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
-use super::measure::{Took, timed};
+use super::measure::{ElapsedTimes, timed};
 
 const GBIT: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 const SERVERS: usize = 4;
 
-/// So often; the best times count, since others use the machine as well.
+/// Repeats `times` times; the best times count, since other programs use the machine too.
 pub fn run(times: u32) -> Result<Value> {
     // 1,040 hosts on 26 leaves.
     let instance = Instance {
@@ -26,7 +26,7 @@ pub fn run(times: u32) -> Result<Value> {
     let (network, job) = instance.draw(SEED)?;
     let shares = [1.0 / SERVERS as f64; SERVERS];
     let mut online = Online::new(network.clone());
-    let (mut arrival, mut departure) = (Took::NEVER, Took::NEVER);
+    let (mut arrival, mut departure) = (ElapsedTimes::NEVER, ElapsedTimes::NEVER);
     let (mut rate_bps, mut bound_bps) = (0.0, 0.0);
     for _ in 0..times {
         let (arrived, took) = timed(|| {
@@ -39,7 +39,10 @@ pub fn run(times: u32) -> Result<Value> {
         departed.context("the job had arrived")?;
         departure = departure.min(took);
     }
-    ensure!(*online.network() == network, "something was not given back");
+    ensure!(
+        *online.network() == network,
+        "the departed job still occupies capacity"
+    );
     Ok(json!({
         "workers": job.workers.len(),
         "rate_bps": rate_bps,

@@ -13,7 +13,7 @@ use super::measure::timed;
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Which switches sum, and what servers' links carry in Gbit/s: the paper names neither.
+/// Switches that sum, and rate of the servers' links in Gbit/s: the paper gives neither.
 const SETTINGS: [(&str, Programmable, u64); 4] = [
     ("racks, 100", Programmable::TopsOfRacks, 100),
     ("racks, 400", Programmable::TopsOfRacks, 400),
@@ -21,7 +21,7 @@ const SETTINGS: [(&str, Programmable, u64); 4] = [
     ("all, 400", Programmable::All, 400),
 ];
 
-/// Each setting, over so many seeds: 45 switches, 54 hosts, of which four are servers and all others workers.
+/// Plans each setting over `seeds` seeds: 45 switches and 54 hosts, of which four are servers and the others workers.
 pub fn run(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
     for (name, programmable, server) in SETTINGS {

@@ -1,9 +1,9 @@
-//! Delays that are drawn: those that packets are told in virtual time, against the distribution that the file names, and
-//! those that captures see of them.
+//! Random delays: those that the engine decides in virtual time, compared with the scenario's distribution, and those
+//! that captures show.
 //!
-//! The distributions are computed here once more, from their formulas and not from the quantiles that a switch looks up: so a
-//! table that is wrong is found. A delay is one of 1,024, each the middle of its 1,024th, and is held against the continuous
-//! distribution all the same: that alone puts half a step, 0.0005, between the two.
+//! The distributions are computed here from their formulas, and not from the quantiles that a switch looks up, so a
+//! wrong table is found. A delay is one of 1,024 values, each the middle of its 1,024th of the distribution. The
+//! comparison with the continuous distribution adds half a step, 0.0005.
 
 use anyhow::{Context, Result};
 use scenario::plan::TargetModel;
@@ -11,21 +11,21 @@ use scenario::replay::{Classified, Engine};
 use scenario::{load, plan};
 use serde_json::Value;
 
-use super::driver::Group;
-use super::qq;
-use super::row::{Goal, Row};
+use crate::measure::driver::Group;
+use crate::measure::qq;
+use crate::measure::row::{Goal, Row};
 
-/// So many packets are told how long to wait.
+/// Number of packets whose delays are decided.
 const DECIDED: usize = 100_000;
-/// 1 of 100 samples of a right distribution is further from it than this: D times the root of how many there are (Kolmogorov).
+/// Critical value of Kolmogorov's D times the square root of the sample size: 1 % of correct samples exceed it.
 const ONE_PERCENT: f64 = 1.628;
-/// Between the middle of a step and its ends.
+/// Distance between the middle of a step and its ends.
 const HALF_A_STEP: f64 = 0.5 / 1024.0;
 
-/// A distribution: its row, how it is written, and which share of delays is at most so many nanoseconds.
-type Shape = (&'static str, &'static str, fn(f64) -> f64);
+/// Row, YAML, and distribution function of a delay in nanoseconds.
+type DelayDistribution = (&'static str, &'static str, fn(f64) -> f64);
 
-const SHAPES: [Shape; 5] = [
+const DISTRIBUTIONS: [DelayDistribution; 5] = [
     (
         "faults/jitter_uniform",
         "{latency: 100ms, jitter: 10ms}",
@@ -56,29 +56,29 @@ const SHAPES: [Shape; 5] = [
     ),
 ];
 
-/// The row of what captures see.
+/// Row of the delays in captures.
 pub const MEASURED: &str = "faults/jitter_measured";
-/// The delay of that, its mean and its deviation.
+/// Delay of [`MEASURED`]; the next constants are its mean and standard deviation.
 pub const MEASURED_DELAY: &str = "{latency: 20ms, jitter: 5ms, distribution: normal}";
 const MEAN_NS: f64 = 20e6;
 const DEVIATION_NS: f64 = 5e6;
 
 /// A row for each distribution.
-pub fn decided<C>() -> Vec<Group<C>> {
-    let group = |shape: Shape| Group::one(shape.0, move |_| distance_from(shape));
-    SHAPES.map(group).into()
+pub fn decided_rows<C>() -> Vec<Group<C>> {
+    let group = |shape: DelayDistribution| Group::one(shape.0, move |_| distance_from(shape));
+    DISTRIBUTIONS.map(group).into()
 }
 
-/// The distance between a distribution and the delays of 10⁵ packets.
-fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
-    // Each draws for itself: with the same words all would be as far off.
+/// Distance between a distribution and the delays of 10⁵ packets.
+fn distance_from((name, delay, distribution): DelayDistribution) -> Result<Row> {
+    // The id gives each row random numbers of its own; with equal ones all rows would have the same distance.
     let id = name.trim_start_matches("faults/");
     let text = format!(
         "weir: 1\nname: jitter\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
          flows: {{stream: {{from: a, to: b}}}}\n\
          faults: [{{id: {id}, flows: stream, effect: {{delay: {delay}}}}}]\n"
     );
-    let mut delays = told(&text, DECIDED)?;
+    let mut delays = decided_delays(&text, DECIDED)?;
     let distance = distance(&mut delays, distribution);
     let root = (DECIDED as f64).sqrt();
     Ok(Row {
@@ -93,9 +93,9 @@ fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
     })
 }
 
-/// What captures saw of the packets of a run with [`MEASURED_DELAY`]: how far its quantiles are from those of what was
-/// decided. With the drawing of them against the distribution.
-pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, String)> {
+/// Row and drawing of the delays that captures show in a run with [`MEASURED_DELAY`]: the distance between their
+/// quantiles and those of the decided delays.
+pub fn measured_row(text: &str, events: &[Value], report: &Value) -> Result<(Row, String)> {
     let mut delays: Vec<f64> = events
         .iter()
         .filter_map(|event| {
@@ -104,17 +104,17 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
         })
         .collect();
     delays.sort_by(f64::total_cmp);
-    let mut told: Vec<f64> = told(text, delays.len())?
+    let mut decided: Vec<f64> = decided_delays(text, delays.len())?
         .into_iter()
         .map(|ns| ns as f64)
         .collect();
-    told.sort_by(f64::total_cmp);
+    decided.sort_by(f64::total_cmp);
     let count = delays.len();
     let apart = delays
         .iter()
-        .zip(&told)
-        .map(|(delay, told)| (delay - told).abs());
-    // The ends are single packets.
+        .zip(&decided)
+        .map(|(delay, decided)| (delay - decided).abs());
+    // The quantiles at the ends are single packets.
     let inner = apart.skip(count / 100).take(count - 2 * (count / 100));
     let worst_us = inner.fold(0.0, f64::max) / 1e3;
     let strain = &report["machine_strain"];
@@ -153,8 +153,8 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
     Ok((row, svg))
 }
 
-/// How long a scenario's first packets of 72 bytes to port 5201 are told to wait, as the model of the engine decides.
-fn told(text: &str, packets: usize) -> Result<Vec<u64>> {
+/// Delays of a scenario's first packets of 72 bytes to port 5201, as the engine's model decides.
+fn decided_delays(text: &str, packets: usize) -> Result<Vec<u64>> {
     let failed = |error: scenario::Diagnostics| anyhow::anyhow!("{error}");
     let scenario = load("jitter.yaml", text).map_err(failed)?;
     let plan = plan(&scenario, &TargetModel::EMBEDDED).map_err(failed)?;
@@ -184,7 +184,7 @@ fn told(text: &str, packets: usize) -> Result<Vec<u64>> {
     Ok(passages.collect())
 }
 
-/// Kolmogorov's: the greatest distance between a sample and a distribution, on both sides of each value.
+/// Kolmogorov's D: the largest distance between a sample and a distribution, on both sides of each value.
 fn distance(sample: &mut [u64], distribution: impl Fn(f64) -> f64) -> f64 {
     sample.sort_unstable();
     let count = sample.len() as f64;
@@ -213,26 +213,27 @@ fn normal(z: f64) -> f64 {
     0.5 + width / 3.0 * (ends + inner.sum::<f64>())
 }
 
-/// Of netem's table: Pareto's with the shape 3, less its mean of 1.5, by 4/3.
+/// netem's table: Pareto's distribution of shape 3, minus its mean of 1.5, times 4/3.
 fn pareto(jitters: f64) -> f64 {
     1.0 - (1.5 + 0.75 * jitters).max(1.0).powi(-3)
 }
 
-/// A quarter of a normal deviate and three quarters of a Pareto's, both of one draw: what grows is found by halving.
+/// A quarter of a normal and three quarters of a Pareto deviate, both from one draw. The sum increases with the draw,
+/// so bisection inverts it.
 fn paretonormal(jitters: f64) -> f64 {
     let of = |z: f64| {
         let tail = (1.0 - normal(z)).max(1e-15);
         0.25 * z + 0.75 * (tail.powf(-1.0 / 3.0) - 1.5) * 4.0 / 3.0
     };
-    normal(halved(-8.0, 8.0, |z| of(z) < jitters))
+    normal(bisect(-8.0, 8.0, |z| of(z) < jitters))
 }
 
 fn inverse_normal(p: f64) -> f64 {
-    halved(-8.0, 8.0, |z| normal(z) < p)
+    bisect(-8.0, 8.0, |z| normal(z) < p)
 }
 
-/// Where what was so is so no more.
-fn halved(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
+/// Bisects for the value at which `is_below` becomes false.
+fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
         match is_below(middle) {
@@ -258,7 +259,7 @@ mod tests {
             assert!((normal(z) - share).abs() < 1e-8, "{z}");
             assert!((inverse_normal(share) - z).abs() < 1e-6, "{share}");
         }
-        // The least of a Pareto's is 1, and half of it is below 2 to the power of 1/3.
+        // The minimum of the Pareto distribution is 1, its median the cube root of 2.
         assert_eq!(pareto(-2.0 / 3.0), 0.0);
         let median = (2_f64.powf(1.0 / 3.0) - 1.5) * 4.0 / 3.0;
         assert!((pareto(median) - 0.5).abs() < 1e-12);
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_is_that_of_both_sides() {
+    fn a_distance_counts_both_sides() {
         let uniform = |x: f64| x / 100.0;
         let mut middles: Vec<u64> = (0..100).collect();
         assert!((distance(&mut middles, |x| uniform(x + 0.5)) - 0.005).abs() < 1e-12);
@@ -274,16 +275,16 @@ mod tests {
         assert!((distance(&mut one, uniform) - 0.7).abs() < 1e-12);
     }
 
-    /// What is decided passes, and what is decided by another distribution does not.
+    /// Delays of the right distribution pass, delays of another one fail.
     #[test]
     fn the_rows_can_fail() {
-        let row = distance_from(SHAPES[0]).unwrap();
+        let row = distance_from(DISTRIBUTIONS[0]).unwrap();
         assert!(row.ok(), "{row:?}");
         let text = "weir: 1\nname: j\nseed: 7\ntopology: {star: {hosts: [a, b], switch: sw}}\n\
                     flows: {f: {from: a, to: b}}\n\
                     faults: [{id: x, flows: f, effect: {delay: {latency: 100ms, jitter: 10ms, distribution: normal}}}]\n";
-        let mut delays = told(text, 20_000).unwrap();
-        let (_, _, uniform) = SHAPES[0];
+        let mut delays = decided_delays(text, 20_000).unwrap();
+        let (_, _, uniform) = DISTRIBUTIONS[0];
         assert!(distance(&mut delays, uniform) > 0.05);
     }
 }

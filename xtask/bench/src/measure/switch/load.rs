@@ -1,15 +1,14 @@
-//! `load`: from P4 text to a switch that forwards.
+//! `load`: time from P4 text to a switch that forwards.
 
-use super::clock::thread_cpu_ns;
-use super::row::{Goal, Row};
+use crate::measure::clock::thread_cpu_ns;
+use crate::measure::row::{Goal, Row};
 use anyhow::{Context, Result, anyhow};
 use parser_gen::FrameValues;
 use std::sync::Arc;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["load", "load_2048", "load_redis"];
 
-/// p4src's largest program: PSA, both fault engines, flows by address, port, and Redis command and key.
+/// Filters of p4src's largest program: PSA, both fault engines, flows by address, port, and Redis command and key.
 const FILTERS: [&str; 4] = [
     "ip.src == 10.0.0.0/8 && tcp.dport == 6379",
     "redis.command == \"GET\"",
@@ -17,7 +16,6 @@ const FILTERS: [&str; 4] = [
     "redis.command in {\"SET\", \"DEL\"} && redis.key startswith \"cart:\"",
 ];
 
-/// The rows.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
         largest("load", FrameValues::V256, Goal::AtMost(20.0))?,
@@ -58,9 +56,9 @@ fn largest(name: &'static str, values: FrameValues, goal: Goal) -> Result<Row> {
     })
 }
 
-/// The shipped scenario of a real Redis: from its plan to a switch with all its entries.
+/// The shipped scenario of a real Redis: from its plan to a switch with all entries.
 fn redis() -> Result<Row> {
-    const TEXT: &str = include_str!("../../../../testbeds/scenarios/redis-get-loss.yaml");
+    const TEXT: &str = include_str!("../../../../../testbeds/scenarios/redis-get-loss.yaml");
     let scenario = scenario::load("redis-get-loss.yaml", TEXT).map_err(|e| anyhow!("{e}"))?;
     let plan =
         scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).map_err(|e| anyhow!("{e}"))?;

@@ -1,7 +1,13 @@
-//! `cargo xtask bench faults`: what the faults of real runs come to, by their own proofs.
+//! `cargo xtask bench faults`: accuracy of faults in real runs, by their own proofs.
 //!
-//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's
-//! datagrams, each with a number in it, so that no two are alike.
+//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's datagrams, each with a
+//! number in it, so that all packets differ.
+
+mod collateral;
+mod jitter;
+mod judge;
+mod long;
+mod runs;
 
 use anyhow::{Context, Result};
 use scenario::decision::{Draws, limit};
@@ -9,21 +15,22 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
+use super::Args;
 use super::driver::{self, Group};
 use super::files::read;
 use super::row::{Goal, Row};
-use super::runs::{Bench, Ran};
-use super::{Args, collateral, jitter, judge, long};
+pub use collateral::{ROLE, measure as measure_role};
+use runs::{CompletedRun, ScenarioRunner};
 
-/// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
+/// Median error of netem's delays: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
-/// Between 99 of 100 values of a normal distribution, in standard deviations.
+/// Width of the central 99 % of a normal distribution, in standard deviations.
 const NINETY_NINE: f64 = 2.576;
-/// Bytes of a datagram, and how many come in a second.
+/// Bytes of a datagram, and datagrams a second.
 const BYTES: u32 = 64;
 const RATE_PPS: u32 = 25_000;
 
-/// Each effect that is decided packet by packet, with its row and how its packets are selected.
+/// Row, effect and selection of each effect that is decided for single packets.
 const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/drop", "drop", "{every: 5}"),
     ("faults/observe", "observe", "{every: 2}"),
@@ -46,7 +53,7 @@ const EFFECTS: [(&str, &str, &str); 12] = [
         "drop",
         "{every: 5}, per: connection",
     ),
-    // The stream has 21 Mbit/s. What waits goes round: a longer queue is more than a processor takes round.
+    // The stream has 21 Mbit/s. Waiting packets recirculate: a longer queue is more than a processor can recirculate.
     (
         "faults/rate",
         "{rate: {limit: 1Mbit/s, queue: 20ms}}",
@@ -60,38 +67,43 @@ const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/composed", "{delay: 500us}", "{probability: 0.1}"),
 ];
 
-/// That of the effect that only TCP knows.
+/// Row of the effect that only TCP has.
 const RESET: &str = "faults/reset";
-/// Packets without SYN that a client of a short connection sends.
+/// Number of packets without SYN that a client of a short connection sends.
 const SEGMENTS: u32 = 4;
 
-/// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
-    driver::measure(args, groups(), || Bench::new(args))
+    driver::measure(args, groups(), || ScenarioRunner::new(args))
 }
 
-/// In the order of the printed table.
-fn groups() -> Vec<Group<Bench>> {
+/// Groups in the order of the printed table.
+fn groups() -> Vec<Group<ScenarioRunner>> {
     let effects = EFFECTS.map(|(name, effect, select)| {
-        Group::one(name, move |bench: &Bench| {
+        Group::one(name, move |bench: &ScenarioRunner| {
             bench.deterministic(name, effect, select)
         })
     });
     let others = [
-        Group::one(RESET, Bench::resets),
-        Group::one("faults/probability", Bench::probability),
-        Group::one("faults/small_probability", Bench::small_probability),
+        Group::one(RESET, ScenarioRunner::resets),
+        Group::one("faults/probability", ScenarioRunner::probability),
+        Group::one(
+            "faults/small_probability",
+            ScenarioRunner::small_probability,
+        ),
         Group::new(
             &["faults/delay_error_median", "faults/delay_error_p99"],
-            Bench::delay_error,
+            ScenarioRunner::delay_error,
         ),
-        Group::one("faults/event_to_effect_p99", Bench::event_to_effect),
-        Group::one("faults/replay", Bench::replay),
+        Group::one(
+            "faults/event_to_effect_p99",
+            ScenarioRunner::event_to_effect,
+        ),
+        Group::one("faults/replay", ScenarioRunner::replay),
         Group::one(collateral::NAME, |_| collateral::run()),
-        Group::one(jitter::MEASURED, Bench::jitter),
+        Group::one(jitter::MEASURED, ScenarioRunner::jitter),
         Group::one(judge::COST, |_| judge::cost()),
         Group::one(judge::MUTANTS, |_| judge::mutants()),
-        Group::new(&judge::LONG, |bench: &Bench| {
+        Group::new(&judge::LONG, |bench: &ScenarioRunner| {
             judge::long(bench.args.minutes)
         }),
         Group::new(&long::IPERF, long::ten_seconds),
@@ -99,11 +111,11 @@ fn groups() -> Vec<Group<Bench>> {
         Group::new(&long::WIDE, long::wide),
     ];
     let groups = effects.into_iter().chain(others);
-    groups.chain(jitter::decided()).collect()
+    groups.chain(jitter::decided_rows()).collect()
 }
 
-impl Bench {
-    /// Datagrams of iperf3, and faults on them.
+impl ScenarioRunner {
+    /// Scenario of iperf3's datagrams; `rest` has the faults.
     fn datagrams(&self, rate_pps: u32, packets: u32, rest: &str) -> String {
         let rate = u64::from(rate_pps) * u64::from(BYTES) * 8;
         let time = packets / rate_pps + 60;
@@ -124,11 +136,11 @@ impl Bench {
             faults += "\n  - {id: y, flows: stream, effect: drop, select: {every: 8}}\
                        \n  - {id: z, flows: stream, effect: {set: {ip.ecn: 3}}, select: {burst: {start: 3, length: 4, every: 16}}}";
         }
-        let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.args.packets, &faults))?;
+        let ran = self.run(name, &self.datagrams(RATE_PPS, self.args.packets, &faults))?;
         wrong(name, &ran)
     }
 
-    /// Resets among the connections of Apache's load generator to nginx, which goes on after each.
+    /// Resets connections from Apache's load generator to nginx; the generator continues after each reset.
     fn resets(&self) -> Result<Row> {
         let requests = self.args.packets / SEGMENTS;
         let nginx = concat!(
@@ -144,17 +156,17 @@ impl Bench {
              flows:\n  segments: {{from: c, to: s, filter: 'tcp.dport == 80 && !tcp.flags.syn'}}\n\
              faults:\n  - {{id: x, flows: segments, effect: reset, select: {{every: 50}}}}\n"
         );
-        let ran = self.carry_out(RESET, &text)?;
+        let ran = self.run(RESET, &text)?;
         wrong(RESET, &ran)
     }
 
-    /// How far from its probability a fault was, in standard deviations.
+    /// Distance of a fault's frequency from its probability, in standard deviations.
     fn probability(&self) -> Result<Row> {
         let p = 0.01;
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: drop, select: {{probability: {p}}}}}"
         );
-        let ran = self.carry_out(
+        let ran = self.run(
             "probability",
             &self.datagrams(RATE_PPS, self.args.packets, &faults),
         )?;
@@ -172,7 +184,7 @@ impl Bench {
         })
     }
 
-    /// The same of the decision function alone, where packets would be too few.
+    /// The same for the decision function alone: at this probability a run has too few packets.
     fn small_probability(&self) -> Result<Row> {
         const DECISIONS: u32 = 100_000_000;
         let p = 1e-6;
@@ -193,11 +205,11 @@ impl Bench {
         })
     }
 
-    /// By how much packets of a delay left later than asked, where little else runs.
+    /// Lateness of delayed packets on a nearly idle machine.
     fn delay_error(&self) -> Result<Vec<Row>> {
         let faults =
             "faults:\n  - {id: x, flows: stream, effect: {delay: 5ms}, select: {every: 2}}";
-        let ran = self.carry_out("delay_error", &self.datagrams(200, 4_000, faults))?;
+        let ran = self.run("delay_error", &self.datagrams(200, 4_000, faults))?;
         let mut late: Vec<f64> = events(&ran.folder)?
             .iter()
             .filter_map(|event| {
@@ -236,24 +248,24 @@ impl Bench {
         ])
     }
 
-    /// Delays that are drawn, from captures.
+    /// Random delays in captures.
     fn jitter(&self) -> Result<Row> {
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
             jitter::MEASURED_DELAY
         );
         let text = self.datagrams(500, self.args.packets.min(10_000), &faults);
-        let ran = self.carry_out("jitter", &text)?;
-        let (row, svg) = jitter::measured(&text, &events(&ran.folder)?, &ran.report)?;
+        let ran = self.run("jitter", &text)?;
+        let (row, svg) = jitter::measured_row(&text, &events(&ran.folder)?, &ran.report)?;
         self.args.draw("jitter-qq.svg", || Ok(svg))?;
         Ok(row)
     }
 
-    /// From when a step is due until the switch has confirmed it; the next packet meets it.
+    /// Time from a due step to the switch's confirmation; the next packet sees the step.
     fn event_to_effect(&self) -> Result<Row> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
                       faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
-        let ran = self.carry_out("events", &self.datagrams(1_000, 10_000, faults))?;
+        let ran = self.run("events", &self.datagrams(1_000, 10_000, faults))?;
         let json = |name| -> Result<Value> {
             let text = read(ran.folder.join(name))?;
             serde_json::from_str(&text).context(name)
@@ -293,11 +305,11 @@ impl Bench {
         })
     }
 
-    /// How many of some runs differ from the first one: judged again from their folders, and against its ordinals.
+    /// Number of runs that differ from the first: judged again from their folders, and run again with its ordinals.
     fn replay(&self) -> Result<Row> {
         let faults = "captures: all\nfaults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
-        let first = self.carry_out("replay", &self.datagrams(2_000, 1_000, faults))?;
+        let first = self.run("replay", &self.datagrams(2_000, 1_000, faults))?;
         let (mut offline, mut live) = (0, 0);
         for number in 0..self.args.runs {
             let folder = self.folder.path().join(format!("replay-{number}"));
@@ -325,18 +337,18 @@ impl Bench {
             weir.arg("--live").arg(folder);
         }
         let output = weir.output().context("cannot run weir")?;
-        let said: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+        let report: Value = serde_json::from_slice(&output.stdout).with_context(|| {
             format!(
                 "weir replay: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             )
         })?;
-        Ok(said["identical"] == true)
+        Ok(report["identical"] == true)
     }
 }
 
-/// What a run's faults did wrong.
-fn wrong(name: &'static str, ran: &Ran) -> Result<Row> {
+/// Number of frames that a run's faults missed or hit wrongly.
+fn wrong(name: &'static str, ran: &CompletedRun) -> Result<Row> {
     let all = ran.report["faults"].as_array().context("faults")?;
     let sum = |field: &str| {
         all.iter()
@@ -370,7 +382,7 @@ fn events(folder: &Path) -> Result<Vec<Value>> {
     lines.collect()
 }
 
-/// Of sorted values: the smallest that so many are no larger than.
+/// The smallest of the sorted values that is at least as large as this share of them.
 fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let index = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(index.saturating_sub(1)).copied()

@@ -1,32 +1,23 @@
-//! `idle_memory`, `idle_start`: the real binary with two ports and an L2 program.
+//! `idle_memory`, `idle_start`: memory and start time of the real binary with two ports and an L2 program.
 
-use super::Args;
-use super::clock::cpu_ns;
-use super::files::read;
-use super::programs::WEIR;
-use super::row::{Goal, Row};
-use super::veth::{in_namespace, lay_cables, switch, until_forwarded};
-use anyhow::{Context, Result, bail};
+use crate::measure::Args;
+use crate::measure::clock::cpu_ns;
+use crate::measure::files::read;
+use crate::measure::programs::WEIR;
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::{lay_cables, numbers_in_namespace, switch, until_forwarded};
+use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["idle_memory", "idle_start"];
 
-/// The role of the process that measures.
+/// Role of the measuring process.
 pub const ROLE: &str = "idle";
 const ROUNDS: usize = 7;
 
-/// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
-    let text = in_namespace("switch", ROLE, None)?;
-    let numbers: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|n| n.parse().ok())
-        .collect();
-    let [memory, rings, start, best, worst, cpu] = numbers[..] else {
-        bail!("the measurement said {text:?}");
-    };
+    let [memory, rings, start, best, worst, cpu] = numbers_in_namespace("switch", ROLE)?;
     Ok(vec![
         Row {
             name: "idle_memory",
@@ -50,7 +41,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;

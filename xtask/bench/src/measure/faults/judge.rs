@@ -1,4 +1,4 @@
-//! What it costs to judge frames, and how much memory that takes in a long run: with frames that are made here, in virtual time.
+//! Cost of judging frames, and its memory in a long run, with frames generated here in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,23 +9,24 @@ use scenario::plan::TargetModel;
 use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, Scenario, load, plan};
 
-use super::clock::{median_ns, thread_cpu_ns};
-use super::row::{Goal, Row};
+use crate::measure::clock::{median_ns, thread_cpu_ns};
+use crate::measure::files::memory_kib;
+use crate::measure::row::{Goal, Row};
 
-/// The row of what a frame costs.
+/// Row of the cost of a frame.
 pub const COST: &str = "faults/judge";
-/// Those of a long run.
+/// Rows of a long run.
 pub const LONG: [&str; 2] = ["faults/virtual_memory", "faults/virtual_wrong"];
 
-/// The row of switches that err once in a long run.
+/// Row of switches with a single error in a long run.
 pub const MUTANTS: &str = "faults/virtual_mutants";
 
-/// Frames that come in a second.
+/// Number of frames a second.
 const RATE_PPS: u64 = 100_000;
-/// How many bytes each has, and how many of them the recorder keeps.
+/// Bytes of a frame, and bytes that the recorder keeps.
 const BYTES: usize = 1_500;
 const KEPT: usize = 128;
-/// A frame waits in the switch for so long, beside what faults hold it for.
+/// Time of a frame in the switch, without the delays of faults.
 const STAY_NS: u64 = 20_000;
 const STEP_NS: u64 = 50_000_000;
 /// Interval at which the recorder reads the rings.
@@ -46,10 +47,10 @@ faults:
   - {id: marked, flows: third, effect: {set: {ip.ttl: 9}}, select: {every: 100}}
 ";
 
-/// What leaves: when, in which order, by which port, and which frame.
+/// A leaving frame: time, order, port and bytes.
 type Leaving = (u64, u64, u32, Vec<u8>);
 
-/// Makes frames, and lets a model of the switch do to them what it has to.
+/// Generates frames, and applies a model of the switch to them.
 struct Frames {
     engine: Engine,
     state: State,
@@ -60,26 +61,24 @@ struct Frames {
     mutant: Option<Mutant>,
 }
 
-/// How a switch errs, once.
+/// Kinds of a switch's single error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Error {
-    /// A fault spares a frame that it has to hit.
+    /// A fault spares a frame that it must hit.
     Spares,
-    /// A fault hits a frame that it has to spare.
+    /// A fault hits a frame that it must spare.
     Hits,
-    /// A fault takes a frame for two: the ordinals of all later ones are off by one.
+    /// A fault counts a frame twice: the ordinals of all later frames are off by one.
     Skips,
-    /// A frame is lost.
     Loses,
-    /// A frame leaves twice.
     Repeats,
-    /// A bit changes behind the bytes that are kept.
+    /// A bit changes behind the kept bytes.
     Changes,
-    /// A frame leaves by the port that it came by.
+    /// A frame leaves by its input port.
     Turns,
 }
 
-/// An error, of which flow, and of the first of its frames from this number on that a fault has to hit, or to spare.
+/// An error on the first frame of a flow from number `from` on that a fault must hit (`of_hit`) or spare.
 #[derive(Debug, Clone, Copy)]
 struct Mutant {
     error: Error,
@@ -88,8 +87,7 @@ struct Mutant {
     from: u64,
 }
 
-/// A frame, and by which port it passed.
-struct Made {
+struct PassedFrame {
     port: u32,
     at_ns: u64,
     way: Way,
@@ -132,8 +130,8 @@ impl Frames {
         })
     }
 
-    /// What passes until a time, in order; nothing new, if it is over.
-    fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<Made> {
+    /// Frames that pass before `end_ns`, in order. If `is_over`, no new frames enter.
+    fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<PassedFrame> {
         let mut made = Vec::new();
         loop {
             let at_ns = match is_over {
@@ -145,7 +143,7 @@ impl Frames {
                 && *left_ns < next_ns
                 && let Some(Reverse((at_ns, _, port, bytes))) = self.leaving.pop()
             {
-                made.push(Made {
+                made.push(PassedFrame {
                     port,
                     at_ns,
                     way: Way::Out,
@@ -166,7 +164,7 @@ impl Frames {
             let changed = self
                 .engine
                 .leaves_as(&passage.ingress, Recorded::whole(&bytes));
-            let mut left = Left {
+            let mut left = FrameExit {
                 copies: passage.ingress.fate.copies,
                 held_ns: passage.ingress.fate.held_ns(0),
                 exit: self.exit,
@@ -178,7 +176,7 @@ impl Frames {
                 (mutant.flow, mutant.of_hit) == (flow, of_hit) && mutant.from <= self.number
             };
             if let Some(mutant) = self.mutant.take_if(errs) {
-                left.err(mutant.error, flow, (*port, &bytes));
+                left.apply(mutant.error, flow, (*port, &bytes));
                 if mutant.error == Error::Skips {
                     self.engine.pass(&mut self.state, &frame, 1);
                 }
@@ -189,7 +187,7 @@ impl Frames {
                 self.leaving.push(Reverse(key));
             }
             self.number += 1;
-            made.push(Made {
+            made.push(PassedFrame {
                 port: *port,
                 at_ns,
                 way: Way::In,
@@ -199,40 +197,39 @@ impl Frames {
     }
 }
 
-/// How a frame leaves.
-struct Left {
+struct FrameExit {
     copies: u32,
     held_ns: u64,
     exit: u32,
     bytes: Vec<u8>,
 }
 
-impl Left {
-    /// What an error makes of it. `came`: by which port the frame came, and its bytes.
-    fn err(&mut self, error: Error, flow: u64, came: (u32, &[u8])) {
+impl FrameExit {
+    /// Applies an error. `input` is the frame's input port and bytes.
+    fn apply(&mut self, error: Error, flow: u64, input: (u32, &[u8])) {
         match error {
             Error::Spares => {
                 self.copies = 1;
                 self.held_ns = 0;
-                self.bytes = came.1.to_vec();
+                self.bytes = input.1.to_vec();
             }
             Error::Hits => match flow {
                 0 => self.copies = 0,
                 1 => self.held_ns = 5_000_000,
-                // With the checksum as it was: no fault does that.
+                // The checksum keeps its old value: no fault does that.
                 _ => self.bytes[22] = 9,
             },
             Error::Skips => {}
             Error::Loses => self.copies = 0,
             Error::Repeats => self.copies += 1,
             Error::Changes => self.bytes[BYTES - 1] ^= 1,
-            Error::Turns => self.exit = came.0,
+            Error::Turns => self.exit = input.0,
         }
     }
 }
 
-/// A planned scenario, judged from its first step on.
-struct Run<'a> {
+/// A planned scenario with its judge, from the first step on.
+struct JudgedRun<'a> {
     judge: Judge<'a>,
     ports: Vec<(String, u32)>,
     digest: Digest,
@@ -242,7 +239,7 @@ struct Run<'a> {
     cost_ns: u64,
 }
 
-/// A frame as a recorder hands it over; its bytes begin at `start`.
+/// A frame from a recorder; its kept bytes begin at `start`.
 struct Record {
     port: usize,
     at_ns: u64,
@@ -252,8 +249,8 @@ struct Record {
     start: usize,
 }
 
-impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, plan: &'a Plan) -> Run<'a> {
+impl<'a> JudgedRun<'a> {
+    fn new(scenario: &'a Scenario, plan: &'a Plan) -> JudgedRun<'a> {
         let ports = scenario.topology.ports("sw");
         let ports: Vec<(String, u32)> = ports.map(|port| ("sw".to_owned(), port.number)).collect();
         let digest = Digest::of_seed(plan.seed);
@@ -268,7 +265,7 @@ impl<'a> Run<'a> {
             sent_ns: START_NS / 2,
             confirmed_ns: START_NS / 2 + 1_000,
         });
-        Run {
+        JudgedRun {
             judge,
             ports,
             digest,
@@ -278,9 +275,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records and judges the frames that pass until a time. The cost of making the frames is not counted.
-    fn carry_on(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
-        // A recorder reads frames soon after they have passed, and the judge decides at every step.
+    /// Records and judges the frames that pass before `now_ns`. The cost of generating the frames does not count.
+    fn advance(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
+        // As in a run, a recorder reads frames soon after they pass, and the judge decides at every step.
         for before in (0..STEP_NS / GATHERING_NS).rev() {
             let made = frames.until(now_ns - before * GATHERING_NS, is_over);
             let begun_ns = thread_cpu_ns();
@@ -303,7 +300,7 @@ impl<'a> Run<'a> {
         self.cost_ns += thread_cpu_ns() - begun_ns;
     }
 
-    fn record(&mut self, made: &[Made]) {
+    fn record(&mut self, made: &[PassedFrame]) {
         for frame in made {
             let port = self.ports.iter().position(|(_, port)| *port == frame.port);
             let wire_len = frame.bytes.len() as u32;
@@ -327,16 +324,16 @@ fn planned() -> Result<(Scenario, Plan)> {
     Ok((scenario, plan))
 }
 
-/// What recorder and judge need for a frame that enters and leaves.
+/// Cost of recorder and judge for a frame that enters and leaves.
 pub fn cost() -> Result<Row> {
     const FRAMES: u64 = 500_000;
     let (scenario, plan) = planned()?;
     let mut frames = Frames::new(&scenario, &plan)?;
-    let mut run = Run::new(&scenario, &plan);
+    let mut run = JudgedRun::new(&scenario, &plan);
     let mut now_ns = START_NS;
     while frames.number < FRAMES {
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, false);
+        run.advance(&mut frames, now_ns, false);
     }
     let counted = frames.number;
     let cost_ns = run.cost_ns as f64 / counted as f64;
@@ -353,7 +350,7 @@ pub fn cost() -> Result<Row> {
     })
 }
 
-/// The least that one could do: two copies of what is kept, two digests, two looks into a table.
+/// Lower bound: two copies of the kept bytes, two digests, two lookups in a table.
 fn floor_ns(digest: Digest) -> f64 {
     const COUNT: u64 = 20_000;
     let frame = vec![0x5a_u8; BYTES];
@@ -372,7 +369,7 @@ fn floor_ns(digest: Digest) -> f64 {
     })
 }
 
-/// Every error, of each flow, of frames that a fault has to hit and of others, as far as it is one.
+/// Every kind of error for each flow, on frames that a fault must hit and on others, where it changes the behavior.
 fn errors() -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for flow in 0..3 {
@@ -389,7 +386,7 @@ fn errors() -> Vec<Mutant> {
             let is_error = |error: &Error| match error {
                 Error::Spares => of_hit,
                 Error::Hits => !of_hit,
-                // Nothing leaves of such a frame, whatever is done to it.
+                // A dropped frame does not leave, so other errors on it have no effect.
                 _ => !is_dropped,
             };
             let errors = errors.into_iter().filter(is_error);
@@ -410,22 +407,22 @@ fn errors() -> Vec<Mutant> {
     mutants
 }
 
-/// Switches that err once, late in a long run: how many of them were taken for right ones.
+/// Number of switches with a single error, late in a long run, that were judged correct.
 pub fn mutants() -> Result<Row> {
     let (scenario, plan) = planned()?;
     let (mut count, mut missed) = (0, Vec::new());
     for mutant in std::iter::once(None).chain(errors().into_iter().map(Some)) {
         let mut frames = Frames::new(&scenario, &plan)?;
         frames.mutant = mutant;
-        let mut run = Run::new(&scenario, &plan);
+        let mut run = JudgedRun::new(&scenario, &plan);
         let mut now_ns = START_NS;
-        // Long enough that a fault by chance errs after it has skipped an ordinal.
+        // Long enough for a random fault to err after a skipped ordinal.
         while frames.number < mutant.map_or(1_000_000, |mutant| mutant.from) + 50_000 {
             now_ns += STEP_NS;
-            run.carry_on(&mut frames, now_ns, false);
+            run.advance(&mut frames, now_ns, false);
         }
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, true);
+        run.advance(&mut frames, now_ns, true);
         run.judge.end(|_| ());
         let wrong = wrong(&run.judge.conclude(&[0; 3], &[], |_| ()));
         let Some(mutant) = mutant else {
@@ -447,13 +444,13 @@ pub fn mutants() -> Result<Row> {
         goal: Goal::AtMost(0.0),
         floor: None,
         note: format!(
-            "{count} switches that err once, after 10^6 frames, or skip an ordinal after 10^7; taken for right: {}",
+            "{count} switches with a single error, after 10^6 frames, or a skipped ordinal after 10^7; judged correct: {}",
             missed.join(", ")
         ),
     })
 }
 
-/// How many frames were judged to be wrong.
+/// Number of frames judged wrong.
 fn wrong(proof: &Proof) -> u64 {
     let observations = proof.observations.iter();
     let faults = observations.map(|seen| seen.missed + seen.collateral + seen.slow);
@@ -462,26 +459,26 @@ fn wrong(proof: &Proof) -> u64 {
     faults.chain(strays).sum()
 }
 
-/// A run of so many minutes at [`RATE_PPS`]: the memory that this process has then more than after ten seconds of it, and what
-/// was judged wrongly.
+/// A run of `minutes` minutes at [`RATE_PPS`]: growth of this process's memory after the first ten seconds, and number
+/// of frames judged wrong.
 pub fn long(minutes: u64) -> Result<Vec<Row>> {
     let (scenario, plan) = planned()?;
     let mut frames = Frames::new(&scenario, &plan)?;
-    let mut run = Run::new(&scenario, &plan);
+    let mut run = JudgedRun::new(&scenario, &plan);
     let end_ns = START_NS + minutes * 60_000_000_000;
     let mut now_ns = START_NS;
     let (mut early_kb, mut most_kb) = (0, 0);
     while now_ns < end_ns {
         now_ns += STEP_NS;
-        run.carry_on(&mut frames, now_ns, false);
-        let resident_kb = resident_kb()?;
+        run.advance(&mut frames, now_ns, false);
+        let resident_kb = memory_kib("VmRSS:")?;
         most_kb = most_kb.max(resident_kb);
         if now_ns <= START_NS + 10_000_000_000 {
             early_kb = most_kb;
         }
     }
     now_ns += STEP_NS;
-    run.carry_on(&mut frames, now_ns, true);
+    run.advance(&mut frames, now_ns, true);
     run.judge.end(|_| ());
     let proof = run.judge.conclude(&[0; 3], &[], |_| ());
     let note = format!(
@@ -500,12 +497,4 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
         row(LONG[0], most_kb as f64 / 1024.0, "MiB", 200.0),
         row(LONG[1], wrong(&proof) as f64, "frames", 0.0),
     ])
-}
-
-/// What this process has in memory.
-fn resident_kb() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.context("no VmRSS")?.parse()?)
 }

@@ -1,10 +1,11 @@
-//! `writes`, `writes_bmv2`: exact entries over P4Runtime, one client over loopback; the same to BMv2's simple_switch_grpc.
+//! `writes`, `writes_bmv2`: exact entries over P4Runtime, from one client over loopback; the same to BMv2's
+//! simple_switch_grpc.
 
-use super::Args;
-use super::bmv2::Rival;
-use super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::row::{Goal, Row};
-use super::veth::Running;
+use crate::measure::Args;
+use crate::measure::bmv2::Rival;
+use crate::measure::clock::{process_cpu_ns, thread_cpu_ns};
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::Running;
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, anyhow};
 use p4rt::p4info::Index;
@@ -19,23 +20,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::transport::Channel;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["writes", "writes_bmv2"];
 
-const PROGRAM: &str = include_str!("p4/exact.p4");
+const PROGRAM: &str = include_str!("../p4/exact.p4");
 const DEVICE: u64 = 1;
-/// Updates in one request.
+/// Number of updates in one request.
 const BATCH: usize = 1000;
 const BATCHES: usize = 100;
-/// The best is taken: what else runs on the machine only takes away.
+/// The best pass counts: other programs on the machine only slow it down.
 const PASSES: usize = 5;
-/// BMv2 gets fewer.
+/// BMv2 gets fewer batches and passes.
 const BMV2_BATCHES: usize = 20;
 const BMV2_PASSES: usize = 2;
-/// How long it may take to listen.
+/// Time limit until BMv2 listens.
 const BMV2_START: Duration = Duration::from_secs(20);
 
-/// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -57,7 +56,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     };
     let instance = softswitch::instance::start(config)?;
     let address = instance.address();
-    let (mut inserts, mut deletes) = (Spent::MOST, Spent::MOST);
+    let (mut inserts, mut deletes) = (PassTimes::MOST, PassTimes::MOST);
     runtime.block_on(async {
         let mut client = connect(address).await?;
         let _stream = become_primary(&mut client).await?;
@@ -124,7 +123,7 @@ async fn connect(address: SocketAddr) -> Result<P4RuntimeClient<Channel>> {
     Ok(P4RuntimeClient::new(channel.connect().await?))
 }
 
-/// The shortest time in which simple_switch_grpc takes these requests.
+/// Shortest time in which simple_switch_grpc handles these requests.
 async fn bmv2(
     rival: &Rival,
     p4info: p4rt::config::P4Info,
@@ -183,31 +182,31 @@ async fn become_primary(client: &mut P4RuntimeClient<Channel>) -> Result<impl Si
     let mut responses = client.stream_channel(outgoing).await?.into_inner();
     let first = responses.message().await?;
     first.context("no answer to the arbitration")?;
-    // Both ends are held: the client is primary as long as they live.
+    // The client stays primary while the caller holds both ends of the stream.
     Ok((requests, responses))
 }
 
-/// What a pass took.
+/// Times of a pass.
 #[derive(Clone, Copy)]
-struct Spent {
-    /// From the first request to the last answer.
+struct PassTimes {
+    /// Time from the first request to the last response.
     wall: Duration,
     /// CPU time of the client's thread.
     client_ns: u64,
-    /// CPU time of all others.
+    /// CPU time of all other threads.
     switch_ns: u64,
 }
 
-impl Spent {
-    const MOST: Spent = Spent {
+impl PassTimes {
+    const MOST: PassTimes = PassTimes {
         wall: Duration::MAX,
         client_ns: u64::MAX,
         switch_ns: u64::MAX,
     };
 
-    /// Each by itself: wall clock and CPU are disturbed by different things.
-    fn least(self, other: Spent) -> Spent {
-        Spent {
+    /// The minimum of each time: different things disturb them.
+    fn least(self, other: PassTimes) -> PassTimes {
+        PassTimes {
             wall: self.wall.min(other.wall),
             client_ns: self.client_ns.min(other.client_ns),
             switch_ns: self.switch_ns.min(other.switch_ns),
@@ -215,12 +214,11 @@ impl Spent {
     }
 }
 
-/// Writes all batches.
 async fn pass(
     client: &mut P4RuntimeClient<Channel>,
     requests: &[v1::WriteRequest],
     kind: v1::update::Type,
-) -> Result<Spent> {
+) -> Result<PassTimes> {
     let of_kind = |request: &v1::WriteRequest| {
         let mut request = request.clone();
         for update in &mut request.updates {
@@ -235,7 +233,7 @@ async fn pass(
     }
     let wall = start.elapsed();
     let client_ns = thread_cpu_ns() - client_ns;
-    Ok(Spent {
+    Ok(PassTimes {
         wall,
         client_ns,
         switch_ns: (process_cpu_ns() - all_ns).saturating_sub(client_ns),
@@ -246,7 +244,7 @@ fn requests(index: &Index) -> Result<Vec<v1::WriteRequest>> {
     let table = index.tables.named("ingress.forward").context("the table")?;
     let action = index.actions.named("ingress.send").context("the action")?;
     let update = |number: u64| {
-        // Spread over the key space as addresses are.
+        // Spread over the key space like addresses.
         let address = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         let exact = v1::field_match::Exact {
             value: p4rt::bytes::encode(address.into()).into(),
@@ -291,7 +289,7 @@ fn election_id() -> Option<v1::Uint128> {
     Some(v1::Uint128 { high: 0, low: 1 })
 }
 
-/// What cannot be left out on the switch's side: decoding, and putting key and action into a map.
+/// Lower bound of the switch: decodes the requests, and inserts keys and actions into a map.
 fn floor(requests: &[v1::WriteRequest]) -> Result<Duration> {
     let encoded: Vec<Vec<u8>> = requests.iter().map(|r| r.encode_to_vec()).collect();
     let mut best = Duration::MAX;

@@ -1,11 +1,12 @@
-//! Where ranks stand: a namespace each, with a cable to an embedded switch, to a bridge of the kernel, or all in one.
+//! Network of the ranks: a namespace for each with a cable to an embedded switch or a kernel bridge, or one namespace
+//! for all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
@@ -14,60 +15,61 @@ use scenario::job::Transport;
 use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
-use super::Setting;
+use super::AllReduceSetting;
+use crate::measure::veth::ip;
 
 const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH: &str = "sw";
 
-/// What ranks send through.
+/// Network that connects the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Through {
+pub enum Fabric {
     /// The embedded switch, which also sums.
     Switch,
-    /// A bridge of the kernel.
+    /// A kernel bridge.
     Bridge,
-    /// The loopback interface of one namespace for all.
+    /// The loopback interface of one namespace for all ranks.
     Loopback,
 }
 
-/// A network with hosts. It ends with this value.
-pub struct Bed {
+/// A network with hosts; dropping it removes them.
+pub struct RankNetwork {
     pub scenario: Scenario,
     pub hosts: Vec<Host>,
-    /// Who tells the switch: before the switch, so that it has somebody to take leave of.
+    /// Configures the switch. It is dropped before the switch, so that it can close its session.
     _fleet: Option<Fleet>,
     switch: Option<Process>,
     _links: Vec<Netlink>,
 }
 
-impl Bed {
-    /// Brings up what a setting asks for. In a private network namespace.
-    pub fn up(setting: &Setting, weir: &Path) -> Result<Bed> {
+impl RankNetwork {
+    /// Creates the network of a setting. The caller is in a private network namespace.
+    pub fn create(setting: &AllReduceSetting, weir: &Path) -> Result<RankNetwork> {
         let loaded = scenario::load("bench.yaml", &scenario_text(setting));
         let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
-        let mut bed = Bed {
+        let mut network = RankNetwork {
             hosts: Vec::new(),
             _fleet: None,
             switch: None,
             _links: Vec::new(),
             scenario,
         };
-        if setting.through == Through::Loopback {
+        if setting.through == Fabric::Loopback {
             let host = Host::new("all")?;
-            bed.hosts = vec![host; setting.ranks];
-            return Ok(bed);
+            network.hosts = vec![host; setting.ranks];
+            return Ok(network);
         }
-        let ports = bed.lay_cables(setting)?;
+        let ports = network.lay_cables(setting)?;
         match setting.through {
-            Through::Switch => bed.start_switch(weir, &ports)?,
+            Fabric::Switch => network.start_switch(weir, &ports)?,
             _ => bridge(&ports)?,
         }
-        Ok(bed)
+        Ok(network)
     }
 
-    /// A cable for each host; the interfaces at the other ends, in order.
-    fn lay_cables(&mut self, setting: &Setting) -> Result<Vec<String>> {
+    /// Creates a cable for each host; returns the interfaces at the switch's ends, in the order of hosts.
+    fn lay_cables(&mut self, setting: &AllReduceSetting) -> Result<Vec<String>> {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
         let topology = self.scenario.topology.clone();
@@ -115,8 +117,8 @@ impl Bed {
         Ok(ports)
     }
 
-    /// The real binary, told what `weir run` tells it. What it loses cannot be proved, since what it takes in does not come out:
-    /// nobody captures here, and the sums are what is looked at.
+    /// Starts the real binary with the configuration that `weir run` would give it. No capture proves the losses, since
+    /// sums leave the switch instead of updates; the sums themselves are verified.
     fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
         let mut command = Command::new(weir);
         command.args(["switch", "--no-p4", "--device-id", "1"]);
@@ -127,7 +129,7 @@ impl Bed {
             command.args(["-i", &format!("{number}@{port}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
-        let line = line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
+        let line = wait_for_line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
         let address = line.split_once("P4Runtime at ").context("an address")?.1;
         let address = address.split(',').next().unwrap_or_default().trim();
         let scenario = self.scenario.clone();
@@ -144,14 +146,14 @@ impl Bed {
         Ok(())
     }
 
-    /// The switch's process.
+    /// Process id of the switch.
     pub fn switch_id(&self) -> Option<u32> {
         self.switch.as_ref().map(Process::id)
     }
 }
 
-/// A star of ranks whose values the switch sums, and what it loses.
-fn scenario_text(setting: &Setting) -> String {
+/// Scenario of a star of ranks whose values the switch sums, with the losses of the setting.
+fn scenario_text(setting: &AllReduceSetting) -> String {
     let ranks = (0..setting.jobs * setting.ranks).map(|rank| format!("r{rank}"));
     let ranks: Vec<String> = ranks.collect();
     let servers = (0..setting.servers).map(|server| format!("s{server}"));
@@ -171,7 +173,7 @@ fn scenario_text(setting: &Setting) -> String {
     if let Some(loss) = setting.loss {
         let [updates, sums] = match setting.transport {
             Transport::Udp => ["agg.kind == 1".to_owned(), "agg.kind == 2".to_owned()],
-            // What RoCEv2 carries is an update on its way in, and a sum on its way out.
+            // A RETH packet from a rank is an update; one to a rank is a sum.
             Transport::Rdma => {
                 ["from", "to"].map(|way| format!("{{{way}: [{}], filter: reth}}", ranks.join(", ")))
             }
@@ -185,7 +187,7 @@ fn scenario_text(setting: &Setting) -> String {
     text
 }
 
-/// Plugs the cables into a bridge.
+/// Attaches the ports to a bridge.
 fn bridge(ports: &[String]) -> Result<()> {
     ip("link add bridge0 type bridge")?;
     for port in ports {
@@ -194,19 +196,8 @@ fn bridge(ports: &[String]) -> Result<()> {
     ip("link set bridge0 up")
 }
 
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .status();
-    ensure!(
-        status.context("cannot run ip")?.success(),
-        "ip {arguments} failed"
-    );
-    Ok(())
-}
-
-/// The first wanted line of a process.
-pub fn line(
+/// Waits for the first line of a process that `wanted` accepts.
+pub fn wait_for_line(
     process: &mut Process,
     patience: Duration,
     wanted: impl Fn(&str) -> bool,
@@ -219,7 +210,7 @@ pub fn line(
             Output::TimedOut | Output::End => {
                 process.kill();
                 bail!(
-                    "it never said what was waited for: {}",
+                    "the process never printed the expected line: {}",
                     process.stderr().trim()
                 )
             }
@@ -227,8 +218,8 @@ pub fn line(
     }
 }
 
-/// Puts the scripts and the package for them there: copied, so that nothing is left in the sources.
-pub fn package(folder: &Path, native: &Path) -> Result<()> {
+/// Copies the scripts and their package into `folder`, so that nothing is written to the sources.
+pub fn copy_package(folder: &Path, native: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-agent/python");
     let package = folder.join("weir");
     std::fs::create_dir_all(&package)?;

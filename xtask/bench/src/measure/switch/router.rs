@@ -1,20 +1,18 @@
 //! `router_cpu`: an IPv4 router of three tables, frames of 64 bytes, memory to memory.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass, switch, udp_frame};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass, switch, udp_frame};
 use anyhow::{Result, ensure};
 use p4lang::runtime::Match;
 use pipeline::Switch;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["router_cpu"];
 
 const PREFIXES: u64 = 1000;
 const NEXT_HOPS: u64 = 64;
 const FRAMES: usize = 4096;
 
-/// The row.
 pub fn run() -> Result<Vec<Row>> {
     let Routing {
         mut switch,
@@ -38,22 +36,20 @@ pub fn run() -> Result<Vec<Row>> {
     }])
 }
 
-/// A router at work.
+/// A router with entries, and frames for it.
 pub struct Routing {
-    /// With its entries.
     pub switch: Switch,
-    /// What it routes, with the port that each comes from.
+    /// Frames that the router forwards, with their input ports.
     pub frames: Vec<(u32, Vec<u8>)>,
     prefixes: usize,
 }
 
-/// The router and its frames.
 pub fn routing() -> Result<Routing> {
     let mut numbers = Numbers(1);
-    let mut switch = switch(include_str!("p4/router.p4"))?;
+    let mut switch = switch(include_str!("../p4/router.p4"))?;
     let mut destinations = Vec::new();
     for i in 0..PREFIXES {
-        // /16 … /28, as in a small site; distinct by the counter in the upper bits.
+        // Lengths 16 to 28, as in a small site; the counter in the upper bits makes the prefixes distinct.
         let len = 16 + numbers.below(13) as u32;
         let prefix = (0x0a00_0000 + ((i as u32) << 14)) & (u32::MAX << (32 - len));
         let lpm = Match::lpm(u128::from(prefix), len);
@@ -65,7 +61,7 @@ pub fn routing() -> Result<Routing> {
             "RouterIngress.via",
             &[("next_hop", via)],
         );
-        // Prefixes of different lengths may fall together; the first stays.
+        // Prefixes of different lengths may be equal; the first one stays.
         if switch.insert_entry(&route).is_ok() {
             destinations.push(prefix | (numbers.next() as u32 & !(u32::MAX << (32 - len))));
         }
@@ -104,7 +100,7 @@ pub fn routing() -> Result<Routing> {
     })
 }
 
-/// The least that forwarding is: each frame once from one buffer to another.
+/// Lower bound of forwarding: copies each frame once.
 fn copy(frames: &[(u32, Vec<u8>)]) {
     let mut out = Vec::with_capacity(2048);
     for (_, frame) in frames {

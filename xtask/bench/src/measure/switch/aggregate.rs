@@ -1,8 +1,8 @@
-//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, as workers with full windows use it.
+//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, with the load of workers with full windows.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass};
 use anyhow::{Result, anyhow, ensure};
 use p4lang::runtime::Match;
 use parser_gen::FrameValues;
@@ -10,7 +10,6 @@ use pipeline::{Config, Switch};
 use scenario::names::{aggregate, forward};
 use std::sync::Arc;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &[
     "aggregate_cpu",
     "aggregate_cpu_by_worker",
@@ -24,38 +23,39 @@ const HEADERS: usize = 14 + 20 + 8 + 24;
 const JOB: u16 = 7;
 const SERVER_MAC: u64 = 0x0200_0000_00aa;
 
-/// What is summed. All have as many bytes of frames and of cells.
+/// Size of the sums. All sizes have the same bytes of frames and of cells.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct SumSize {
     values: FrameValues,
     slots: u32,
-    /// Chunks of a round, which all workers send.
+    /// Number of chunks of a round, which all workers send.
     round: u32,
 }
 
-const SMALL: Size = Size {
+const SMALL: SumSize = SumSize {
     values: FrameValues::V256,
     slots: 16_384,
     round: 512,
 };
-const JUMBO: Size = Size {
+const JUMBO: SumSize = SumSize {
     values: FrameValues::V2048,
     slots: 2_048,
     round: 64,
 };
 
-impl Size {
+impl SumSize {
     fn values(self) -> usize {
         usize::from(self.values.count())
     }
 }
 
-/// The order in which a round's packets come in.
+/// Order in which a round's packets arrive.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// All workers' packets of a chunk, then of the next: one cell is touched by eight packets in sequence.
+    /// The packets of all workers for a chunk, then those for the next: eight successive packets use one cell.
     ByChunk,
-    /// All of a worker's packets, then the next worker's, as bursts arrive: a cell comes again after all others of the round.
+    /// All packets of a worker, then those of the next, as bursts arrive: a cell is used again after all other cells of
+    /// the round.
     ByWorker,
 }
 
@@ -69,8 +69,8 @@ impl Order {
     }
 }
 
-/// The rows. The window is all slots, so that rounds walk through all of both versions' memory. No round begins
-/// before the one before it has been summed: that is not what a worker with a window has in flight, but it touches as much.
+/// The window is all slots, so rounds cover the memory of both versions. A round starts after the previous one is
+/// summed; a worker with a window would overlap them, but touches the same amount of memory.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
         row(NAMES[0], SMALL, Order::ByChunk, Goal::AtMost(1.0))?,
@@ -80,8 +80,8 @@ pub fn run() -> Result<Vec<Row>> {
     ])
 }
 
-fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> {
-    let Size {
+fn row(name: &'static str, size: SumSize, order: Order, goal: Goal) -> Result<Row> {
+    let SumSize {
         slots,
         round: chunks,
         ..
@@ -101,7 +101,7 @@ fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> 
         chunk += chunks;
         sums += pass(switch, &frames);
     };
-    // Placing the next chunks into the frames is not the switch's work: it is measured and taken off.
+    // Writing the next chunk numbers into the frames is not the switch's work: its time is measured and subtracted.
     let rounds = 3 * 2 * (slots / chunks) as usize;
     let per_round = u64::from(chunks * WORKERS);
     let with = median_ns(rounds, per_round, || round(&mut switch));
@@ -134,8 +134,8 @@ fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> 
     })
 }
 
-/// Byte swap and addition of each frame's values, the sums kept slot by slot.
-fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
+/// Lower bound: byte-swaps and adds each frame's values into a row of its slot.
+fn floor_ns(frames: &[(u32, Vec<u8>)], size: SumSize, order: Order) -> f64 {
     let (cells, chunks) = (2 * size.slots as usize, size.round);
     let mut rows = vec![0u32; cells * size.values()];
     let mut at = 0usize;
@@ -153,7 +153,7 @@ fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
     })
 }
 
-fn program(Size { values, slots, .. }: Size) -> Result<Switch> {
+fn program(SumSize { values, slots, .. }: SumSize) -> Result<Switch> {
     let library = parser_gen::Library::builtin();
     let options = parser_gen::Options {
         aggregate: Some(values),
@@ -217,7 +217,7 @@ fn place(frame: &mut [u8], slots: u32, chunk: u32) {
 }
 
 /// An UPDATE of chunk 0 (docs/protocol.md).
-fn update(worker: u32, size: Size, numbers: &mut Numbers) -> Vec<u8> {
+fn update(worker: u32, size: SumSize, numbers: &mut Numbers) -> Vec<u8> {
     let values = size.values.count();
     let payload = 24 + 4 * values;
     let w = worker as u8;

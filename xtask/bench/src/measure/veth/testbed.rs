@@ -1,4 +1,4 @@
-//! A namespace of the benchmark's own, with two cables, and who stands at their ends.
+//! A network namespace with two cables, and the programs at their ends.
 
 use super::super::bmv2::Rival;
 use super::super::files::{read, write};
@@ -10,15 +10,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in the process that stands in the namespace: what it is to do.
+/// Environment variable with the role of the process in the namespace.
 const ROLE: &str = "WEIR_BENCH_ROLE";
-/// The role of the plain forwarder.
+/// Role of the plain forwarder.
 pub const FORWARDER: &str = "forwarder";
-/// Destination that the switch's program sends to port 2.
+/// Destination that the switch's program forwards to port 2.
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Runs this program again in a private user and network namespace, as `role` of `subject`, with these variables; what it printed.
-/// Errors: there is no such namespace, or the measurement failed; the last line that the process wrote to stderr says why.
+/// Runs this program in a private user and network namespace, as `role` of `subject`, with this environment variable;
+/// returns its output. If the namespace cannot be created or the measurement fails, the error has the last line that
+/// the process wrote to stderr.
 pub fn in_namespace(
     subject: &str,
     role: &str,
@@ -34,7 +35,7 @@ pub fn in_namespace(
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run unshare")?;
-    let errors = BufReader::new(child.stderr.take().context("its errors")?);
+    let errors = BufReader::new(child.stderr.take().context("no error output")?);
     let reader = std::thread::spawn(move || {
         let mut last = String::new();
         for line in errors.lines().map_while(Result::ok) {
@@ -49,17 +50,25 @@ pub fn in_namespace(
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What this process is to do in the namespace.
+/// Runs a role as [`in_namespace`] does; returns the numbers that it prints.
+pub fn numbers_in_namespace<const N: usize>(subject: &str, role: &str) -> Result<[f64; N]> {
+    let text = in_namespace(subject, role, None)?;
+    let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+    let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+    numbers.with_context(|| format!("the measurement printed {text:?}"))
+}
+
+/// Role of this process in the namespace.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// Cables s1–h1 and s2–h2.
+/// Creates the cables s1–h1 and s2–h2.
 pub fn lay_cables() -> Result<()> {
     for (switch, host) in [("s1", "h1"), ("s2", "h2")] {
         ip(&format!("link add {switch} type veth peer name {host}"))?;
         for name in [switch, host] {
-            // Nothing else speaks on them.
+            // Without IPv6, only the benchmark sends frames.
             write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1")?;
             ip(&format!("link set {name} up"))?;
         }
@@ -67,16 +76,18 @@ pub fn lay_cables() -> Result<()> {
     Ok(())
 }
 
-fn ip(arguments: &str) -> Result<()> {
-    let status = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .status()
-        .context("cannot run ip")?;
-    ensure!(status.success(), "ip {arguments} failed");
+/// Runs `ip` with arguments that contain no spaces.
+pub fn ip(arguments: &str) -> Result<()> {
+    let mut ip = Command::new("ip");
+    let status = ip.args(arguments.split(' ')).status();
+    ensure!(
+        status.context("cannot run ip")?.success(),
+        "ip {arguments} failed"
+    );
     Ok(())
 }
 
-/// Frames that an interface has received.
+/// Number of frames that an interface has received.
 pub fn received(interface: &str) -> Result<u64> {
     let table = read("/proc/self/net/dev")?;
     let counters = table
@@ -86,7 +97,7 @@ pub fn received(interface: &str) -> Result<u64> {
     frames.with_context(|| format!("no counters of {interface}"))
 }
 
-/// A process that ends with this value.
+/// A process that is killed when this value is dropped.
 pub struct Running(pub Child);
 
 impl Drop for Running {
@@ -96,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-/// A switch between s1 and s2, on one processor if one is named.
+/// Starts a switch between s1 and s2, on processor `cpu` if given.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
     write(&program, include_str!("../p4/l2.p4"))?;
@@ -108,14 +119,14 @@ pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     Ok(Running(command.spawn().context("cannot run weir")?))
 }
 
-/// The plain forwarder between s1 and s2.
+/// Starts the plain forwarder between s1 and s2.
 pub fn forwarder(cpu: usize) -> Result<Running> {
     let mut command = on_cpu(&std::env::current_exe()?, Some(cpu));
     command.args(["bench", "switch"]).env(ROLE, FORWARDER);
     Ok(Running(command.spawn()?))
 }
 
-/// BMv2 between s1 and s2.
+/// Starts BMv2 between s1 and s2.
 pub fn rival(rival: &Rival, cpu: usize) -> Result<Running> {
     let command = rival.command(&[(1, "s1"), (2, "s2")])?;
     let mut pinned = on_cpu(rival.program(), Some(cpu));
@@ -140,7 +151,7 @@ fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
     }
 }
 
-/// The kernel's thread for softirqs that do not get done where they arise.
+/// The kernel's thread for deferred softirqs on this processor.
 pub fn ksoftirqd(cpu: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{cpu}\n");
     std::fs::read_dir("/proc")
@@ -152,7 +163,7 @@ pub fn ksoftirqd(cpu: usize) -> Option<u32> {
         })
 }
 
-/// A frame of 64 bytes with its FCS.
+/// A frame of 60 bytes: 64 with its FCS.
 pub fn frame() -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&FRAME_DESTINATION);
@@ -160,7 +171,7 @@ pub fn frame() -> Vec<u8> {
     frame
 }
 
-/// How long until a frame from h1 comes out at h2; one is sent every 200 µs.
+/// Time until a frame from h1 arrives at h2; one is sent every 200 µs.
 pub fn until_forwarded(since: Instant) -> Result<Duration> {
     let mut sender = Sender::open("h1")?;
     let (before, frame) = (received("h2")?, frame());
@@ -172,11 +183,11 @@ pub fn until_forwarded(since: Instant) -> Result<Duration> {
             return Ok(since.elapsed());
         }
     }
-    bail!("nothing is forwarded")
+    bail!("no frame is forwarded")
 }
 
-/// Waits until nothing more comes out at h2.
-pub fn until_quiet() -> Result<()> {
+/// Waits until no more frames arrive at h2.
+pub fn wait_until_quiet() -> Result<()> {
     let mut before = None;
     loop {
         let now = Some(received("h2")?);

@@ -1,12 +1,12 @@
-//! Runs that carry much, last long, or have many hosts: what their proof costs.
+//! Cost of the proof in runs with high rates, long durations or many hosts.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::row::{Goal, Row};
-use super::runs::{Bench, Ran};
+use super::runs::{CompletedRun, ScenarioRunner};
+use crate::measure::row::{Goal, Row};
 
 /// Rows of ten seconds at 1 Gbit/s.
 pub const IPERF: [&str; 3] = [
@@ -14,9 +14,9 @@ pub const IPERF: [&str; 3] = [
     "faults/long_iperf_verdict",
     "faults/long_iperf_rate",
 ];
-/// The same for ten minutes.
+/// Row of ten minutes at 1 Gbit/s.
 pub const TEN_MINUTES: &str = "faults/ten_minutes_memory";
-/// Rows of hosts that ping one.
+/// Rows of many hosts that ping one.
 pub const WIDE: [&str; 4] = [
     "faults/wide_64_memory",
     "faults/wide_64_beside",
@@ -25,10 +25,10 @@ pub const WIDE: [&str; 4] = [
 ];
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Length of the workload of hosts that ping.
+/// Duration of the pings.
 const PINGS: Duration = Duration::from_secs(3);
 
-/// TCP over one link of 1 Gbit/s, of which a fault takes one packet in a thousand.
+/// TCP over one link of 1 Gbit/s, with `fault`.
 fn iperf(seconds: u64, fault: &str) -> String {
     let time = seconds + 60;
     format!(
@@ -43,27 +43,27 @@ fn iperf(seconds: u64, fault: &str) -> String {
 const LOSS: &str = "flows: {bulk: {from: c, to: s, filter: tcp.dport == 5201}}\n\
     faults: [{id: x, flows: bulk, effect: drop, select: {probability: 0.1%}}]\n";
 
-fn rate(ran: &Ran) -> f64 {
+fn rate(ran: &CompletedRun) -> f64 {
     ran.report["metrics"]["command.bulk.rate_bps"]
         .as_f64()
         .unwrap_or(0.0)
 }
 
-fn strain(ran: &Ran, what: &str) -> f64 {
+fn strain(ran: &CompletedRun, what: &str) -> f64 {
     ran.report["machine_strain"][what].as_f64().unwrap_or(0.0)
 }
 
-/// An error if the fault is not proved.
-fn ensure_proved(ran: &Ran) -> Result<&Value> {
+/// Returns the fault's report; an error if the fault is not proved.
+fn ensure_proved(ran: &CompletedRun) -> Result<&Value> {
     let fault = &ran.report["faults"][0];
     ensure!(fault["proved"] == true, "not proved: {}", fault["reason"]);
     Ok(fault)
 }
 
-/// Ten seconds.
-pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
-    let spared = bench.carry_out("long_iperf_spared", &iperf(10, ""))?;
-    let ran = bench.carry_out("long_iperf", &iperf(10, LOSS))?;
+/// Measures ten seconds.
+pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
+    let spared = bench.run("long_iperf_spared", &iperf(10, ""))?;
+    let ran = bench.run("long_iperf", &iperf(10, LOSS))?;
     let fault = ensure_proved(&ran)?;
     let (without, with) = (rate(&spared), rate(&ran));
     let note = format!(
@@ -90,12 +90,12 @@ pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-/// Ten minutes, beside ten seconds.
-pub fn ten_minutes(bench: &Bench) -> Result<Row> {
-    let short = bench.carry_out("ten_seconds", &iperf(10, LOSS))?;
-    let long = bench.carry_out("ten_minutes", &iperf(600, LOSS))?;
+/// Measures ten minutes, and compares them with ten seconds.
+pub fn ten_minutes(bench: &ScenarioRunner) -> Result<Row> {
+    let short = bench.run("ten_seconds", &iperf(10, LOSS))?;
+    let long = bench.run("ten_minutes", &iperf(600, LOSS))?;
     let fault = ensure_proved(&long)?;
-    let memory = |ran: &Ran| strain(ran, "peak_memory_bytes") / MIB;
+    let memory = |ran: &CompletedRun| strain(ran, "peak_memory_bytes") / MIB;
     Ok(Row {
         name: TEN_MINUTES,
         value: Some(memory(&long)),
@@ -112,10 +112,10 @@ pub fn ten_minutes(bench: &Bench) -> Result<Row> {
     })
 }
 
-/// Hosts of 100 Mbit/s that ping one, with a fault on all of them.
+/// Hosts with 100 Mbit/s that ping one host, with a fault on all of them.
 fn pings(hosts: usize) -> String {
     let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
-    // A workload has 64 commands at most.
+    // A workload has at most 64 commands.
     let senders = &names[1..hosts.min(64)];
     let commands = senders.iter().map(|name| {
         format!(
@@ -134,15 +134,15 @@ fn pings(hosts: usize) -> String {
     )
 }
 
-/// 64 hosts, and 512.
-pub fn wide(bench: &Bench) -> Result<Vec<Row>> {
+/// Measures 64 and 512 hosts.
+pub fn wide(bench: &ScenarioRunner) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (names, hosts, memory_mib, beside_s) in [
         ([WIDE[0], WIDE[1]], 64, 250.0, 3.0),
         ([WIDE[2], WIDE[3]], 512, 1_500.0, 20.0),
     ] {
         let begun = Instant::now();
-        let ran = bench.carry_out(names[0], &pings(hosts))?;
+        let ran = bench.run(names[0], &pings(hosts))?;
         let beside = begun.elapsed().saturating_sub(PINGS).as_secs_f64();
         let fault = ensure_proved(&ran)?;
         let note = format!(

@@ -1,14 +1,14 @@
-//! `lpm_memory`, and what a lookup in a prefix table and in an exact one costs, small and large.
+//! `lpm_memory`, and the cost of a lookup in a prefix table and an exact table, small and large.
 
-use super::clock::{median_ns, thread_cpu_ns};
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass, switch, udp_frame};
-use anyhow::{Context, Result, ensure};
+use crate::measure::clock::{median_ns, thread_cpu_ns};
+use crate::measure::files::memory_kib;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass, switch, udp_frame};
+use anyhow::{Result, ensure};
 use p4lang::runtime::{Match, TableEntry};
 use pipeline::Switch;
 use std::collections::BTreeSet;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &[
     "lpm_memory",
     "lpm_lookup",
@@ -20,7 +20,7 @@ pub const NAMES: &[&str] = &[
 const ENTRIES: usize = 1_000_000;
 const FRAMES: usize = 4096;
 
-/// The rows. A lookup is a packet through the program with the entries, less the same packet through it without.
+/// A lookup is the difference between a packet through the program with entries and the same packet without them.
 pub fn run() -> Result<Vec<Row>> {
     let million = format!("{ENTRIES} entries");
     let mut rows = Vec::new();
@@ -45,14 +45,14 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-struct Measured {
+struct TableCosts {
     with_ns: f64,
     without_ns: f64,
     grown_mib: f64,
     entries_per_s: f64,
 }
 
-fn lookup(name: &'static str, m: &Measured, entries: &str) -> Row {
+fn lookup(name: &'static str, m: &TableCosts, entries: &str) -> Row {
     Row {
         name,
         value: Some(m.with_ns - m.without_ns),
@@ -67,7 +67,7 @@ fn lookup(name: &'static str, m: &Measured, entries: &str) -> Row {
     }
 }
 
-fn insert(name: &'static str, m: &Measured) -> Row {
+fn insert(name: &'static str, m: &TableCosts) -> Row {
     Row {
         name,
         value: Some(m.entries_per_s),
@@ -106,14 +106,14 @@ fn host(address: u32, _: u32) -> TableEntry {
     )
 }
 
-/// Fills a table with entries of seeded prefixes, and looks addresses up that they cover.
+/// Fills a table with seeded prefixes, and looks up addresses that they cover.
 fn measure(
     entries: usize,
     lens: std::ops::RangeInclusive<u32>,
     make: fn(u32, u32) -> TableEntry,
-) -> Result<Measured> {
+) -> Result<TableCosts> {
     let mut numbers = Numbers(5);
-    let mut switch: Switch = switch(include_str!("p4/lookups.p4"))?;
+    let mut switch: Switch = switch(include_str!("../p4/lookups.p4"))?;
     let mut prefixes = BTreeSet::new();
     while prefixes.len() < entries {
         let n = numbers.next();
@@ -125,7 +125,7 @@ fn measure(
         };
         prefixes.insert((n as u32 & (u32::MAX << (32 - len)), len));
     }
-    // Not in order of address, which would be kind to caches.
+    // An order by addresses would help the caches.
     let mut prefixes: Vec<(u32, u32)> = prefixes.into_iter().collect();
     for i in (1..prefixes.len()).rev() {
         prefixes.swap(i, numbers.below(i as u64 + 1) as usize);
@@ -140,29 +140,25 @@ fn measure(
     let without_ns = median_ns(41, FRAMES as u64, || {
         pass(&mut switch, &frames);
     });
-    let before = resident_bytes()?;
+    let before = memory_kib("VmRSS:")?;
     let start = thread_cpu_ns();
     for (address, len) in &prefixes {
         switch.insert_entry(&make(*address, *len))?;
     }
     let ns = thread_cpu_ns() - start;
-    let grown = resident_bytes()? as f64 - before as f64;
+    let grown = 1024.0 * (memory_kib("VmRSS:")? as f64 - before as f64);
     let sent = pass(&mut switch, &frames);
-    ensure!(sent == FRAMES as u64, "{sent} of {FRAMES} frames came out");
+    ensure!(
+        sent == FRAMES as u64,
+        "{sent} of {FRAMES} frames left the switch"
+    );
     let with_ns = median_ns(41, FRAMES as u64, || {
         pass(&mut switch, &frames);
     });
-    Ok(Measured {
+    Ok(TableCosts {
         with_ns,
         without_ns,
         grown_mib: grown / f64::from(1 << 20),
         entries_per_s: entries as f64 * 1e9 / ns as f64,
     })
-}
-
-fn resident_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("cannot read status")?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.context("status has no VmRSS")? * 1024)
 }

@@ -1,4 +1,4 @@
-//! Runs of scenarios, by `weir run`.
+//! Runs of scenarios by `weir run`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,36 +6,35 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Args;
-use super::files::write;
-use super::programs::WEIR;
+use crate::measure::Args;
+use crate::measure::files::write;
+use crate::measure::programs::WEIR;
 
-/// Where runs are kept while they are looked at.
-pub struct Bench {
+/// Builds and runs `weir`; the folders of the runs live as long as this value.
+pub struct ScenarioRunner {
     pub weir: PathBuf,
     pub folder: tempfile::TempDir,
     pub args: Args,
 }
 
-/// A run's folder, and what it reported.
-pub struct Ran {
+pub struct CompletedRun {
     pub folder: PathBuf,
-    /// What it printed.
+    /// Output of `weir run --json`.
     pub report: Value,
 }
 
-impl Bench {
-    /// Builds what is measured.
-    pub fn new(args: &Args) -> Result<Bench> {
-        Ok(Bench {
+impl ScenarioRunner {
+    /// Builds `weir`.
+    pub fn new(args: &Args) -> Result<ScenarioRunner> {
+        Ok(ScenarioRunner {
             weir: WEIR.build(args.prebuilt)?,
             folder: tempfile::tempdir()?,
             args: args.clone(),
         })
     }
 
-    /// Runs a scenario, and keeps its folder until this program ends.
-    pub fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
+    /// Runs a scenario. Its folder lives as long as `self`.
+    pub fn run(&self, name: &str, text: &str) -> Result<CompletedRun> {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));
         let folder = self.folder.path().join(&name);
@@ -48,9 +47,9 @@ impl Bench {
             .arg(&folder);
         let output = weir.output().context("cannot run weir")?;
         let report = serde_json::from_slice(&output.stdout).with_context(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("weir run {name}: {}", said.trim())
+            let errors = String::from_utf8_lossy(&output.stderr);
+            format!("weir run {name}: {}", errors.trim())
         })?;
-        Ok(Ran { folder, report })
+        Ok(CompletedRun { folder, report })
     }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask bench faults --row collateral`: what becomes of packets that no fault names while faults are armed, stopped,
-//! exchanged, and left alone by a controller that was killed.
+//! `cargo xtask bench faults --row collateral`: loss and delay of packets outside all flows of the faults, while faults
+//! are armed, stopped, exchanged, and left armed by a killed controller.
 //!
-//! A sender and a receiver stand at two ports of `weir switch`; `weir control` is told what to do meanwhile. Half of the packets
-//! are of the flow that the faults name, so that the switch has both at once.
+//! A sender and a receiver use two ports of `weir switch`, and `weir control` arms and exchanges the faults. Half of
+//! the packets belong to the faults' flow, so that the switch handles both kinds at once.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdout, Command, Stdio};
@@ -14,27 +14,26 @@ use scenario::topology::Topology;
 use softswitch::ports::{self, PortIo};
 use testbeds::net::Netlink;
 
-use super::files;
-use super::programs::WEIR;
-use super::row::{Goal, Row};
-use super::veth::{self, Running};
+use crate::measure::files;
+use crate::measure::programs::WEIR;
+use crate::measure::row::{Goal, Row};
+use crate::measure::veth::{self, Running};
 
-/// The row.
 pub const NAME: &str = "faults/collateral_under_load";
-/// The role of this program inside of the namespace.
+/// Role of this program in the namespace.
 pub const ROLE: &str = "collateral";
-/// How often each thing is done.
+/// Number of times that each action is repeated.
 const ROUNDS: usize = 20;
-/// Between two packets.
+/// Time between two packets.
 const GAP: Duration = Duration::from_micros(50);
-/// Between two things that are done.
+/// Time between two actions.
 const REST: Duration = Duration::from_millis(30);
 const LEASE: Duration = Duration::from_millis(200);
-/// UDP ports: of the flow that faults name, and of none.
+/// UDP ports: of the faults' flow, and of no flow.
 const NAMED: u16 = 7;
 const SPARED: u16 = 99;
 
-/// Drops by number, steps all the time.
+/// Drops by number, with steps all the time.
 const FIRST: &str = "weir: 1
 name: first
 topology: {star: {hosts: [a, s], switch: sw}}
@@ -68,17 +67,9 @@ faults:
 lease: 200ms
 ";
 
-/// Measures it, in a namespace of its own.
+/// Measures in a namespace of its own.
 pub fn run() -> Result<Row> {
-    let text = veth::in_namespace("faults", ROLE, None)?;
-    let figures: Vec<f64> = text
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("the measurement said {text:?}"))?;
-    let [wrong, sent, hit, quiet, worst] = figures[..] else {
-        anyhow::bail!("the measurement said {text:?}");
-    };
+    let [wrong, sent, hit, quiet, worst] = veth::numbers_in_namespace("faults", ROLE)?;
     Ok(Row {
         name: NAME,
         value: (sent > 0.0 && hit > 0.0).then_some(wrong),
@@ -93,7 +84,7 @@ pub fn run() -> Result<Row> {
     })
 }
 
-/// A frame to a UDP port with a number in it.
+/// A numbered frame to a UDP port.
 fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     let host = |name| topology.host(name).context("a host");
     let (a, s) = (host("a")?, host("s")?);
@@ -110,15 +101,15 @@ fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// When each frame was sent, and how often and when it came; those of even numbers are spared.
+/// Sending time of each frame, and number and time of each arrival. Frames of even numbers belong to no flow.
 #[derive(Default)]
 struct Traffic {
     sent: Vec<Instant>,
-    came: Vec<(u32, Option<Duration>)>,
+    arrivals: Vec<(u32, Option<Duration>)>,
 }
 
 impl Traffic {
-    /// Sends and receives until it is told to stop, and a little longer.
+    /// Sends and receives until `ends` is set, and a little longer.
     fn flow(
         topology: &Topology,
         mut from: Box<dyn PortIo>,
@@ -141,48 +132,48 @@ impl Traffic {
                 };
                 let frame = frame(topology, port, number as u32)?;
                 traffic.sent.push(Instant::now());
-                traffic.came.push((0, None));
+                traffic.arrivals.push((0, None));
                 from.send(&frame)?;
                 from.flush()?;
             }
-            let Traffic { sent, came } = &mut traffic;
+            let Traffic { sent, arrivals } = &mut traffic;
             let mut take = |frame: &[u8]| {
-                // A kernel speaks on its interfaces, too.
+                // The kernel sends frames on its interfaces, too.
                 let ours = frame.get(12..14) == Some(&[0x08, 0x00]);
                 let number = frame.get(42..46).filter(|_| ours);
                 let number = number.and_then(|number| number.try_into().ok());
                 let number =
                     number.map_or(usize::MAX, |number| u32::from_be_bytes(number) as usize);
-                if let (Some(sent), Some(came)) = (sent.get(number), came.get_mut(number)) {
-                    came.0 += 1;
-                    came.1 = Some(sent.elapsed());
+                if let (Some(sent), Some(arrival)) = (sent.get(number), arrivals.get_mut(number)) {
+                    arrival.0 += 1;
+                    arrival.1 = Some(sent.elapsed());
                 }
             };
             to.receive(1024, &mut take)?;
-            // The switch wants a processor, too.
+            // The switch needs a processor, too.
             std::thread::yield_now();
         }
         Ok(traffic)
     }
 
     fn spared(&self) -> impl Iterator<Item = &(u32, Option<Duration>)> {
-        self.came.iter().step_by(2)
+        self.arrivals.iter().step_by(2)
     }
 
     fn hit(&self) -> usize {
-        let named = self.came.iter().skip(1).step_by(2);
+        let named = self.arrivals.iter().skip(1).step_by(2);
         named.filter(|(times, _)| *times == 0).count()
     }
 }
 
-/// `weir control`.
+/// A `weir control` process.
 struct Controller {
     child: Running,
-    said: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Controller {
-    /// Loads a scenario into a switch; nothing is armed.
+    /// Loads a scenario into a switch without arming its faults.
     fn load(folder: &std::path::Path, file: &str, at: &str) -> Result<Controller> {
         let mut command = Command::new(WEIR.path()?);
         command
@@ -192,32 +183,32 @@ impl Controller {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut child = Running(command.spawn()?);
-        let said = BufReader::new(child.0.stdout.take().context("its output")?).lines();
-        let mut controller = Controller { child, said };
-        controller.hear("ready")?;
+        let lines = BufReader::new(child.0.stdout.take().context("its output")?).lines();
+        let mut controller = Controller { child, lines };
+        controller.expect_line("ready")?;
         Ok(controller)
     }
 
-    fn hear(&mut self, word: &str) -> Result<()> {
-        let line = self.said.next().context("weir control ended")??;
+    fn expect_line(&mut self, word: &str) -> Result<()> {
+        let line = self.lines.next().context("weir control ended")??;
         ensure!(line.starts_with(word), "weir control: {line}");
         Ok(())
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
+    fn write_line(&mut self, line: &str) -> Result<()> {
         let stdin = self.child.0.stdin.as_mut().context("its input")?;
         Ok(writeln!(stdin, "{line}")?)
     }
 
     fn arm(&mut self) -> Result<()> {
-        self.tell("go")?;
-        self.hear("going")
+        self.write_line("go")?;
+        self.expect_line("going")
     }
 
     fn exchange(&mut self, file: &str) -> Result<()> {
-        self.tell(&format!("scenario {file}"))?;
-        self.hear("replaced")?;
-        self.hear("going")
+        self.write_line(&format!("scenario {file}"))?;
+        self.expect_line("replaced")?;
+        self.expect_line("going")
     }
 
     fn stop(mut self) -> Result<()> {
@@ -228,7 +219,7 @@ impl Controller {
     }
 }
 
-/// In the namespace: all figures in one line.
+/// Measures in the namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     let netlink = Netlink::open()?;
     netlink.set_up("lo", true)?;
@@ -254,8 +245,8 @@ pub fn measure() -> Result<String> {
         command.args(["-i", &format!("{port}@{host}1")]);
     }
     let mut switch = Running(command.stdout(Stdio::piped()).spawn()?);
-    let mut said = BufReader::new(switch.0.stdout.take().context("its output")?).lines();
-    let line = said.next().context("weir switch ended")??;
+    let mut lines = BufReader::new(switch.0.stdout.take().context("its output")?).lines();
+    let line = lines.next().context("weir switch ended")??;
     let address = line.split_once("P4Runtime at ").context("an address")?.1;
     let at = format!("sw={}", address.split(',').next().unwrap_or_default());
     let first = Controller::load(folder.path(), "first.yaml", &at)?;
@@ -274,7 +265,7 @@ pub fn measure() -> Result<String> {
     })?;
     let wrong = traffic.spared().filter(|(times, _)| *times != 1).count();
     let longest = |until: Option<Instant>| {
-        let all = traffic.came.iter().zip(&traffic.sent).step_by(2);
+        let all = traffic.arrivals.iter().zip(&traffic.sent).step_by(2);
         let of = all.filter(|(_, sent)| until.is_none_or(|until| **sent < until));
         let longest = of.filter_map(|((_, took), _)| *took).max();
         longest.unwrap_or_default().as_nanos() as f64 / 1e3

@@ -1,26 +1,26 @@
-//! A switch under test: commands in, then a comparison of what was sent with what was expected.
+//! A switch under test: executes commands, then compares sent packets with expected ones.
 //!
-//! As on BMv2: only ports that the file names have an interface, so that only there an unexpected packet is seen;
-//! packets on one port are compared in order; tables, actions and key fields may be named by a suffix.
+//! As on BMv2, only ports that the file names have an interface, so an unexpected packet is noticed only there. Packets
+//! of one port are compared in order. A suffix may name a table, an action or a key field.
 
 use super::entries;
 use super::replication::Replication;
-use super::script::{Command, Condition, number, wide_number};
+use super::script::{Condition, StfCommand, number, wide_number};
 use p4lang::ir::ExternKind;
 use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
 
-/// Between packets, and for `wait`.
+/// Time between packets, and time of `wait`.
 const STEP_NS: u64 = 1_000_000;
 const WAIT_NS: u64 = 1_000_000_000;
-/// Rounds through the recirculation link before a packet is given up.
+/// Maximum number of passes over the recirculation link for a packet.
 const ROUNDS: u32 = 10_000;
 
-pub struct Bench {
+pub struct StfSwitch {
     switch: Switch,
-    /// As the harness of Tofino's compiler: an entry written again replaces the first, every port is watched, and a
-    /// counter is named by the end of its name.
+    /// Follows the harness of Tofino's compiler: an entry that is written again replaces the first, every port is
+    /// watched, and the end of a counter's name selects it.
     tofino: bool,
     replication: Replication,
     now_ns: u64,
@@ -28,9 +28,9 @@ pub struct Bench {
     sent: BTreeMap<u32, Vec<Vec<u8>>>,
 }
 
-impl Bench {
-    pub fn new(switch: Switch) -> Bench {
-        Bench {
+impl StfSwitch {
+    pub fn new(switch: Switch) -> StfSwitch {
+        StfSwitch {
             switch,
             tofino: false,
             replication: Replication::default(),
@@ -40,31 +40,31 @@ impl Bench {
         }
     }
 
-    /// As `new`, with the habits of the harness that Tofino's compiler is tested with.
-    pub fn tofino(switch: Switch) -> Bench {
-        Bench {
+    /// Creates a switch that follows the harness of Tofino's compiler.
+    pub fn tofino(switch: Switch) -> StfSwitch {
+        StfSwitch {
             tofino: true,
-            ..Bench::new(switch)
+            ..StfSwitch::new(switch)
         }
     }
 
-    pub fn execute(&mut self, command: &Command) -> Result<(), String> {
+    pub fn execute(&mut self, command: &StfCommand) -> Result<(), String> {
         match command {
-            Command::Packet { port, bytes } => {
+            StfCommand::Packet { port, bytes } => {
                 self.expected.entry(*port).or_default();
                 self.now_ns += STEP_NS;
                 self.switch.handle_packet(self.now_ns, *port, bytes);
                 self.collect();
                 Ok(())
             }
-            Command::Expect { port, pattern } => {
+            StfCommand::Expect { port, pattern } => {
                 self.expected
                     .entry(*port)
                     .or_default()
                     .push(pattern.clone());
                 Ok(())
             }
-            Command::Add {
+            StfCommand::Add {
                 table,
                 priority,
                 keys,
@@ -80,41 +80,41 @@ impl Bench {
                 };
                 written.map_err(|e| format!("add {table}: {e}"))
             }
-            Command::SetDefault { table, call } => {
+            StfCommand::SetDefault { table, call } => {
                 let spec = entries::table(&self.switch, table)?;
                 let (name, call) = (spec.name.clone(), entries::call(spec, call)?);
                 self.switch
                     .set_default_action(&name, Some(&call))
                     .map_err(|e| format!("setdefault {table}: {e}"))
             }
-            Command::CheckCounter {
+            StfCommand::CheckCounter {
                 counter,
                 index,
                 condition,
             } => self.check_counter(counter, *index, condition.as_ref()),
-            Command::CheckRegister {
+            StfCommand::CheckRegister {
                 register,
                 index,
                 high,
                 value,
             } => self.check_register(register, *index, *high, *value),
-            Command::Ghost { queue, cells } => {
+            StfCommand::Ghost { queue, cells } => {
                 self.switch.report_queue(self.now_ns, 0, *queue, *cells);
                 self.collect();
                 Ok(())
             }
-            Command::Wait => {
+            StfCommand::Wait => {
                 self.now_ns += WAIT_NS;
                 self.collect();
                 Ok(())
             }
-            Command::NoPacket => {
+            StfCommand::NoPacket => {
                 for port in self.sent.keys() {
                     self.expected.entry(*port).or_default();
                 }
                 Ok(())
             }
-            Command::Shell(words) => {
+            StfCommand::Shell(words) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 self.shell(&words)
                     .map_err(|e| format!("{}: {e}", words.join(" ")))
@@ -122,7 +122,7 @@ impl Bench {
         }
     }
 
-    /// Lets everything leave that is on its way.
+    /// Collects packets until none are in flight.
     fn collect(&mut self) {
         for _ in 0..ROUNDS {
             while let Some(packet) = self.switch.poll_transmit() {
@@ -148,7 +148,7 @@ impl Bench {
             .externs
             .iter()
             .filter(|e| e.kind == ExternKind::Counter);
-        let full = match entries::one(counters, name, |e| &e.name) {
+        let full = match entries::find_named(counters, name, |e| &e.name) {
             Ok(counter) if self.tofino => counter.name.as_str(),
             _ => name,
         };
@@ -171,7 +171,7 @@ impl Bench {
             "<=" => found <= condition.value,
             ">" => found > condition.value,
             ">=" => found >= condition.value,
-            other => return Err(format!("no such comparison: {other}")),
+            other => return Err(format!("`{other}` is not a comparison")),
         };
         if holds {
             Ok(())
@@ -193,13 +193,13 @@ impl Bench {
         value: u128,
     ) -> Result<(), String> {
         let index = u64::try_from(index).map_err(|e| e.to_string())?;
-        let register = entries::one(self.switch.registers().iter(), name, |r| &r.name)
+        let register = entries::find_named(self.switch.registers().iter(), name, |r| &r.name)
             .map_err(|what| format!("{what} register {name}"))?;
         let cell = self
             .switch
             .register_read(&register.name, index)
             .map_err(|e| format!("register {name}: {e}"))?;
-        let half = cell.get(usize::from(high)).ok_or("it is no pair")?;
+        let half = cell.get(usize::from(high)).ok_or("it is not a pair")?;
         if half.to_u128() == Some(value) {
             return Ok(());
         }
@@ -255,11 +255,11 @@ impl Bench {
             }
             ["meter_set_rates", name, at, ref rates @ ..] => {
                 self.switch
-                    .meter_configure(name, index(at)?, Some(rates_of(rates)?), self.now_ns)
+                    .meter_configure(name, index(at)?, Some(parse_rates(rates)?), self.now_ns)
                     .map_err(|e| e.to_string())?;
             }
             ["meter_array_set_rates", name, ref rates @ ..] => {
-                let config = rates_of(rates)?;
+                let config = parse_rates(rates)?;
                 self.switch
                     .meter_config(name, 0)
                     .map_err(|e| e.to_string())?;
@@ -277,7 +277,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Whether each port sent what was expected there, in order, and nothing else.
+    /// Checks that each port sent the expected packets in order, and nothing else.
     pub fn finish(mut self) -> Result<(), String> {
         if let Some(difference) = self.switch.take_differences().into_iter().next() {
             return Err(format!("the executors differ: {difference}"));
@@ -288,7 +288,7 @@ impl Bench {
             }
         }
         for (port, expected) in &self.expected {
-            // Without a pattern: whatever comes, and however much.
+            // An expectation without a pattern accepts any number of any packets.
             if self.tofino && expected.contains(&None) {
                 continue;
             }
@@ -312,8 +312,8 @@ impl Bench {
     }
 }
 
-/// Committed and peak, each `rate:burst`, units a microsecond.
-fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
+/// Committed and peak rate, each `rate:burst`, in units a microsecond.
+fn parse_rates(rates: &[&str]) -> Result<MeterConfig, String> {
     let rate = |text: &str| -> Result<(u64, u64), String> {
         let (rate, burst) = text.split_once(':').ok_or("not a rate")?;
         let rate: f64 = rate.parse().map_err(|_| format!("not a rate: {rate}"))?;
@@ -330,7 +330,7 @@ fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
                 pburst,
             })
         }
-        _ => Err("two rates are wanted".into()),
+        _ => Err("expected two rates".into()),
     }
 }
 
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_microsecond() {
-        let config = rates_of(&["0.000005:4", "0.00002:5"]).unwrap();
+        let config = parse_rates(&["0.000005:4", "0.00002:5"]).unwrap();
         assert_eq!(
             config,
             MeterConfig {
@@ -380,6 +380,6 @@ mod tests {
                 pburst: 5
             }
         );
-        assert!(rates_of(&["1:1"]).is_err());
+        assert!(parse_rates(&["1:1"]).is_err());
     }
 }

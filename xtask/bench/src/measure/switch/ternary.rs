@@ -1,25 +1,24 @@
 //! `ternary`: a lookup among 100,000 entries with 64 masks.
 
-use super::clock::{median_ns, thread_cpu_ns};
 use super::filters::{Filter, Packet, check, program};
-use super::row::{Goal, Row};
-use super::support::{Numbers, pass};
+use crate::measure::clock::{median_ns, thread_cpu_ns};
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, pass};
 use anyhow::Result;
 use std::collections::BTreeSet;
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["ternary", "ternary_insert"];
 
 const ENTRIES: usize = 100_000;
 const MASKS: usize = 64;
 const FRAMES: usize = 4096;
 
-/// The rows. The lookup is a packet through the program with the entries, less the same packet through it without.
+/// The lookup is the difference between a packet through the program with entries and the same packet without them.
 pub fn run() -> Result<Vec<Row>> {
     let mut numbers = Numbers(4);
     let mut masks = BTreeSet::new();
     while masks.len() < MASKS {
-        // The addresses count to the last bits, or there were no 100,000 different entries.
+        // The masks keep most bits of the addresses: otherwise there would not be 100,000 different entries.
         let mut mask = Filter::seeded(&mut numbers, 0).mask;
         mask[0] = u32::MAX;
         mask[1] |= 0xffff_ff00;
@@ -43,11 +42,11 @@ pub fn run() -> Result<Vec<Row>> {
             _ => Packet::seeded(&mut numbers),
         })
         .collect();
-    // A scan of 100,000 for some hundred frames is enough to be told from chance.
+    // A scan of all entries is slow; 512 frames suffice to rule out an agreement by chance.
     let scanned = 512;
     let hits = frames[..scanned]
         .iter()
-        .filter(|p| filters.iter().any(|f| f.fits(p)))
+        .filter(|p| filters.iter().any(|f| f.matches(p)))
         .count();
     let frames: Vec<_> = frames.iter().map(Packet::frame).collect();
     let mut switch = program()?;

@@ -1,20 +1,19 @@
 //! `filters_cpu`: a thousand overlapping packet filters in one ternary table.
 
-use super::clock::median_ns;
-use super::row::{Goal, Row};
-use super::support::{Numbers, entry, pass, switch};
+use crate::measure::clock::median_ns;
+use crate::measure::row::{Goal, Row};
+use crate::measure::support::{Numbers, entry, pass, switch};
 use anyhow::{Result, ensure};
 use p4lang::runtime::{Match, TableEntry};
 use pipeline::Switch;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What [`run`] measures.
 pub const NAMES: &[&str] = &["filters_cpu"];
 
 const FILTERS: usize = 1000;
 const FRAMES: usize = 4096;
 
-/// The row. Which filter each frame falls to is checked against a plain scan.
+/// The counters of the filters are verified against a plain scan.
 pub fn run() -> Result<Vec<Row>> {
     let mut numbers = Numbers(3);
     let mut switch = program()?;
@@ -41,7 +40,7 @@ pub fn run() -> Result<Vec<Row>> {
         .collect();
     let matching: usize = frames
         .iter()
-        .map(|p| filters.iter().filter(|f| f.fits(p)).count())
+        .map(|p| filters.iter().filter(|f| f.matches(p)).count())
         .sum();
     let frames: Vec<_> = frames.iter().map(Packet::frame).collect();
     check(&mut switch, &filters, &frames)?;
@@ -74,16 +73,19 @@ pub const TABLE: &str = "FilterIngress.filters";
 
 /// p4/filters.p4 without entries.
 pub fn program() -> Result<Switch> {
-    switch(include_str!("p4/filters.p4"))
+    switch(include_str!("../p4/filters.p4"))
 }
 
-/// Each filter has counted the frames for which a scan finds it first.
+/// Verifies that each filter has counted the frames for which a scan finds it first.
 pub fn check(switch: &mut Switch, filters: &[Filter], frames: &[(u32, Vec<u8>)]) -> Result<()> {
     pass(switch, frames);
     let mut expected: BTreeMap<usize, u64> = BTreeMap::new();
     for frame in frames {
-        let packet = Packet::of(frame);
-        let fitting = filters.iter().enumerate().filter(|(_, f)| f.fits(&packet));
+        let packet = Packet::from_frame(frame);
+        let fitting = filters
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.matches(&packet));
         if let Some((i, _)) = fitting.max_by_key(|(_, f)| f.priority) {
             *expected.entry(i).or_default() += 1;
         }
@@ -111,25 +113,25 @@ const FIELDS: [&str; 8] = [
     "std.ingress_port",
 ];
 
-/// A filter; no two have a priority in common, so that one answer is right.
+/// A filter. Priorities differ, so one matching filter wins for each packet.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    /// By [`FIELDS`].
+    /// Values of [`FIELDS`].
     pub value: [u32; 8],
-    /// By [`FIELDS`].
+    /// Masks of [`FIELDS`].
     pub mask: [u32; 8],
-    /// The larger wins.
+    /// The greatest priority wins.
     pub priority: i32,
 }
 
-/// What filters look at.
+/// Values of [`FIELDS`] in a packet.
 pub struct Packet([u32; 8]);
 
 fn prefix(len: u32) -> u32 {
     u32::MAX.checked_shl(32 - len).unwrap_or(0)
 }
 
-/// Networks within one another: a /8, one of 4 /16 in it, and so on, so that filters overlap.
+/// Nested networks: a /8, one of its four /16, and so on, so that filters overlap.
 fn address(numbers: &mut Numbers) -> u32 {
     let of = |n: u64, i: u64| (n >> (i * 8)) as u32;
     let n = numbers.next();
@@ -137,7 +139,7 @@ fn address(numbers: &mut Numbers) -> u32 {
 }
 
 impl Filter {
-    /// One of many; `n` makes its priority unlike those of others.
+    /// A random filter; `n` determines its priority.
     pub fn seeded(numbers: &mut Numbers, n: usize) -> Filter {
         let mut one_of = |choice: &[u32]| choice[numbers.below(choice.len() as u64) as usize];
         let mask = [
@@ -153,14 +155,14 @@ impl Filter {
         Filter::with_mask(numbers, n, mask)
     }
 
-    /// The same, its mask given.
+    /// A random filter with this mask.
     pub fn with_mask(numbers: &mut Numbers, n: usize, mask: [u32; 8]) -> Filter {
         let packet = Packet::seeded(numbers);
         let mut value = packet.0;
         for (v, m) in value.iter_mut().zip(mask) {
             *v &= m;
         }
-        // Multiplied by a number that has no factor in common with 2^20: all different, in no order.
+        // The factor is odd, so different `n` below 2^20 have different priorities, in no order.
         let priority = 1 + ((n as u64 * 0x9_e3b1) & 0xf_ffff) as i32;
         Filter {
             value,
@@ -169,7 +171,7 @@ impl Filter {
         }
     }
 
-    /// For the table.
+    /// Entry for the table.
     pub fn entry(&self) -> TableEntry {
         let fields = FIELDS.iter().zip(self.value.iter().zip(self.mask));
         let key: Vec<(&str, Match)> = fields
@@ -185,19 +187,19 @@ impl Filter {
         entry(TABLE, &key, self.priority, action, &params)
     }
 
-    /// Whether a packet is meant.
-    pub fn fits(&self, packet: &Packet) -> bool {
+    /// Whether the filter matches a packet.
+    pub fn matches(&self, packet: &Packet) -> bool {
         let fields = packet.0.iter().zip(self.value.iter().zip(self.mask));
         fields.fold(0, |different, (p, (v, m))| different | (p ^ v) & m) == 0
     }
 
-    /// A packet that fits, the rest of it seeded.
+    /// A matching packet, random in its other bits.
     pub fn packet(&self, numbers: &mut Numbers) -> Packet {
         let mut packet = Packet::seeded(numbers);
         for (p, (v, m)) in packet.0.iter_mut().zip(self.value.iter().zip(self.mask)) {
             *p = *p & !m | v;
         }
-        // A protocol without ports or flags is none of ours.
+        // A protocol without flags has 0 there.
         if packet.0[5] != 0 && packet.0[4] != 6 {
             packet.0[5] = 0;
         }
@@ -206,7 +208,7 @@ impl Filter {
 }
 
 impl Packet {
-    /// Any.
+    /// A random packet.
     pub fn seeded(numbers: &mut Numbers) -> Packet {
         let (src, dst) = (address(numbers), address(numbers));
         let mut below = |n: u64| numbers.below(n) as u32;
@@ -228,7 +230,7 @@ impl Packet {
         ])
     }
 
-    /// 60 bytes: 64 with the FCS.
+    /// Input port, and frame of 60 bytes: 64 with the FCS.
     pub fn frame(&self) -> (u32, Vec<u8>) {
         let [src, dst, sport, dport, protocol, flags, dscp, port] = self.0;
         let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
@@ -255,7 +257,7 @@ impl Packet {
         (port, f)
     }
 
-    fn of((port, f): &(u32, Vec<u8>)) -> Packet {
+    fn from_frame((port, f): &(u32, Vec<u8>)) -> Packet {
         let word = |at: usize| u32::from_be_bytes([f[at], f[at + 1], f[at + 2], f[at + 3]]);
         let ports = word(34);
         let flags = if f[23] == 6 { f[47] } else { 0 };
