@@ -140,11 +140,11 @@ impl Ends {
             (None, [Side::Host(host), Side::Network]) => Ok(Ends::Host(host.clone(), 0)),
             (None, [Side::Network, Side::Host(host)]) => Ok(Ends::Host(host.clone(), 1)),
             (Some(_), _) => Err(fail(format_args!(
-                "{}: its `wire` says what its sides are: leave IF1 and IF2 out",
+                "{}: its `wire` names both sides: leave IF1 and IF2 out",
                 scenario.file
             ))),
             (None, _) => Err(fail(format_args!(
-                "{}: its `wire` does not say what its sides are: `weir between IF1 IF2 --scenario FILE`, or sides such as `{{name: web, netns: web}}`",
+                "{}: its `wire` does not name an interface or host: use `weir between IF1 IF2 --scenario FILE`, or sides such as `{{name: web, netns: web}}`",
                 scenario.file
             ))),
         }
@@ -214,7 +214,7 @@ fn plan(args: &cli::Between) -> Result<Planned, ExitCode> {
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
     if !scenario.topology.wire {
         return Err(fail(format_args!(
-            "{name}: its topology is a network of its own, for `weir run`; between two machines it is `topology: {{wire: [left, right]}}`"
+            "{name}: its topology is a whole network: use `weir run`; a wire between two machines is `topology: {{wire: [left, right]}}`"
         )));
     }
     let scenario = scenario.with_captures(args.captures);

@@ -77,7 +77,7 @@ pub fn main(args: &Control) -> ExitCode {
 fn run(args: &Control) -> Result<(), ExitCode> {
     if cli_io::disk::is_stdin(&args.file) {
         return Err(fail(
-            "`control` is told `go` on its standard input, so the scenario must be a file",
+            "`control` reads `go` from its standard input, so the scenario must be a file: give its path instead of `-`",
         ));
     }
     let switches = args.target.switches_elsewhere().map_err(fail)?;
@@ -93,7 +93,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     if !await_go(&lines) {
         fleet.set_epoch(0).map_err(fail)?;
         return Err(fail(
-            "the standard input ended before it said `go`: nothing was carried out, all faults are disarmed",
+            "the standard input ended before a line `go`: the scenario did not start, and all faults are disarmed",
         ));
     }
     loop {
@@ -175,7 +175,7 @@ fn await_go(lines: &Receiver<String>) -> bool {
     lines.iter().any(|line| {
         let is_go = line.trim() == "go";
         if !is_go {
-            cli_io::stderr::tell(format_args!("weir: expected `go`\n"));
+            cli_io::stderr::tell(format_args!("weir: expected `go`; the line is ignored\n"));
         }
         is_go
     })
@@ -217,7 +217,9 @@ impl Activity for Others<'_> {
             Ok(line) => line,
         };
         let Some(file) = line.trim().strip_prefix("scenario ") else {
-            cli_io::stderr::tell(format_args!("weir: expected `scenario FILE`\n"));
+            cli_io::stderr::tell(format_args!(
+                "weir: expected `scenario FILE`; the line is ignored\n"
+            ));
             return Ok(ControlFlow::Continue(()));
         };
         match (self.prepare)(file.trim()) {
@@ -282,7 +284,7 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
     for (name, address) in &args.switches {
         if let Some(before) = given.insert(name.clone(), address.clone()) {
             return Err(fail(format_args!(
-                "--switch {name} is given twice, as {before} and as {address}: a switch is at one address"
+                "--switch {name} is given twice, as {before} and as {address}: a switch has one address"
             )));
         }
     }
@@ -294,13 +296,13 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
         .collect();
     if let Some(missing) = names.iter().find(|name| !given.contains_key(**name)) {
         return Err(fail(format_args!(
-            "where is switch {missing}? Say --switch {missing}=HOST:PORT"
+            "the address of switch {missing} is missing: add --switch {missing}=HOST:PORT"
         )));
     }
     if let Some(stray) = given.keys().find(|name| !names.contains(&name.as_str())) {
         let names = names.join(", ");
         return Err(fail(format_args!(
-            "the scenario has no switch {stray}; it has {names}"
+            "--switch {stray}: the scenario has no such switch; it has {names}"
         )));
     }
     Ok(given)

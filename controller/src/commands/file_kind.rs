@@ -57,7 +57,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     let (is, read_by) = match kind {
         FileKind::Topology => (
             "a topology",
-            "`weir route TOPOLOGY TRAININGS` and `weir collectives plan TOPOLOGY` read it; a scenario has one under its key \
+            "`weir route TOPOLOGY TRAININGS` and `weir collectives plan TOPOLOGY` read it; a scenario contains one under \
              `topology`",
         ),
         FileKind::Trainings => (
@@ -66,7 +66,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
         ),
         FileKind::Workload => (
             "a workload",
-            "a scenario names it by `workload: {file: PATH, hosts: …}`",
+            "a scenario refers to it by `workload: {file: PATH, hosts: …}`",
         ),
         // A scenario contains a topology: commands that read a topology accept it.
         FileKind::Scenario if wanted == FileKind::Topology => return None,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use cli_io::disk;
 
 use super::{ERROR, FAILED, fail, print};
-use crate::cli::P4Fmt;
+use crate::cli::p4::P4Fmt;
 
 /// The standard input's name on the command line.
 const STDIN: &str = "-";

@@ -52,10 +52,8 @@ fn run(job: &Job) -> Result<(), ExitCode> {
             let is_loaded = at(&args.at)?.set_up(&setup).map_err(fail)?;
             let at = &args.at.address;
             match is_loaded {
-                true => print(format_args!("the switch at {at} has its program now\n")),
-                false => print(format_args!(
-                    "the switch at {at} goes on with its program\n"
-                )),
+                true => print(format_args!("loaded the program into the switch at {at}\n")),
+                false => print(format_args!("the switch at {at} keeps its program\n")),
             }
         }
         Job::Admit(args) => admit(args),
@@ -65,7 +63,7 @@ fn run(job: &Job) -> Result<(), ExitCode> {
             let grant = renewed.map_err(fail)?;
             let message = match args.lease.ns() {
                 Some(ns) => format!(
-                    "job {} may send for {} more\n",
+                    "job {} may send for another {}\n",
                     grant.name,
                     show_duration(ns)
                 ),
@@ -77,7 +75,7 @@ fn run(job: &Job) -> Result<(), ExitCode> {
         Job::Release(args) => {
             let released = at(&args.at)?.release(&args.name);
             let grant = released.map_err(fail)?;
-            let message = format!("job {} has ended\n", grant.name);
+            let message = format!("job {} is released\n", grant.name);
             tell(grant, args.json, &message)
         }
         Job::Env(args) => {
@@ -159,16 +157,16 @@ fn keep(args: &Keep) -> Result<(), ExitCode> {
             Err(error) => {
                 since_renewed += step;
                 if since_renewed >= args.lease {
-                    return Err(fail(format_args!("the lease has run out: {error}")));
+                    return Err(fail(format_args!("the lease has expired: {error}")));
                 }
-                cli_io::stderr::tell(format_args!("weir: {error}; trying again\n"));
+                cli_io::stderr::tell(format_args!("weir: {error}; retrying\n"));
             }
         }
     }
     at_of(args)
         .and_then(|mut switch| switch.release(&args.name))
         .map_err(fail)?;
-    print(format_args!("job {} has ended\n", args.name))
+    print(format_args!("job {} is released\n", args.name))
 }
 
 fn at_of(args: &Keep) -> Result<Switch, JobsError> {

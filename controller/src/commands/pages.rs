@@ -29,9 +29,10 @@ pub fn schema(reference: bool, workload: bool) -> ExitCode {
 const REFERENCE: &str = "\
 # Reference of scenario files
 
-Every key, written by `weir schema --reference` from what the readers know, those of
-[workload files](#a-workload-file) last; defaults stand behind a semicolon. What it all means:
-[scenarios.md](scenarios.md), [faults.md](faults.md), [filters.md](filters.md).
+Look up any key of a scenario here; keys of [workload files](#a-workload-file) come last. A default
+follows a semicolon. `weir schema --reference` writes this page from the program's own readers. The
+keys are explained in [scenarios.md](scenarios.md), [faults.md](faults.md) and
+[filters.md](filters.md).
 ";
 
 /// Writes the manual pages `weir.1`, `weir-demo.1`, …

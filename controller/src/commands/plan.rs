@@ -185,7 +185,7 @@ fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
 
 impl fmt::Display for InPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "in the place of {}", self.old)?;
+        writeln!(f, "replacing {}", self.old)?;
         for change in &self.switches {
             writeln!(f, "  switch {}: {change}", change.switch)?;
         }
@@ -201,7 +201,7 @@ fn in_the_place_of(
 ) -> Result<InPlace, ExitCode> {
     let Target::Here(kind @ Kind::Embedded) = target else {
         return Err(fail(
-            "--over: of these targets only `embedded` takes a scenario in the place of another",
+            "--over: only the target `embedded` can replace a running scenario: use `--target embedded`",
         ));
     };
     let scenario_of_old = load(old, &args.protocols.protocols)?;
@@ -225,7 +225,7 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
         let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
         let report = tofino::analyse(&compiled.program, chip).map_err(fail)?;
         print(format_args!(
-            "\nswitch {}, what its program takes at least (docs/tofino.md)\n{report}",
+            "\nswitch {}: lower bound of its program's resources (docs/tofino.md)\n{report}",
             switch.name
         ))?;
     }

@@ -62,14 +62,14 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         let events = replayed.events;
         let mut text = match &replayed.difference {
             None => format!(
-                "{}: {events} events, as the run has them\n",
+                "{}: {events} events, the same as in the run's log\n",
                 args.run.display()
             ),
             Some(difference) => {
                 let line =
                     |line: &Option<String>| line.clone().unwrap_or_else(|| "nothing".to_owned());
                 format!(
-                    "{}: line {} of the log is another one\n  the run:   {}\n  replayed:  {}\n",
+                    "{}: line {} of the log differs\n  the run:   {}\n  replayed:  {}\n",
                     args.run.join(run_folder::EVENTS).display(),
                     difference.line,
                     line(&difference.stored),
@@ -78,7 +78,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             }
         };
         for (id, reason) in &unproved {
-            let reason = reason.as_deref().unwrap_or("it is not proved");
+            let reason = reason.as_deref().unwrap_or("the evidence is incomplete");
             text += &format!("{id}: not proved: {reason}\n");
         }
         for trigger in replayed
@@ -87,7 +87,10 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             .iter()
             .filter(|trigger| !trigger.proved)
         {
-            let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
+            let reason = trigger
+                .reason
+                .as_deref()
+                .unwrap_or("the evidence is incomplete");
             text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
@@ -125,14 +128,14 @@ fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<Ex
         } = checked;
         let run = args.run.display();
         let mut text = format!(
-            "{run}: not judged again: the folder has {frames} of the {passed} frames that the run judged \
-             (`captures: all` keeps all of them)\n"
+            "{run}: not judged again: the folder has {frames} of the {passed} frames that the run judged; `captures: all` keeps \
+             all of them\n"
         );
         text += &match &checked.difference {
             Some(difference) => format!("{run}: {difference}\n"),
             None => format!(
-                "{run}: {events} events, as many as the switches counted; {found} of their frames are in the captures as \
-                 the log has them\n"
+                "{run}: {events} events, as many as the switches counted; the captures contain {found} of their frames, as \
+                 logged\n"
             ),
         };
         print(text)?;
@@ -148,7 +151,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {
         return Err(fail(format_args!(
-            "--live {} is the run that is to be carried out again: name another folder",
+            "--live {} is the folder of the run itself: use another folder",
             folder.display()
         )));
     }
@@ -156,7 +159,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
     let scenario = &kept.planned.scenario;
     let changed = |what: &Path, kept: &str| {
         fail(format_args!(
-            "{} is not what it was when it ran, and what it names stands beside it: put {} in its place",
+            "{} has changed since the run, and a new run needs the old file, beside the files that it names: replace it by {}",
             what.display(),
             args.run.join(kept).display()
         ))
@@ -189,7 +192,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
         out: Some(folder.to_owned()),
         captures: Some(scenario.captures),
         p4src: None,
-        target: cli::Target::of(kind),
+        target: cli::Target::new(kind),
         protocols: cli::Protocols {
             protocols: args.protocols.protocols.clone(),
         },
@@ -264,14 +267,14 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
         let said = match disruptions.is_empty() {
             true => "of the packets that both runs had, each fault hit the same",
             false => {
-                "of the packets that both runs had, each fault hit the same; and both did to programs and switches what was \
+                "of the packets that both runs had, each fault hit the same; and both runs disrupted programs and switches as \
                  planned"
             }
         };
         let said = match is_compared {
             true => said,
             false => {
-                "nothing was compared: connections are others in each run, and each run is proved by itself"
+                "nothing was compared: each run has other connections, and is proved by itself"
             }
         };
         let verdict = Verdict {

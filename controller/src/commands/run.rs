@@ -107,7 +107,7 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
     };
     if scenario.topology.wire {
         return Err(fail(format_args!(
-            "{}: its topology is a wire, between machines that exist: `weir between IF1 IF2 --scenario FILE`",
+            "{}: its topology is a wire between existing machines: use `weir between IF1 IF2 --scenario FILE`",
             scenario.file
         )));
     }
