@@ -1,4 +1,4 @@
-//! `cargo xtask`: the project's own commands. This program is light; commands that need the product start another program.
+//! `cargo xtask`: developer commands. This program is light; commands that need the product start another program.
 
 mod environments;
 mod equivalence;
@@ -20,26 +20,26 @@ Developer commands of weir
 Usage: cargo xtask COMMAND [ARGUMENTS]
 
 Commands:
-  test         Install what the tests need (as root on Debian), build everything once, and run the tests
+  test         Install the tests' packages (as root on Debian), build everything once, and run the tests
                  --all         all seeds and slow forms; without it, a tenth of the seeds
                  --machines    also the tests that boot virtual machines
-                 --no-install  install and make nothing
+                 --no-install  install and prepare nothing
                  -- ARGS       only these tests: arguments for `cargo test`
   torch        Run the tests of the PyTorch backend with the newest PyTorch of PyPI
                  --version V   this version instead
-                 --python P    the Python that PyTorch is installed for [default: python3]
-                 --no-install  use what an earlier call installed
+                 --python P    the Python for which PyTorch is installed [default: python3]
+                 --no-install  use the installation of an earlier call
   equivalence  Compare generated programs with the model over a million frames
-  model-check  Explore all that can happen to aggregation's state machines, within bounds
-                 NAME …        only these, see docs/model-checking.md
+  model-check  Explore every behavior of aggregation's state machines, within bounds
+                 NAME …        only these rows, see docs/model-checking.md
 
 Each of these has --help:
   weight       Print the size of the build, the sources and the tests, and the import cycles
-  bench        Measure what the switch, the agents and the planners cost
-  conformance  Run p4c's own tests, from a checkout of it, against our compiler and switch
+  bench        Measure the switch, the agents and the planners
+  conformance  Run the tests in a checkout of p4c against our compiler and switch
   fuzz         Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
-  plots        Measure in virtual time what docs/performance.md plots, and draw it
-  tofino       Ask Tofino's own compiler whether the shipped scenarios' programs fit
+  plots        Measure in virtual time, and draw, the plots of docs/performance.md
+  tofino       Check with Tofino's own compiler whether the shipped scenarios' programs fit
 ";
 
 fn main() -> ExitCode {

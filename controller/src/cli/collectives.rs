@@ -21,8 +21,7 @@ pub enum Collectives {
 #[derive(Debug, Args)]
 #[command(after_help = "The cost model: docs/rdma.md, \"What a schedule costs\".")]
 pub struct Plan {
-    /// Path of the network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard
-    /// input
+    /// Network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
     /// The collective
     #[arg(

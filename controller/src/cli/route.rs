@@ -11,11 +11,9 @@ use planner::gradient::Method;
 #[derive(Debug, Args)]
 #[command(after_help = "The format of the files: docs/planning.md.")]
 pub struct Route {
-    /// Path of the network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard
-    /// input
+    /// Network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
-    /// Path of the trainings (YAML): for each its `server`, and its `workers` by name or number; for `--by goat` also its
-    /// `gradient`
+    /// Trainings (YAML): each with its `server`, and its `workers` by name or number; for `--by goat` also its `gradient`
     pub trainings: PathBuf,
     /// The planner
     #[arg(

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds and runs the fuzz targets, and says what became of them (docs/fuzzing.md).
+//! `cargo xtask fuzz`: builds and runs the fuzz targets, and prints their results (docs/fuzzing.md).
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two lines about how far a target is.
+/// Interval between two progress lines of a target.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
+    /// Targets to run: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime; without, all
     targets: Vec<String>,
-    /// How long each runs
+    /// Duration of each target in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The same in minutes
+    /// Duration of each target in minutes
     #[arg(long, conflicts_with = "seconds")]
     minutes: Option<u64>,
     /// Print the figures as JSON instead of a table

@@ -1,5 +1,5 @@
-//! What `cargo xtask` builds only when it is asked for: measurements, other people's tests, plots, Tofino's compiler, fuzzing. `cargo
-//! xtask bench`, `conformance`, `plots`, `tofino` and `fuzz` start this program with the same words, built with profile `dist` for
+//! Commands that `cargo xtask` builds only on demand: measurements, p4c's tests, plots, Tofino's compiler, fuzzing. `cargo xtask
+//! bench`, `conformance`, `plots`, `tofino` and `fuzz` start this program with the same arguments, built with profile `dist` for
 //! `bench` and with `release` for the others.
 
 mod conformance;
@@ -22,18 +22,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure what the switch, the agents and the planners cost
+    /// Measure the switch, the agents and the planners
     Bench(measure::Args),
-    /// Run p4c's own tests, from a checkout of it, against our compiler and switch
+    /// Run the tests in a checkout of p4c against our compiler and switch
     Conformance(conformance::Args),
     /// Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
     /// Measure one point of `bench planning`, and print it as JSON
     #[command(name = point::COMMAND, hide = true)]
     PlanningPoint(point::Args),
-    /// Measure in virtual time what docs/performance.md plots, and draw it
+    /// Measure in virtual time, and draw, the plots of docs/performance.md
     Plots(plots::Args),
-    /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
+    /// Check with Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),
 }
 

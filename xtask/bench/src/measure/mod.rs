@@ -44,42 +44,42 @@ use std::path::PathBuf;
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// What to measure
+    /// Subject of the measurement
     #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator", "collectives"])]
     subject: String,
-    /// Of lateness, and of replays: how many runs
+    /// For lateness, and for replays: number of runs
     #[arg(long, default_value_t = 20)]
     runs: u32,
-    /// Of lateness: how many seconds to wait before each run for a load below 0.3
+    /// For lateness: maximum time to wait before each run for a load below 0.3, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
-    /// Of faults: how many packets a row has
+    /// For faults: number of packets of a row
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
-    /// Of faults: how many minutes of virtual time are judged in the long run
+    /// For faults: virtual time of the long run, in minutes
     #[arg(long, default_value_t = 30)]
     minutes: u64,
-    /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
-    /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg;
-    /// of simulator: simulated over measured, as simulator.svg; of collectives: what losses cost, as lost_*.svg and rdma-goodput.svg
+    /// Folder for plots. For faults: the Q–Q plot of measured delays, jitter-qq.svg; for allreduce: the losses of both trainings,
+    /// ddp-loss.svg; for planning: time and memory over the size of the network, and GRID's margins, planning-*.svg; for
+    /// simulator: simulated over measured, simulator.svg; for collectives: the cost of losses, lost_*.svg and rdma-goodput.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
-    /// Of planning: how many seeds each network has
+    /// For planning: number of seeds of each network
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
-    /// Build nothing: the programs that are measured are in the target folder's dist already
+    /// Build nothing, and measure the programs in the target folder's dist
     #[arg(long)]
     prebuilt: bool,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
-    /// Measure only the rows whose name contains this, may be repeated
+    /// Measure only rows whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
-    /// Look for BMv2 and p4c in this folder before the PATH (and in WEIR_BMV2_DIR), may be repeated
+    /// Folder in which BMv2 and p4c are looked up before PATH (and in WEIR_BMV2_DIR); may be repeated
     #[arg(long, value_name = "FOLDER")]
     bmv2_dir: Vec<PathBuf>,
-    /// What p4c-bm2-ss made of xtask/bench/src/measure/p4/l2.p4, for a simple_switch without p4c
+    /// Output of p4c-bm2-ss for xtask/bench/src/measure/p4/l2.p4, for a simple_switch without p4c
     #[arg(long, value_name = "FILE")]
     bmv2_json: Option<PathBuf>,
 }

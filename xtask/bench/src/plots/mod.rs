@@ -16,7 +16,7 @@ const FONT: (&str, u32) = ("sans-serif", 14);
 /// Options of `cargo xtask plots`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these
+    /// Plots to draw; without, all
     #[arg(value_enum)]
     names: Vec<Plot>,
 }
@@ -25,7 +25,7 @@ pub struct Args {
 enum Plot {
     /// Time of an all-reduce over the number of ranks, 8 to 1,024
     Growth,
-    /// Steps a second of ranks out of step
+    /// Steps per second of ranks out of step
     Stragglers,
 }
 

@@ -18,15 +18,15 @@ use verdict::Verdict;
 /// Options of `cargo xtask tofino`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Scenarios; all shipped ones if none is named
+    /// Paths of scenarios; without, all shipped ones
     scenarios: Vec<PathBuf>,
-    /// The compiler: p4c-barefoot or bf-p4c. Without it it is looked for on the PATH
+    /// Path of the compiler, p4c-barefoot or bf-p4c; without, it is looked up in PATH
     #[arg(long, value_name = "PATH")]
     bf_p4c: Option<PathBuf>,
-    /// A folder of the compiler's core.p4, tna.p4 or t2na.p4, may be repeated
+    /// Folder of the compiler's core.p4, tna.p4 or t2na.p4; may be repeated
     #[arg(long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// Keep programs and the compiler's logs in this folder
+    /// Folder for the programs and the compiler's logs
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// Print the figures as one last line of JSON
