@@ -25,8 +25,8 @@ pub struct Cli {
     /// The command
     #[command(subcommand)]
     pub command: Command,
-    /// Log more on standard error: -v progress, -vv also details for developers; without, warnings only. RUST_LOG=FILTER, such
-    /// as softswitch=debug, overrides this flag
+    /// Log progress on standard error; -vv: also details for developers; without, only warnings. RUST_LOG=FILTER, such as
+    /// softswitch=debug, overrides this flag
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -94,8 +94,7 @@ pub enum Command {
         folder: PathBuf,
     },
     /// Run a worker or parameter server (started by `demo` and `run`)
-    #[command(hide = true)]
-    #[command(subcommand)]
+    #[command(hide = true, subcommand)]
     Agent(host_agent::agent::AgentCommand),
     #[cfg(feature = "testbed")]
     /// Restore the interfaces when `between` has ended (started by it)
@@ -222,8 +221,7 @@ pub struct Between {
     /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
-    /// Folder for everything that the run records: events, annotated captures, reports, evidence for `weir replay`; requires
-    /// --scenario
+    /// Folder for everything that the run records, as with `run --out`; requires --scenario
     #[arg(long, value_name = "FOLDER", requires = "scenario")]
     pub out: Option<PathBuf>,
     /// Frames that the run keeps; overrides `captures` of the scenario; requires --scenario
@@ -272,8 +270,7 @@ pub struct Target {
 pub struct Control {
     /// Path of the scenario
     pub file: PathBuf,
-    /// Name and address of a switch: its P4Runtime server, or Thrift server for psa_switch; repeat for each switch of the
-    /// scenario. Device ids count from 1
+    /// Name and P4Runtime address (psa_switch: Thrift) of a switch; repeat for each switch. Device ids count from 1
     #[arg(long = "switch", required = true, value_name = "NAME=IP:PORT", value_parser = switch_address)]
     pub switches: Vec<(String, String)>,
     /// Folder whose P4 sources replace the built-in ones

@@ -188,9 +188,9 @@ fn tenant(text: &str) -> Result<admission::Tenant, String> {
     let (name, slots) = first
         .split_once('=')
         .ok_or("expected NAME=SLOTS, such as lab=256")?;
-    let slots = slots.parse().map_err(|_| {
-        format!("`{slots}` is not a number of slots: expected a whole number, such as 256")
-    })?;
+    let slots = slots
+        .parse()
+        .map_err(|_| format!("`{slots}` is not a number of slots, such as 256"))?;
     let mut tenant = admission::Tenant {
         name: name.to_owned(),
         slots,
@@ -201,10 +201,8 @@ fn tenant(text: &str) -> Result<admission::Tenant, String> {
         match part.split_once('=') {
             Some(("rate", text)) => tenant.rate_bps = Some(rate(text)?),
             Some(("jobs", text)) => {
-                let jobs = text.parse();
-                tenant.jobs = Some(jobs.map_err(|_| {
-                    format!("`{text}` is not a number of jobs: expected a whole number")
-                })?);
+                let wrong = |_| format!("`{text}` is not a number of jobs, such as 4");
+                tenant.jobs = Some(text.parse().map_err(wrong)?);
             }
             _ => return Err(format!("`{part}` is unknown: expected rate=RATE or jobs=N")),
         }

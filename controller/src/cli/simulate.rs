@@ -50,8 +50,6 @@ fn time(text: &str) -> Result<Duration, String> {
     let time = Duration::from_nanos(ns);
     match time <= LONGEST {
         true => Ok(time),
-        false => {
-            Err("a simulation ends after one hour of virtual time: expected at most 1h".to_owned())
-        }
+        false => Err("expected at most 1h: a simulation ends after this time".to_owned()),
     }
 }

@@ -60,9 +60,7 @@ fn hosts(network: &Network, args: &Plan) -> Result<Vec<NodeId>, ExitCode> {
         }
         if let Some(twice) = named.iter().find(|host| hosts.contains(host)) {
             let twice = network.name(*twice);
-            return Err(fail(format_args!(
-                "--hosts: `{twice}` is named twice: a host appears once"
-            )));
+            return Err(fail(format_args!("--hosts: `{twice}` is named twice")));
         }
         hosts.extend(named);
     }

@@ -43,20 +43,20 @@ struct Report {
     /// Names of the parts of the file that had no effect.
     ignored: Vec<&'static str>,
     /// Counts of the faults, in declared order.
-    faults: Vec<Fired>,
+    faults: Vec<FaultCount>,
     /// Counts of the triggers, in declared order, if the switches count how often they fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    triggers: Vec<CameOn>,
+    triggers: Vec<TriggerCount>,
 }
 
 #[derive(Serialize)]
-struct CameOn {
+struct TriggerCount {
     name: String,
     on: u64,
 }
 
 #[derive(Serialize)]
-struct Fired {
+struct FaultCount {
     id: String,
     fired: u64,
 }
@@ -131,8 +131,8 @@ fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     let scenario = load(file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
     let refused = |errors: Diagnostics| show(&errors, &file, &text);
-    let told = elsewhere::check(&scenario).map_err(refused)?;
-    show(&told, &file, &text);
+    let warnings = elsewhere::check(&scenario).map_err(refused)?;
+    show(&warnings, &file, &text);
     Planned::elsewhere(scenario, kind).map_err(refused)
 }
 
@@ -175,7 +175,7 @@ fn await_go(lines: &Receiver<String>) -> bool {
     lines.iter().any(|line| {
         let is_go = line.trim() == "go";
         if !is_go {
-            cli_io::stderr::tell(format_args!("weir: expected `go`; the line is ignored\n"));
+            cli_io::stderr::tell(format_args!("weir: ignored: expected `go`\n"));
         }
         is_go
     })
@@ -217,9 +217,7 @@ impl Activity for Others<'_> {
             Ok(line) => line,
         };
         let Some(file) = line.trim().strip_prefix("scenario ") else {
-            cli_io::stderr::tell(format_args!(
-                "weir: expected `scenario FILE`; the line is ignored\n"
-            ));
+            cli_io::stderr::tell(format_args!("weir: ignored: expected `scenario FILE`\n"));
             return Ok(ControlFlow::Continue(()));
         };
         match (self.prepare)(file.trim()) {
@@ -263,14 +261,14 @@ fn report(
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         faults: faults
-            .map(|fault| Fired {
+            .map(|fault| FaultCount {
                 id: fault.id.clone(),
                 fired: fired.get(fault.id.as_str()).copied().unwrap_or(0),
             })
             .collect(),
         triggers: counted
             .into_iter()
-            .map(|named| CameOn {
+            .map(|named| TriggerCount {
                 name: named.name.clone(),
                 on: turned[named.index].on,
             })

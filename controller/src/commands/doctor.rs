@@ -150,15 +150,15 @@ fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
     let interface = interface.unwrap_or_else(|| "eth0".to_owned());
     let io = match (args.io, variable("WEIR_IO")) {
         (Some(io), _) => io,
-        (None, Some(told)) => told
+        (None, Some(name)) => name
             .parse()
             .map_err(|wrong| fail(format_args!("WEIR_IO: {wrong}")))?,
         (None, None) => Io::Auto,
     };
     let agent = variable("WEIR_AGENT").map(|path| {
         let client = Client::connect(Path::new(&path));
-        let told = client.and_then(|client| client.whereabouts(Some(&interface)));
-        (path, told.map_err(|error| error.to_string()))
+        let reply = client.and_then(|client| client.whereabouts(Some(&interface)));
+        (path, reply.map_err(|error| error.to_string()))
     });
     let facts = doctor::facts(&interface);
     Ok(doctor::judge(

@@ -25,7 +25,7 @@ const TOPOLOGY_KEYS: [&str; 7] = [
 
 impl FileKind {
     /// The kind, by the top-level keys of a text; `None` if they belong to none.
-    fn of(text: &str) -> Option<FileKind> {
+    fn detect(text: &str) -> Option<FileKind> {
         let is_key = |key: &&str| {
             !key.is_empty()
                 && key
@@ -53,7 +53,7 @@ impl FileKind {
 
 /// The message that replaces the diagnostics of a file that was refused as `wanted`, if the file is of another kind.
 pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
-    let kind = FileKind::of(text).filter(|kind| *kind != wanted)?;
+    let kind = FileKind::detect(text).filter(|kind| *kind != wanted)?;
     let (is, read_by) = match kind {
         FileKind::Topology => (
             "a topology",

@@ -13,15 +13,15 @@ use crate::cli::job::{Admit, At, Job, Keep};
 
 /// The JSON output for a grant.
 #[derive(Serialize)]
-struct Told {
+struct AdmittedJob {
     #[serde(flatten)]
     grant: Grant,
     /// Environment variables of each rank.
     environment: Vec<std::collections::BTreeMap<&'static str, String>>,
 }
 
-impl Told {
-    fn of(grant: Grant) -> Self {
+impl AdmittedJob {
+    fn new(grant: Grant) -> Self {
         let ranks = 0..grant.ports.len();
         let environment = ranks.map(|rank| grant.environment(rank).into_iter().collect());
         Self {
@@ -69,14 +69,14 @@ fn run(job: &Job) -> Result<(), ExitCode> {
                 ),
                 None => format!("job {} may send until it is released\n", grant.name),
             };
-            tell(grant, args.json, &message)
+            print_grant(grant, args.json, &message)
         }
         Job::Keep(args) => keep(args),
         Job::Release(args) => {
             let released = at(&args.at)?.release(&args.name);
             let grant = released.map_err(fail)?;
             let message = format!("job {} is released\n", grant.name);
-            tell(grant, args.json, &message)
+            print_grant(grant, args.json, &message)
         }
         Job::Env(args) => {
             let grant = at(&args.at)?.named(&args.name).map_err(fail)?;
@@ -124,12 +124,12 @@ fn admit(args: &Admit) -> Result<(), ExitCode> {
         let variables = variables.map(|(name, value)| format!(" {name}={value}"));
         message += &format!("port {port}:{}\n", variables.collect::<String>());
     }
-    tell(grant, args.json, &message)
+    print_grant(grant, args.json, &message)
 }
 
-fn tell(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
+fn print_grant(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
     match as_json {
-        true => print_json(&Told::of(grant)),
+        true => print_json(&AdmittedJob::new(grant)),
         false => print(message),
     }
 }
@@ -146,7 +146,7 @@ fn keep(args: &Keep) -> Result<(), ExitCode> {
     let renew = || at_of(args).and_then(|mut switch| switch.renew(&args.name, Some(lease_ns)));
     renew().map_err(fail)?;
     print(format_args!("keeping job {}\n", args.name))?;
-    let mut ends = runtime.block_on(async { Ends::new() }).map_err(fail)?;
+    let mut ends = runtime.block_on(async { Signals::new() }).map_err(fail)?;
     let mut since_renewed = Duration::ZERO;
     let step = args.lease / 3;
     while !runtime.block_on(ends.within(step)) {
@@ -174,9 +174,9 @@ fn at_of(args: &Keep) -> Result<Switch, JobsError> {
 }
 
 /// The signals that end the command.
-struct Ends([tokio::signal::unix::Signal; 3]);
+struct Signals([tokio::signal::unix::Signal; 3]);
 
-impl Ends {
+impl Signals {
     fn new() -> Result<Self, std::io::Error> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self([

@@ -207,7 +207,7 @@ fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Val
             })
         })
         .collect();
-    let told = |severity: Severity| -> Vec<_> {
+    let list = |severity: Severity| -> Vec<_> {
         let of = faults.list.iter().filter(|f| f.severity == severity);
         of.map(|fault| json!({ "at": place(&faults.source.location(fault.span)), "message": fault.message }))
             .collect()
@@ -216,7 +216,7 @@ fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Val
         "target": report.limits.name,
         "bound": "lower",
         "pipes": pipes,
-        "errors": told(Severity::Error),
-        "warnings": told(Severity::Warning),
+        "errors": list(Severity::Error),
+        "warnings": list(Severity::Warning),
     })
 }

@@ -29,10 +29,9 @@ pub fn schema(reference: bool, workload: bool) -> ExitCode {
 const REFERENCE: &str = "\
 # Reference of scenario files
 
-Look up any key of a scenario here; keys of [workload files](#a-workload-file) come last. A default
-follows a semicolon. `weir schema --reference` writes this page from the program's own readers. The
-keys are explained in [scenarios.md](scenarios.md), [faults.md](faults.md) and
-[filters.md](filters.md).
+Look up any key of a scenario, or of a [workload file](#a-workload-file), and its default, which
+follows a semicolon. [scenarios.md](scenarios.md), [faults.md](faults.md) and
+[filters.md](filters.md) explain the keys. `weir schema --reference` writes this page.
 ";
 
 /// Writes the manual pages `weir.1`, `weir-demo.1`, …

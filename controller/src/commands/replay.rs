@@ -78,7 +78,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             }
         };
         for (id, reason) in &unproved {
-            let reason = reason.as_deref().unwrap_or("the evidence is incomplete");
+            let reason = reason.as_deref().unwrap_or("no reason given");
             text += &format!("{id}: not proved: {reason}\n");
         }
         for trigger in replayed
@@ -87,10 +87,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             .iter()
             .filter(|trigger| !trigger.proved)
         {
-            let reason = trigger
-                .reason
-                .as_deref()
-                .unwrap_or("the evidence is incomplete");
+            let reason = trigger.reason.as_deref().unwrap_or("no reason given");
             text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
@@ -128,8 +125,7 @@ fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<Ex
         } = checked;
         let run = args.run.display();
         let mut text = format!(
-            "{run}: not judged again: the folder has {frames} of the {passed} frames that the run judged; `captures: all` keeps \
-             all of them\n"
+            "{run}: not judged again: the folder has {frames} of the {passed} judged frames; `captures: all` keeps all\n"
         );
         text += &match &checked.difference {
             Some(difference) => format!("{run}: {difference}\n"),
@@ -197,11 +193,11 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
             protocols: args.protocols.protocols.clone(),
         },
     };
-    let telling = match args.json {
-        true => run::Telling::Nothing,
-        false => run::Telling::All,
+    let printed = match args.json {
+        true => run::Printed::Nothing,
+        false => run::Printed::All,
     };
-    run::run(&again, telling)?;
+    run::run(&again, printed)?;
     let second = run_folder::load(folder).map_err(fail)?;
     let compared = replay::compare(kept, &second);
     let disruptions = replay::compare_disruptions(kept, &second);
@@ -264,21 +260,21 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
                 disruption.carried[1].to_string(),
             ]);
         }
-        let said = match disruptions.is_empty() {
+        let claim = match disruptions.is_empty() {
             true => "of the packets that both runs had, each fault hit the same",
             false => {
                 "of the packets that both runs had, each fault hit the same; and both runs disrupted programs and switches as \
                  planned"
             }
         };
-        let said = match is_compared {
-            true => said,
+        let claim = match is_compared {
+            true => claim,
             false => {
                 "nothing was compared: each run has other connections, and is proved by itself"
             }
         };
         let verdict = Verdict {
-            checks: vec![Check::new(!differs && is_compared, said)],
+            checks: vec![Check::new(!differs && is_compared, claim)],
             ..Verdict::default()
         };
         print(report(&title, &verdict, &[table, others], stdout_colour()))?;
