@@ -1,8 +1,9 @@
-//! The command line: arguments, and nothing else.
+//! Arguments of the command line.
 
 pub mod collectives;
 #[cfg(feature = "testbed")]
 pub mod job;
+pub mod p4;
 pub mod route;
 pub mod simulate;
 
@@ -17,15 +18,15 @@ use controller::target::Kind;
 use scenario::model::Captures;
 use std::path::PathBuf;
 
-/// Aggregate gradients inside the network; inject declared faults into exactly the chosen flows, and prove it.
+/// Sum gradients inside the network; inject declared faults into exactly the chosen flows, and prove which packets they hit.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
-    /// Say more on standard error: -v what is going on, -vv also what is of use to developers; RUST_LOG=FILTER, such as
-    /// softswitch=debug, overrides it. Without: warnings
+    /// Log progress on standard error; -vv: also details for developers; without, only warnings. RUST_LOG=FILTER, such as
+    /// softswitch=debug, overrides this flag
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -36,83 +37,82 @@ const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "testbed")]
-    /// Train a model through the switch, with and without aggregation, under faults, and compare
+    /// Train a model through a switch with and without aggregation and under faults, and compare the results
     Demo(Demo),
     #[cfg(feature = "testbed")]
-    /// Run a scenario file and prove what its faults did
+    /// Run a scenario, and prove which packets its faults hit
     Run(Run),
     #[cfg(feature = "testbed")]
-    /// Be a wire between two interfaces that exist, with a scenario's faults in it. Ctrl-C ends it; every ending puts the
-    /// interfaces back
+    /// Join two existing interfaces by a wire that injects a scenario's faults. Ctrl-C ends it. However it ends, the
+    /// interfaces return to their original state
     Between(Between),
     #[cfg(feature = "testbed")]
-    /// Judge a run again from the folder that `run --out` wrote; with --live, carry it out again and compare what was hit
+    /// Judge a run again from the folder that `run --out` wrote; with --live, run it again and compare which packets were hit
     Replay(Replay),
-    /// Carry a scenario out on switches that are running already, and tell what fired
+    /// Run a scenario on switches that are already running, and report which faults fired
     Control(Control),
     #[cfg(feature = "testbed")]
-    /// Admit jobs whose values a switch sums that runs already, and take back what they have
+    /// Admit jobs to a running switch that sums their values, and release what they hold
     #[command(subcommand)]
     Job(job::Job),
-    /// Say what hangs where, and why: this host, switches, ranks. Changes nothing
+    /// Diagnose what hangs, where and why: this host, switches, ranks. Changes nothing
     Doctor(Doctor),
-    /// Check scenario files, alone and against each other; touches no network
+    /// Check scenario files, each alone and all together; uses no network
     Validate(Validate),
-    /// Show what a scenario file would do: injection points, entries, timeline; touches no network
+    /// Show what a scenario would do: injection points, table entries, timeline; uses no network
     Plan(Plan),
-    /// Say which switches sum which workers' gradients in a network, and what every worker can send; touches no network
+    /// Plan which switches sum which workers' gradients, and at what rate each worker can send; uses no network
     Route(route::Route),
-    /// Say how long collectives of a network's hosts take; touches no network
+    /// Predict how long collectives of a network's hosts take; uses no network
     #[command(subcommand)]
     Collectives(collectives::Collectives),
-    /// Say how long a scenario's training takes, or sums of its job, in virtual time; touches no network
+    /// Simulate a scenario's training, or all-reduces of its job, in virtual time; uses no network
     Simulate(simulate::Simulate),
     #[cfg(feature = "testbed")]
-    /// Start the embedded software switch alone
+    /// Start the embedded software switch by itself
     Switch(softswitch::cli::Args),
-    /// Look at a P4 program
+    /// Check, print, format or run a P4 program
     #[command(subcommand)]
-    P4(P4),
+    P4(p4::P4),
     /// Print the JSON Schema of scenario files, for editors
     Schema {
-        /// Print the reference for people instead, in Markdown
+        /// Print the reference in Markdown instead
         #[arg(long)]
         reference: bool,
-        /// Print the schema of workload files
+        /// Print the schema of workload files instead
         #[arg(long, conflicts_with = "reference")]
         workload: bool,
     },
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages into a folder
+    /// Write the manual pages
     Man {
-        /// Folder, made if missing
+        /// Folder for the pages; created if it does not exist
         folder: PathBuf,
     },
-    /// A worker or parameter server (started by `demo` and `run`)
-    #[command(hide = true)]
-    #[command(subcommand)]
+    /// Run a worker or parameter server (started by `demo` and `run`)
+    #[command(hide = true, subcommand)]
     Agent(host_agent::agent::AgentCommand),
     #[cfg(feature = "testbed")]
-    /// Puts interfaces back when `between` has ended (started by it)
+    /// Restore the interfaces when `between` has ended (started by it)
     #[command(hide = true)]
     Keeper,
     #[cfg(feature = "testbed")]
-    /// A client of a workload (started by `run`)
+    /// Run a client of a workload (started by `run`)
     #[command(hide = true)]
     Client(testbeds::redis::ClientArgs),
 }
 
 #[cfg(feature = "testbed")]
-/// How hosts and switches are connected.
+/// Links between hosts and switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Links {
     /// Virtual Ethernet between network namespaces
     Veth,
-    /// Sockets between processes: needs no namespaces
+    /// Sockets between processes, which need no namespaces
     Memory,
 }
 
@@ -120,23 +120,23 @@ pub enum Links {
 /// `weir demo`
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// How hosts and switches are connected
+    /// Links between hosts and switches
     #[arg(long, value_enum, default_value_t = Links::Veth)]
     pub links: Links,
-    /// Seed of everything: the model, the batches, the faults
+    /// Seed of every random decision: initial weights, batches, faults
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Iterations of training; with fewer than 15 neither accuracy nor faults reach the goals that the demo checks
+    /// Number of training iterations; with fewer than 15, accuracy and faults miss the goals that the demo checks
     #[arg(long, default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(i64::from(controller::demo::MIN_ITERATIONS)..=10_000))]
     pub iterations: u32,
-    /// Where the report goes
+    /// Path of the HTML report
     #[arg(long, default_value = "weir-demo.html")]
     pub report: PathBuf,
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Use the P4 text of this folder instead of the built-in one
+    /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
 }
@@ -145,29 +145,29 @@ pub struct Demo {
 /// `weir run`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario; `-` is the standard input
+    /// Path of the scenario; `-` is the standard input
     pub file: PathBuf,
-    /// Where the report goes; without it weir-run.html, or the run's folder if there is one
+    /// Path of the HTML report; without, `report.html` in the folder of --out, or else weir-run.html
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`, and what
-    /// the workload's commands write, as NAME.stdout and NAME.stderr, while they do
+    /// Folder for everything that the run records: events, annotated captures, reports, evidence for `weir replay`, and the
+    /// output of the workload's commands as NAME.stdout and NAME.stderr, written while they run
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Which frames the run keeps, in place of what `captures` of the scenario says
+    /// Frames that the run keeps; overrides `captures` of the scenario
     #[arg(long, value_name = "WHICH",
         value_parser = PossibleValuesParser::new(Captures::WORDS).try_map(|word| word.parse::<Captures>()))]
     pub captures: Option<Captures>,
-    /// Use the P4 text of this folder instead of the built-in one
+    /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
-    /// Which switches
+    /// The switches
     #[command(flatten)]
     pub target: Target,
-    /// Protocols of one's own
+    /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
 }
@@ -176,23 +176,23 @@ pub struct Run {
 /// `weir replay`
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The folder of the run
+    /// Folder of the run, as `run --out` or `between --out` wrote it
     pub run: PathBuf,
-    /// Carry the scenario out again, with this folder for the new run, and compare which packets each fault hit
+    /// Run the scenario again, record the new run in this folder, and compare which packets each fault hit
     #[arg(long, value_name = "FOLDER")]
     pub live: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// Protocols of one's own that the run had
+    /// Additional protocols that the run had
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// Protocols of one's own.
+/// Protocols besides the built-in ones.
 #[derive(Debug, Args)]
 pub struct Protocols {
-    /// Let filters know the protocols of this folder's *.yaml (docs/protocols.md), may be repeated
+    /// Folder whose *.yaml files define protocols for filters (docs/protocols.md); may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub protocols: Vec<PathBuf>,
 }
@@ -201,40 +201,39 @@ pub struct Protocols {
 /// `weir between`
 #[derive(Debug, Args)]
 pub struct Between {
-    /// The interface of the first side that the scenario's `wire` names; without both, the scenario says what its sides are
+    /// Interface of the first side of the scenario's `wire`; without both interfaces, the scenario names them
     #[arg(requires = "other", required_unless_present = "scenario")]
     pub one: Option<String>,
-    /// The interface of the second side
+    /// Interface of the second side
     pub other: Option<String>,
-    /// The faults in the wire; `-` is the standard input. Without: just a wire, and what passed it
+    /// Path of the scenario with the faults; `-` is the standard input. Without, the wire forwards and counts frames
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
-    /// End after so long, such as 600s, instead of at Ctrl-C
+    /// Duration after which the wire ends, such as 600s; without, it ends at Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub length: Option<std::time::Duration>,
-    /// Where the report of a scenario goes
+    /// Path of the scenario's HTML report
     #[arg(long, default_value = "weir-between.html")]
     pub report: PathBuf,
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Protocols of the user's own
+    /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
-    /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`; needs a
-    /// scenario
+    /// Folder for everything that the run records, as with `run --out`; requires --scenario
     #[arg(long, value_name = "FOLDER", requires = "scenario")]
     pub out: Option<PathBuf>,
-    /// Which frames the run keeps, in place of what `captures` of the scenario says; needs a scenario
+    /// Frames that the run keeps; overrides `captures` of the scenario; requires --scenario
     #[arg(long, value_name = "WHICH", requires = "scenario",
         value_parser = PossibleValuesParser::new(Captures::WORDS).try_map(|word| word.parse::<Captures>()))]
     pub captures: Option<Captures>,
-    /// Use the P4 text of this folder instead of the built-in one
+    /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
 }
 
-/// A quantity in its dimension's smallest unit, or why it is none and what to write.
+/// Parses a quantity in its dimension's smallest unit; the error includes the hint.
 fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, String> {
     scenario::units::parse(text, dimension).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
@@ -244,24 +243,24 @@ fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, St
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     match quantity(text, scenario::units::Dimension::Duration)? {
-        0 => Err("it is longer than 0s; found 0s".to_owned()),
+        0 => Err("0s is too short: a duration is longer than 0s, such as 10s".to_owned()),
         ns => Ok(std::time::Duration::from_nanos(ns)),
     }
 }
 
-/// Which switches run, and where the programs are that they take.
+/// The kind of switch, and where its programs are installed.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// What the switches are
+    /// Kind of switch
     #[arg(long = "target", value_enum, default_value_t = Kind::Embedded, value_name = "KIND")]
     pub kind: Kind,
-    /// Look for BMv2's and p4c's programs in this folder before the PATH, may be repeated
+    /// Folder in which BMv2 and p4c are looked up before PATH; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub bmv2_dir: Vec<PathBuf>,
-    /// Call p4c even for a program that it has compiled before, and keep nothing in the user's cache
+    /// Run p4c even for a program that is in the user's cache, and add nothing to the cache
     #[arg(long)]
     pub no_p4c_cache: bool,
-    /// Write the logs of BMv2's switches into this folder
+    /// Folder for the logs of BMv2's switches
     #[arg(long, value_name = "FOLDER")]
     pub bmv2_log: Option<PathBuf>,
 }
@@ -269,18 +268,18 @@ pub struct Target {
 /// `weir control`
 #[derive(Debug, Args)]
 pub struct Control {
-    /// The scenario
+    /// Path of the scenario
     pub file: PathBuf,
-    /// Where a switch of the scenario is, once for each: P4Runtime's address, psa_switch's Thrift. Device ids count from 1
+    /// Name and P4Runtime address (psa_switch: Thrift) of a switch; repeat for each switch. Device ids count from 1
     #[arg(long = "switch", required = true, value_name = "NAME=IP:PORT", value_parser = switch_address)]
     pub switches: Vec<(String, String)>,
-    /// Use the P4 text of this folder instead of the built-in one
+    /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
-    /// Which switches
+    /// The switches
     #[command(flatten)]
     pub target: Target,
-    /// Protocols of one's own
+    /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
 }
@@ -288,27 +287,27 @@ pub struct Control {
 /// `weir doctor`
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Look at this host too, for a rank on this interface. Without --switch and --rank it is looked at anyway: WEIR_INTERFACE,
-    /// or eth0
+    /// Interface of a rank on this host; checks the host too. Without --switch and --rank, the host is checked in any case: on
+    /// WEIR_INTERFACE, or eth0
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// How frames are to come and go there: auto, rings or pnet; WEIR_IO without
-    #[arg(long, value_name = "WAY")]
+    /// Packet I/O of that rank: auto, rings or pnet; without, WEIR_IO, or auto
+    #[arg(long, value_name = "BACKEND")]
     pub io: Option<host_agent::frames::Io>,
-    /// How many values a frame of the job has
+    /// Number of values in a frame of the job
     #[arg(long, default_value_t = wire::VALUES_PER_PACKET as u32, value_name = "NUMBER",
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub values: u32,
-    /// Another rank that this host has to reach, may be repeated
+    /// Address of another rank that this host must reach; may be repeated
     #[arg(long = "peer", value_name = "IP|MAC/IP")]
     pub peers: Vec<host_agent::doctor::Peer>,
-    /// A switch that sums, by P4Runtime, may be repeated. Device ids count from 1 where none is said
+    /// Name and P4Runtime address of a switch that sums; may be repeated. Without ID, device ids count from 1
     #[arg(long = "switch", value_name = "NAME=IP:PORT[/ID]", value_parser = device)]
     pub switches: Vec<Device>,
-    /// Where a rank, worker or server shows its metrics (WEIR_METRICS, --metrics), may be repeated
+    /// Address at which a rank, worker or server serves its metrics (WEIR_METRICS, --metrics); may be repeated
     #[arg(long = "rank", value_name = "IP:PORT|unix:PATH")]
     pub ranks: Vec<host_agent::metrics::Address>,
-    /// What has not moved for so long hangs
+    /// Time between the two readings; whatever makes no progress in it is reported as hanging
     #[arg(long = "for", default_value = "1s", value_name = "TIME", value_parser = duration)]
     pub apart: std::time::Duration,
     /// Print one JSON object instead of text
@@ -316,21 +315,21 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// A switch, where it is, and which of those there.
+/// A switch's name, its server, and its device id there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
     /// `host:port`.
     pub address: String,
-    /// Its id, if it was said.
+    /// Device id, if given.
     pub id: Option<u64>,
 }
 
 fn device(text: &str) -> Result<Device, String> {
     let (at, id) = match text.rsplit_once('/') {
         Some((at, id)) => {
-            let wrong = || format!("`{id}` is no device id: ids are numbers");
+            let wrong = || format!("`{id}` is not a device id: expected a whole number, such as 1");
             (at, Some(id.parse().map_err(|_| wrong())?))
         }
         None => (text, None),
@@ -346,18 +345,18 @@ fn switch_address(text: &str) -> Result<(String, String), String> {
         return Err("expected NAME=IP:PORT, such as s1=127.0.0.1:9559".to_owned());
     };
     if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
-        return Err("an IPv6 address stands in brackets, as in s1=[::1]:9559".to_owned());
+        return Err("an IPv6 address needs brackets, as in s1=[::1]:9559".to_owned());
     }
     match port.parse::<u16>() {
         Ok(port) if port > 0 => Ok((name.to_owned(), format!("{host}:{port}"))),
-        _ => Err(format!("`{port}` is no port: ports are 1 to 65535")),
+        _ => Err(format!("`{port}` is not a port: expected 1 to 65535")),
     }
 }
 
 impl Target {
-    /// A kind of switch, found where it is to be found.
+    /// A kind of switch whose programs are on PATH.
     #[cfg(feature = "testbed")]
-    pub fn of(kind: Kind) -> Target {
+    pub fn new(kind: Kind) -> Target {
         Target {
             kind,
             bmv2_dir: Vec::new(),
@@ -375,7 +374,7 @@ impl Target {
         Tools::here(&self.bmv2_dir).caching(cache)
     }
 
-    /// The same where the switches run already: only p4c is needed.
+    /// The switches, if they are already running: only p4c must be installed.
     pub fn switches_elsewhere(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
         controller::target::bmv2::check_compiler(self.kind, &tools)?;
@@ -386,7 +385,7 @@ impl Target {
         })
     }
 
-    /// The same, once it is known that the programs are there.
+    /// The switches, if their programs are installed.
     #[cfg(feature = "testbed")]
     pub fn switches(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
@@ -402,10 +401,10 @@ impl Target {
 /// `weir validate`
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// The scenarios; `-` is the standard input
+    /// Paths of the scenarios; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Protocols of one's own
+    /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
 }
@@ -413,38 +412,38 @@ pub struct Validate {
 /// `weir plan`
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// The scenario; `-` is the standard input
+    /// Path of the scenario; `-` is the standard input
     pub file: PathBuf,
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Print hosts, addresses, links and ports instead, as JSON
+    /// Print hosts, addresses, links and ports as JSON instead
     #[arg(long)]
     pub topology: bool,
-    /// Write the generated P4 programs, and the entries of their tables, into this folder
+    /// Folder for the generated P4 programs and their table entries
     #[arg(long, value_name = "FOLDER")]
     pub emit_p4: Option<PathBuf>,
-    /// Also say what it would take to put it in the place of this one on running switches: whether only entries change, and
-    /// which faults go on
+    /// Path of a running scenario; also shows what replaces it on running switches: whether only table entries change, and
+    /// which faults continue
     #[arg(long, value_name = "OLD", conflicts_with_all = ["topology", "emit_p4"])]
     pub over: Option<PathBuf>,
-    /// Scenarios that run at the same time on switches of the same names: all are planned together, so that what they take of
-    /// a switch adds up, and rules for the same packets stand on two switches or are refused
+    /// Path of a scenario that runs at the same time on switches of the same names; may be repeated. All are planned together:
+    /// their resources on a switch add up, and rules for the same packets go to different switches or are refused
     #[arg(long = "with", value_name = "FILE", conflicts_with = "over")]
     pub with: Vec<PathBuf>,
-    /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
+    /// Kind of switch; for a Tofino, also shows a lower bound of the resources that the programs need
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,
-    /// Protocols of one's own
+    /// Additional protocols
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// What a plan can be made for: more than what can be started here.
+/// Switches that a plan can target, including those that weir cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum PlanFor {
-    /// The software switch in this program
+    /// The built-in software switch
     Embedded,
     /// BMv2 with v1model
     SimpleSwitchGrpc,
@@ -454,167 +453,4 @@ pub enum PlanFor {
     Tofino,
     /// Tofino 2, with T2NA
     Tofino2,
-}
-
-/// `weir p4`
-#[derive(Debug, Subcommand)]
-pub enum P4 {
-    /// Check a program: its errors, and reads of headers that may be invalid and of values that nothing sets
-    Check(P4File),
-    /// Print a program's P4Info
-    Info(P4Info),
-    /// Print a program and all that it includes as one text; #line keeps the places
-    Preprocess(P4File),
-    /// Lay a source file out in the house style, in place; comments stay
-    Fmt(P4Fmt),
-    /// Write a program's parsers and controls as a graph in DOT, for Graphviz: `| dot -Tsvg`
-    Graph(P4Graph),
-    /// Say what a TNA program takes of a Tofino, at least
-    Resources(P4Resources),
-    #[cfg(feature = "testbed")]
-    /// Send packets through a program and say what becomes of them
-    Run(P4Run),
-}
-
-/// `weir p4 graph`
-#[derive(Debug, Args)]
-pub struct P4Graph {
-    /// The program
-    #[command(flatten)]
-    pub source: P4File,
-    /// Where to write it; to the standard output otherwise
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-#[cfg(feature = "testbed")]
-/// `weir p4 run`
-#[derive(Debug, Args)]
-pub struct P4Run {
-    /// The program
-    #[command(flatten)]
-    pub source: P4File,
-    /// A packet in hexadecimal, may be repeated
-    #[arg(long = "packet", required = true, value_name = "HEX", value_parser = hexadecimal)]
-    pub packets: Vec<Hex>,
-    /// The port at which packets come in
-    #[arg(long, default_value_t = 0)]
-    pub port: u32,
-    /// Table entries in JSON: [{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.a", "params": {}}], or the
-    /// `entries.json` that `weir plan FILE --emit-p4 FOLDER` writes
-    #[arg(long, value_name = "FILE")]
-    pub entries: Option<PathBuf>,
-    /// Explain each packet: states, headers, tables, entries, actions, externs, verdict
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
-    pub trace: Option<softswitch::trace::Form>,
-    /// What runs the program: a register machine, a plain interpreter, or both, with exit code 1 where they differ. --trace and
-    /// --poison always take the interpreter
-    #[arg(long, value_enum, default_value_t = Executor::Fast)]
-    pub executor: Executor,
-    /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
-    pub poison: Option<u64>,
-}
-
-#[cfg(feature = "testbed")]
-/// What runs a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Executor {
-    /// A register machine
-    Fast,
-    /// A plain interpreter
-    Reference,
-    /// Both, block by block
-    Both,
-}
-
-#[cfg(feature = "testbed")]
-/// Bytes written in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hex(pub Vec<u8>);
-
-#[cfg(feature = "testbed")]
-fn hexadecimal(text: &str) -> Result<Hex, String> {
-    softswitch::p4_run::bytes(text).map(Hex)
-}
-
-/// `weir p4 info`
-#[derive(Debug, Args)]
-pub struct P4Info {
-    /// The program
-    #[command(flatten)]
-    pub source: P4File,
-    /// How the message is written
-    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
-    pub format: MessageFormat,
-}
-
-/// How a protobuf message is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MessageFormat {
-    /// Protobuf's text format
-    Text,
-    /// Protobuf's binary format
-    Binary,
-}
-
-/// When to colour diagnostics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-/// `weir p4 fmt`
-#[derive(Debug, Args)]
-pub struct P4Fmt {
-    /// The sources; `-` is the standard input, laid out on the standard output
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Change nothing; fail if a file is not laid out so
-    #[arg(long)]
-    pub check: bool,
-}
-
-/// A Tofino.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Chip {
-    /// 12 stages
-    Tofino,
-    /// 20 stages
-    Tofino2,
-}
-
-/// `weir p4 resources`
-#[derive(Debug, Args)]
-pub struct P4Resources {
-    /// The program
-    #[command(flatten)]
-    pub source: P4File,
-    /// Which chip; by default the one that the program includes the declarations of
-    #[arg(long, value_enum)]
-    pub target: Option<Chip>,
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A P4 source and how to preprocess it.
-#[derive(Debug, Args)]
-pub struct P4File {
-    /// The program; `-` is the standard input, and includes are looked for in the current folder
-    pub file: PathBuf,
-    /// A folder for #include, may be repeated
-    #[arg(short = 'I', value_name = "FOLDER")]
-    pub include: Vec<PathBuf>,
-    /// A macro, NAME or NAME=VALUE, may be repeated
-    #[arg(short = 'D', value_name = "MACRO")]
-    pub define: Vec<String>,
-    /// Whether diagnostics and traces are coloured
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
-    pub color: Color,
 }

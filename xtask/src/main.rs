@@ -21,7 +21,7 @@ Developer commands of weir
 Usage: cargo xtask COMMAND [ARGUMENTS]
 
 Commands:
-  test         Install what the tests need (as root on Debian), build everything once, and run the tests
+  test         Install the tests' packages (as root on Debian), build everything once, and run the tests
                  --all         all seeds and slow forms; without it, a tenth of the seeds
                  --machines    also the tests that boot virtual machines
                  --no-install  install and build nothing
@@ -36,8 +36,8 @@ Commands:
 
 Each of these has --help:
   weight       Print the size of the build, the sources and the tests, and the import cycles
-  bench        Measure what the switch, the agents and the planners cost
-  conformance  Run p4c's own tests, from a checkout of it, against our compiler and switch
+  bench        Measure the switch, the agents and the planners
+  conformance  Run the tests in a checkout of p4c against our compiler and switch
   fuzz         Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
   plots        Draw the plots of docs/performance.md, measured in virtual time
   tofino       Ask Tofino's own compiler whether the shipped scenarios' programs fit

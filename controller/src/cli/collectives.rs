@@ -10,20 +10,20 @@ use collectives::cost::choose::Numbering;
 use controller::collectives::{InsideBy, Kind, NUMBERINGS, algorithms, words};
 use scenario::units::Dimension;
 
-/// Collectives of hosts.
+/// `weir collectives`
 #[derive(Debug, Subcommand)]
 pub enum Collectives {
-    /// Say by which algorithm a collective of a network's hosts is the fastest, how long it takes, and what each link carries
+    /// Find the fastest algorithm for a collective of a network's hosts; predict its time, and the bytes on each link
     Plan(Plan),
 }
 
-/// How long a collective takes.
+/// `weir collectives plan`
 #[derive(Debug, Args)]
-#[command(after_help = "What is modelled: docs/rdma.md, \"What a schedule costs\".")]
+#[command(after_help = "The cost model: docs/rdma.md, \"What a schedule costs\".")]
 pub struct Plan {
-    /// The network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
+    /// Network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
-    /// Which collective
+    /// The collective
     #[arg(
         long,
         default_value = "all_reduce",
@@ -31,39 +31,39 @@ pub struct Plan {
         value_enum
     )]
     pub collective: Kind,
-    /// Of the vector; of all shards together; of what a rank has for all others
+    /// Size of the vector, of all shards together (all_gather), or of what one rank has for all others (all_to_all)
     #[arg(long, default_value = "64MB", value_name = "SIZE", value_parser = size)]
     pub size: u64,
-    /// Hosts that take part, in the order of ranks; a `*` stands for any letters. Without: all, in the file's order
+    /// Hosts of the ranks, in the order of the ranks; `*` matches any characters. Without, all hosts in the file's order
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Only so many ranks, on the first hosts
+    /// Number of ranks, on the first hosts; without, all
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Ranks of each host, a GPU each; without, a host is a rank
+    /// Number of GPUs of each host, each of them a rank; without, each host is one rank
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub gpus: Option<u32>,
-    /// NICs of each host, which its ranks share; without, as many as it has links. Of more than links each link is there several
-    /// times
+    /// Number of NICs of each host, which its ranks share; without, its number of links. With more NICs than links, each link
+    /// exists several times
     #[arg(long, value_name = "NUMBER", requires = "gpus", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub nics: Option<u32>,
-    /// What joins the ranks of a host
+    /// Interconnect of the ranks of a host
     #[arg(long, value_enum, default_value_t = Inside::Nvlink, requires = "gpus", value_name = "KIND")]
     pub inside: Inside,
-    /// The rank that has it, or gets it
+    /// Root of broadcast and reduce
     #[arg(long, default_value_t = 0, value_name = "RANK")]
     pub root: usize,
-    /// What a message costs a rank, whatever its length, such as 200ns
+    /// Cost of a message at its rank, independent of its length, such as 200ns; at most 1s
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = time)]
     pub message: Duration,
-    /// This algorithm alone
+    /// The only algorithm to consider
     #[arg(
         long,
         value_name = "ALGORITHM",
         value_parser = PossibleValuesParser::new(words()).map(|word| Only(algorithms(&word)))
     )]
     pub algorithm: Option<Only>,
-    /// Ranks numbered so alone
+    /// The only numbering of the ranks to consider
     #[arg(
         long,
         value_name = "NUMBERS",
@@ -73,23 +73,23 @@ pub struct Plan {
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Draw the network, how full its links are, and who sends when, into this SVG file
+    /// Path of an SVG drawing: the network, the utilization of its links, and when each rank sends
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
 
-/// Algorithms of one word.
+/// Algorithms with the same word on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only(pub Vec<Algorithm>);
 
-/// What joins the ranks of a host.
+/// Interconnect of the ranks of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Inside {
     /// NVLink of an H100; GPUs and NICs in PCIe 5.0 slots
     Nvlink,
-    /// PCIe 4.0 alone
+    /// PCIe 4.0 only
     Pcie,
-    /// A memory that copies 80 Gbit/s altogether
+    /// Shared memory that copies 80 Gbit/s in total
     Memory,
 }
 
@@ -103,21 +103,21 @@ impl From<Inside> for InsideBy {
     }
 }
 
-// clap takes no other words.
+// clap rejects other words.
 fn numbering(word: &str) -> Numbering {
     let mut all = NUMBERINGS.into_iter();
     let found = all.find(|(of, _)| *of == word);
     found.map_or(Numbering::Plain, |(_, numbering)| numbering)
 }
 
-/// No collective is larger.
+/// Maximum size of a collective in bytes.
 const LARGEST: u64 = 1 << 40;
 
 fn size(text: &str) -> Result<u64, String> {
     let bytes = super::quantity(text, Dimension::Size)?;
     match bytes {
         1..=LARGEST => Ok(bytes),
-        _ => Err("1B to 1.1TB are planned for".to_owned()),
+        _ => Err(format!("{bytes}B is out of range: expected 1B to 1.1TB")),
     }
 }
 
@@ -125,6 +125,6 @@ fn time(text: &str) -> Result<Duration, String> {
     let ns = super::quantity(text, Dimension::Duration)?;
     match Duration::from_nanos(ns) {
         time if time <= Duration::from_secs(1) => Ok(time),
-        _ => Err("a message costs at most a second".to_owned()),
+        _ => Err("the cost of a message is at most 1s".to_owned()),
     }
 }

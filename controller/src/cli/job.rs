@@ -1,4 +1,4 @@
-//! `weir job`: jobs on a switch that runs already.
+//! Arguments of `weir job`.
 
 use clap::{Args, Subcommand};
 use controller::jobs::Host;
@@ -9,33 +9,33 @@ use std::time::Duration;
 /// `weir job`
 #[derive(Debug, Subcommand)]
 pub enum Job {
-    /// Give a switch the program that sums, the hosts that it reaches, and tenants with slots of their own
+    /// Load the summing program into a switch, and set its hosts and the slots of its tenants
     Setup(Setup),
-    /// Admit a job, or say who has what it asks for; prints what its ranks are to have in their environment
+    /// Admit a job, and print the environment variables of its ranks; a refusal names the holder of each resource
     Admit(Admit),
-    /// Make a job's lease last longer
+    /// Extend a job's lease
     Renew(Renew),
-    /// Renew a job's lease again and again; Ctrl-C, or SIGTERM, releases the job
+    /// Keep renewing a job's lease; Ctrl-C or SIGTERM releases the job
     Keep(Keep),
-    /// Take back what a job has
+    /// End a job, and free its slots
     Release(Named),
-    /// Print what a rank is to have in its environment, for `eval`
+    /// Print the environment variables of a rank, for `eval`
     Env(Env),
-    /// Say which jobs there are, what they hold, and which ports spoke for jobs of others
+    /// List the jobs, what they hold, and the ports that sent packets of jobs of others
     List(List),
 }
 
-/// Which switch.
+/// The switch.
 #[derive(Debug, Args)]
 pub struct At {
-    /// Where the switch serves P4Runtime
+    /// P4Runtime address of the switch
     #[arg(
         long = "switch",
         value_name = "IP:PORT",
         default_value = "127.0.0.1:9559"
     )]
     pub address: String,
-    /// The device id that it was started with
+    /// Device id of the switch, as it was started
     #[arg(long, value_name = "ID", default_value_t = 0)]
     pub device_id: u64,
 }
@@ -43,20 +43,20 @@ pub struct At {
 /// `weir job setup`
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
-    /// A host and the port that it is behind, such as 1=02:00:00:00:00:01; once for each
+    /// A host and its port, such as 1=02:00:00:00:00:01; repeat for each host
     #[arg(long = "host", value_name = "PORT=MAC", value_parser = clap::value_parser!(Host))]
     pub hosts: Vec<Host>,
-    /// Who has slots that are nobody else's, such as lab=256 or lab=256,rate=1Gbit/s,jobs=4; once for each, in the place of all
-    /// there were
+    /// A tenant and its number of reserved slots, such as lab=256 or lab=256,rate=1Gbit/s,jobs=4; repeat for each tenant.
+    /// Replaces all earlier tenants
     #[arg(long = "tenant", value_name = "NAME=SLOTS[,rate=RATE][,jobs=N]", value_parser = tenant)]
     pub tenants: Vec<admission::Tenant>,
-    /// No tenant has slots of its own any more
+    /// Remove all tenants
     #[arg(long, conflicts_with = "tenants")]
     pub no_tenants: bool,
-    /// End what another program does on the switch
+    /// Replace another program that the switch runs
     #[arg(long)]
     pub replace: bool,
 }
@@ -66,26 +66,26 @@ pub struct Setup {
 pub struct Admit {
     /// The job's name
     pub name: String,
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
-    /// The ports that its ranks are behind, by rank, such as 1,2,5
+    /// Ports of its ranks, in the order of the ranks, such as 1,2,5
     #[arg(long, value_name = "PORTS", value_delimiter = ',', required = true)]
     pub ports: Vec<u32>,
-    /// Chunks that a rank may have under way, a power of two: so many slots of the switch are the job's
+    /// Maximum number of a rank's chunks in flight, a power of two, and number of the job's slots on the switch
     #[arg(long, value_name = "SLOTS", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS)))]
     pub window: u32,
-    /// What all its frames together may be, such as 100Mbit/s; what is more is marked (ECN), then dropped
+    /// Maximum rate of all its frames together, such as 100Mbit/s; frames above it are marked (ECN), then dropped
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<u64>,
-    /// In whose slots
+    /// Tenant whose slots the job uses
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
-    /// The job's number on the wire; the lowest that is free, if not given
+    /// The job's number on the wire; without, the lowest free one
     #[arg(long, value_name = "NUMBER")]
     pub number: Option<u16>,
-    /// For how long
+    /// The lease
     #[command(flatten)]
     pub lease: Lease,
     /// Print one JSON object instead of text
@@ -93,19 +93,19 @@ pub struct Admit {
     pub json: bool,
 }
 
-/// For how long.
+/// A job's lease.
 #[derive(Debug, Args)]
 pub struct Lease {
-    /// How long the job may send, from now on, unless it is renewed
+    /// Time for which the job may send from now on, unless it is renewed
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::duration)]
     pub lease: Duration,
-    /// The job may send until it is released
+    /// Let the job send until it is released
     #[arg(long, conflicts_with = "lease")]
     pub no_lease: bool,
 }
 
 impl Lease {
-    /// In nanoseconds; `None`: until it is released.
+    /// The lease in nanoseconds; `None`: until the job is released.
     pub fn ns(&self) -> Option<u64> {
         let ns = || u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX);
         (!self.no_lease).then(ns)
@@ -117,10 +117,10 @@ impl Lease {
 pub struct Renew {
     /// The job's name
     pub name: String,
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
-    /// For how long
+    /// The lease
     #[command(flatten)]
     pub lease: Lease,
     /// Print one JSON object instead of text
@@ -133,11 +133,11 @@ pub struct Renew {
 pub struct Keep {
     /// The job's name
     pub name: String,
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
-    /// How long the job may go on after this command has died. It replaces the lease that the job has, a longer one too, and
-    /// is renewed three times within this time
+    /// Time for which the job may send after this command has died. It replaces the job's present lease, even a longer one;
+    /// the command renews it three times within this time
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration)]
     pub lease: Duration,
 }
@@ -147,7 +147,7 @@ pub struct Keep {
 pub struct Named {
     /// The job's name
     pub name: String,
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
     /// Print one JSON object instead of text
@@ -160,9 +160,9 @@ pub struct Named {
 pub struct Env {
     /// The job's name
     pub name: String,
-    /// Which of its ranks
+    /// The rank, from 0
     pub rank: usize,
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
 }
@@ -170,7 +170,7 @@ pub struct Env {
 /// `weir job list`
 #[derive(Debug, Args)]
 pub struct List {
-    /// Which switch
+    /// The switch
     #[command(flatten)]
     pub at: At,
     /// Print one JSON object instead of text
@@ -190,7 +190,7 @@ fn tenant(text: &str) -> Result<admission::Tenant, String> {
         .ok_or("expected NAME=SLOTS, such as lab=256")?;
     let slots = slots
         .parse()
-        .map_err(|_| format!("`{slots}` is no number of slots"))?;
+        .map_err(|_| format!("`{slots}` is not a number of slots, such as 256"))?;
     let mut tenant = admission::Tenant {
         name: name.to_owned(),
         slots,
@@ -201,10 +201,10 @@ fn tenant(text: &str) -> Result<admission::Tenant, String> {
         match part.split_once('=') {
             Some(("rate", text)) => tenant.rate_bps = Some(rate(text)?),
             Some(("jobs", text)) => {
-                let jobs = text.parse();
-                tenant.jobs = Some(jobs.map_err(|_| format!("`{text}` is no number of jobs"))?);
+                let wrong = |_| format!("`{text}` is not a number of jobs, such as 4");
+                tenant.jobs = Some(text.parse().map_err(wrong)?);
             }
-            _ => return Err(format!("`{part}` is neither rate=RATE nor jobs=N")),
+            _ => return Err(format!("`{part}` is unknown: expected rate=RATE or jobs=N")),
         }
     }
     Ok(tenant)

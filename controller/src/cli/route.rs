@@ -7,13 +7,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use controller::route::By;
 use planner::gradient::Method;
 
-/// Where trainings are summed.
+/// `weir route`
 #[derive(Debug, Args)]
-#[command(after_help = "Files: docs/planning.md.")]
+#[command(after_help = "The format of the files: docs/planning.md.")]
 pub struct Route {
-    /// The network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
+    /// Network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
-    /// The trainings, in YAML: for each its `server` and its `workers`, by name or how many; with `--by goat` also its `gradient`
+    /// Trainings (YAML): each with its `server`, and its `workers` by name or number; for `--by goat` also its `gradient`
     pub trainings: PathBuf,
     /// The planner
     #[arg(
@@ -23,21 +23,21 @@ pub struct Route {
         value_parser = PossibleValuesParser::new(By::names()).map(|name| by_name(&name))
     )]
     pub by: By,
-    /// With `--by inart`: solve its program itself, for the best plan and its proof; small networks only
+    /// With `--by inart`: solve its integer program exactly, for an optimal plan with proof; small networks only
     #[arg(long, conflicts_with = "robust")]
     pub exact: bool,
-    /// Prefer plans with which the loss of one switch touches few trainings; none is slower for it
+    /// Prefer plans in which the loss of one switch affects few trainings; no training becomes slower
     #[arg(long)]
     pub robust: bool,
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Draw the network, and how full its links are, into this SVG file
+    /// Path of an SVG drawing: the network, and the utilization of its links
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
 
-/// clap takes no other names.
+/// Finds a planner by name; clap rejects other names.
 fn by_name(name: &str) -> By {
     By::of(name).unwrap_or(By::Method(Method::Grid))
 }

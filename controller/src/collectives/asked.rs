@@ -10,19 +10,19 @@ use collectives::{Algorithm, Collective};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Kind {
-    /// Each rank has a shard, and all get all of them.
+    /// Each rank has a shard, and gets the shards of all.
     AllGather,
-    /// Each rank has a part for each other.
+    /// Each rank has a part for each other rank.
     AllToAll,
-    /// Each rank gets its shard of the vectors' sum.
+    /// Each rank gets its shard of the sum of all vectors.
     ReduceScatter,
-    /// All get the sum of all vectors.
+    /// Each rank gets the sum of all vectors.
     AllReduce,
-    /// All get the root's vector.
+    /// Each rank gets the root's vector.
     Broadcast,
     /// The root gets the sum of all vectors.
     Reduce,
-    /// Nobody goes on before all are there.
+    /// No rank continues before all have arrived.
     Barrier,
 }
 

@@ -40,19 +40,19 @@ pub fn keeper() -> ExitCode {
     match edge::keep() {
         Ok(()) => ExitCode::SUCCESS,
         // The process that reads the keeper's answer reports the rest.
-        Err(EdgeError::NotBack(what)) => told(what),
-        Err(error) => told(error),
+        Err(EdgeError::NotBack(what)) => print_error(what),
+        Err(error) => print_error(error),
     }
 }
 
-fn told(what: impl std::fmt::Display) -> ExitCode {
+fn print_error(what: impl std::fmt::Display) -> ExitCode {
     cli_io::stderr::tell(format_args!("{what}\n"));
     ExitCode::from(ERROR)
 }
 
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     let planned = plan(args)?;
-    let ends = Ends::of(args, &planned.scenario)?;
+    let ends = Ends::from_args(args, &planned.scenario)?;
     // First, because other outputs may go into this folder.
     let out = args.out.as_deref();
     let _begun = out
@@ -92,14 +92,14 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     drop(marks);
     let shown = result
         .map_err(fail)
-        .and_then(|result| tell(args, &planned, &result, report));
+        .and_then(|result| write_results(args, &planned, &result, report));
     // The results are reported even if this fails.
     back.map_err(fail)?;
     shown
 }
 
 /// Writes and prints the results of a run.
-fn tell(
+fn write_results(
     args: &cli::Between,
     planned: &Planned,
     result: &ScenarioRun,
@@ -130,7 +130,7 @@ enum Ends {
 
 impl Ends {
     /// Reads the ends from the command line, or else from the scenario.
-    fn of(args: &cli::Between, scenario: &Scenario) -> Result<Ends, ExitCode> {
+    fn from_args(args: &cli::Between, scenario: &Scenario) -> Result<Ends, ExitCode> {
         let given = args.one.clone().zip(args.other.clone());
         match (given, scenario.topology.sides.as_slice()) {
             (Some((one, other)), []) => Ok(Ends::Interfaces([one, other])),
@@ -140,11 +140,11 @@ impl Ends {
             (None, [Side::Host(host), Side::Network]) => Ok(Ends::Host(host.clone(), 0)),
             (None, [Side::Network, Side::Host(host)]) => Ok(Ends::Host(host.clone(), 1)),
             (Some(_), _) => Err(fail(format_args!(
-                "{}: its `wire` says what its sides are: leave IF1 and IF2 out",
+                "{}: its `wire` names both sides: leave IF1 and IF2 out",
                 scenario.file
             ))),
             (None, _) => Err(fail(format_args!(
-                "{}: its `wire` does not say what its sides are: `weir between IF1 IF2 --scenario FILE`, or sides such as `{{name: web, netns: web}}`",
+                "{}: its `wire` does not name an interface or host: use `weir between IF1 IF2 --scenario FILE`, or sides such as `{{name: web, netns: web}}`",
                 scenario.file
             ))),
         }
@@ -214,7 +214,7 @@ fn plan(args: &cli::Between) -> Result<Planned, ExitCode> {
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
     if !scenario.topology.wire {
         return Err(fail(format_args!(
-            "{name}: its topology is a network of its own, for `weir run`; between two machines it is `topology: {{wire: [left, right]}}`"
+            "{name}: its topology is a whole network: use `weir run`; a wire between two machines is `topology: {{wire: [left, right]}}`"
         )));
     }
     let scenario = scenario.with_captures(args.captures);

@@ -74,13 +74,13 @@ fn hosts(network: &Network, args: &Plan) -> Result<Vec<NodeId>, ExitCode> {
     let there = hosts.len() * each;
     if ranks > there {
         return Err(fail(format_args!(
-            "--ranks {ranks}: {} hosts have {there} ranks",
+            "--ranks {ranks}: {} hosts have {there} ranks: use at most {there}",
             hosts.len()
         )));
     }
     if ranks % each != 0 {
         return Err(fail(format_args!(
-            "--ranks {ranks}: hosts of {each} ranks each have no such number of them"
+            "--ranks {ranks}: each host has {each} ranks: use a multiple of {each}"
         )));
     }
     hosts.truncate(ranks / each);
@@ -89,11 +89,11 @@ fn hosts(network: &Network, args: &Plan) -> Result<Vec<NodeId>, ExitCode> {
 
 fn unknown(network: &Network, name: &str) -> String {
     if network.node(name).is_ok() {
-        return format!("--hosts: `{name}` is a switch, and no host");
+        return format!("--hosts: `{name}` is a switch, not a host");
     }
     let all = network.hosts().map(|host| network.name(host));
     match nearest(name, all) {
-        Some(near) => format!("--hosts: no host is called `{name}`\nhint: did you mean `{near}`?"),
-        None => format!("--hosts: no host is called `{name}`"),
+        Some(near) => format!("--hosts: there is no host `{name}`\nhint: did you mean `{near}`?"),
+        None => format!("--hosts: there is no host `{name}`"),
     }
 }

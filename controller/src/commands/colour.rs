@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use crate::cli::Color;
+use crate::cli::p4::Color;
 
 /// Whether an output is colored.
 pub(super) fn coloured(color: Color, output: &impl IsTerminal) -> bool {

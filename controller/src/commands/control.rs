@@ -43,20 +43,20 @@ struct Report {
     /// Names of the parts of the file that had no effect.
     ignored: Vec<&'static str>,
     /// Counts of the faults, in declared order.
-    faults: Vec<Fired>,
+    faults: Vec<FaultCount>,
     /// Counts of the triggers, in declared order, if the switches count how often they fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    triggers: Vec<CameOn>,
+    triggers: Vec<TriggerCount>,
 }
 
 #[derive(Serialize)]
-struct CameOn {
+struct TriggerCount {
     name: String,
     on: u64,
 }
 
 #[derive(Serialize)]
-struct Fired {
+struct FaultCount {
     id: String,
     fired: u64,
 }
@@ -77,7 +77,7 @@ pub fn main(args: &Control) -> ExitCode {
 fn run(args: &Control) -> Result<(), ExitCode> {
     if cli_io::disk::is_stdin(&args.file) {
         return Err(fail(
-            "`control` is told `go` on its standard input, so the scenario must be a file",
+            "`control` reads `go` from its standard input, so the scenario must be a file: give its path instead of `-`",
         ));
     }
     let switches = args.target.switches_elsewhere().map_err(fail)?;
@@ -93,7 +93,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     if !await_go(&lines) {
         fleet.set_epoch(0).map_err(fail)?;
         return Err(fail(
-            "the standard input ended before it said `go`: nothing was carried out, all faults are disarmed",
+            "the standard input ended before a line `go`: the scenario did not start, and all faults are disarmed",
         ));
     }
     loop {
@@ -131,8 +131,8 @@ fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     let scenario = load(file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
     let refused = |errors: Diagnostics| show(&errors, &file, &text);
-    let told = elsewhere::check(&scenario).map_err(refused)?;
-    show(&told, &file, &text);
+    let warnings = elsewhere::check(&scenario).map_err(refused)?;
+    show(&warnings, &file, &text);
     Planned::elsewhere(scenario, kind).map_err(refused)
 }
 
@@ -175,7 +175,7 @@ fn await_go(lines: &Receiver<String>) -> bool {
     lines.iter().any(|line| {
         let is_go = line.trim() == "go";
         if !is_go {
-            cli_io::stderr::tell(format_args!("weir: expected `go`\n"));
+            cli_io::stderr::tell(format_args!("weir: ignored: expected `go`\n"));
         }
         is_go
     })
@@ -217,7 +217,7 @@ impl Activity for Others<'_> {
             Ok(line) => line,
         };
         let Some(file) = line.trim().strip_prefix("scenario ") else {
-            cli_io::stderr::tell(format_args!("weir: expected `scenario FILE`\n"));
+            cli_io::stderr::tell(format_args!("weir: ignored: expected `scenario FILE`\n"));
             return Ok(ControlFlow::Continue(()));
         };
         match (self.prepare)(file.trim()) {
@@ -261,14 +261,14 @@ fn report(
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         faults: faults
-            .map(|fault| Fired {
+            .map(|fault| FaultCount {
                 id: fault.id.clone(),
                 fired: fired.get(fault.id.as_str()).copied().unwrap_or(0),
             })
             .collect(),
         triggers: counted
             .into_iter()
-            .map(|named| CameOn {
+            .map(|named| TriggerCount {
                 name: named.name.clone(),
                 on: turned[named.index].on,
             })
@@ -282,7 +282,7 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
     for (name, address) in &args.switches {
         if let Some(before) = given.insert(name.clone(), address.clone()) {
             return Err(fail(format_args!(
-                "--switch {name} is given twice, as {before} and as {address}: a switch is at one address"
+                "--switch {name} is given twice, as {before} and as {address}: a switch has one address"
             )));
         }
     }
@@ -294,13 +294,13 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
         .collect();
     if let Some(missing) = names.iter().find(|name| !given.contains_key(**name)) {
         return Err(fail(format_args!(
-            "where is switch {missing}? Say --switch {missing}=HOST:PORT"
+            "the address of switch {missing} is missing: add --switch {missing}=HOST:PORT"
         )));
     }
     if let Some(stray) = given.keys().find(|name| !names.contains(&name.as_str())) {
         let names = names.join(", ");
         return Err(fail(format_args!(
-            "the scenario has no switch {stray}; it has {names}"
+            "--switch {stray}: the scenario has no such switch; it has {names}"
         )));
     }
     Ok(given)

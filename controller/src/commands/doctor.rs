@@ -94,7 +94,7 @@ fn names_differ(switches: &[Device]) -> Result<(), ExitCode> {
         if switches[..at].iter().any(|other| other.name == switch.name) {
             let name = &switch.name;
             return Err(fail(format_args!(
-                "--switch {name} is given twice: a switch is at one address"
+                "--switch {name} is given twice: a switch has one address"
             )));
         }
     }
@@ -128,7 +128,7 @@ fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode
 }
 
 fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
-    let hint = "its device id may be neither 0 nor its place among --switch: NAME=IP:PORT/ID";
+    let hint = "its device id may be neither 0 nor its position among --switch: add the id, as in NAME=IP:PORT/ID";
     let finding = Finding::wrong(&format!("switch {}", device.name), error.to_string());
     match device.id {
         None => finding.hint(hint),
@@ -150,15 +150,15 @@ fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
     let interface = interface.unwrap_or_else(|| "eth0".to_owned());
     let io = match (args.io, variable("WEIR_IO")) {
         (Some(io), _) => io,
-        (None, Some(told)) => told
+        (None, Some(name)) => name
             .parse()
             .map_err(|wrong| fail(format_args!("WEIR_IO: {wrong}")))?,
         (None, None) => Io::Auto,
     };
     let agent = variable("WEIR_AGENT").map(|path| {
         let client = Client::connect(Path::new(&path));
-        let told = client.and_then(|client| client.whereabouts(Some(&interface)));
-        (path, told.map_err(|error| error.to_string()))
+        let reply = client.and_then(|client| client.whereabouts(Some(&interface)));
+        (path, reply.map_err(|error| error.to_string()))
     });
     let facts = doctor::facts(&interface);
     Ok(doctor::judge(

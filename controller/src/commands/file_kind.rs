@@ -25,7 +25,7 @@ const TOPOLOGY_KEYS: [&str; 7] = [
 
 impl FileKind {
     /// The kind, by the top-level keys of a text; `None` if they belong to none.
-    fn of(text: &str) -> Option<FileKind> {
+    fn detect(text: &str) -> Option<FileKind> {
         let is_key = |key: &&str| {
             !key.is_empty()
                 && key
@@ -53,11 +53,11 @@ impl FileKind {
 
 /// The message that replaces the diagnostics of a file that was refused as `wanted`, if the file is of another kind.
 pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
-    let kind = FileKind::of(text).filter(|kind| *kind != wanted)?;
+    let kind = FileKind::detect(text).filter(|kind| *kind != wanted)?;
     let (is, read_by) = match kind {
         FileKind::Topology => (
             "a topology",
-            "`weir route TOPOLOGY TRAININGS` and `weir collectives plan TOPOLOGY` read it; a scenario has one under its key \
+            "`weir route TOPOLOGY TRAININGS` and `weir collectives plan TOPOLOGY` read it; a scenario contains one under \
              `topology`",
         ),
         FileKind::Trainings => (
@@ -66,7 +66,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
         ),
         FileKind::Workload => (
             "a workload",
-            "a scenario names it by `workload: {file: PATH, hosts: …}`",
+            "a scenario refers to it by `workload: {file: PATH, hosts: …}`",
         ),
         // A scenario contains a topology: commands that read a topology accept it.
         FileKind::Scenario if wanted == FileKind::Topology => return None,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use cli_io::disk;
 
 use super::{ERROR, FAILED, fail, print};
-use crate::cli::P4Fmt;
+use crate::cli::p4::P4Fmt;
 
 /// The standard input's name on the command line.
 const STDIN: &str = "-";
@@ -40,7 +40,7 @@ fn one(file: &Path, check: bool) -> Result<bool, ()> {
     if before == after {
         Ok(true)
     } else if check {
-        said(format_args!("{name}\n")).map(|()| false)
+        print_line(format_args!("{name}\n")).map(|()| false)
     } else {
         replace(file, &after).map_err(|error| cannot("write", error))?;
         Ok(true)
@@ -55,9 +55,9 @@ fn input(check: bool) -> Result<bool, ()> {
     let name = "<stdin>";
     let (before, after) = formatted(name, bytes)?;
     match check {
-        false => said(&after).map(|()| true),
+        false => print_line(&after).map(|()| true),
         true if before == after => Ok(true),
-        true => said(format_args!("{name}\n")).map(|()| false),
+        true => print_line(format_args!("{name}\n")).map(|()| false),
     }
 }
 
@@ -78,7 +78,7 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
     }
 }
 
-fn said(text: impl std::fmt::Display) -> Result<(), ()> {
+fn print_line(text: impl std::fmt::Display) -> Result<(), ()> {
     print(text).map_err(|_| ())
 }
 

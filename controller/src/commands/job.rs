@@ -13,15 +13,15 @@ use crate::cli::job::{Admit, At, Job, Keep};
 
 /// The JSON output for a grant.
 #[derive(Serialize)]
-struct Told {
+struct AdmittedJob {
     #[serde(flatten)]
     grant: Grant,
     /// Environment variables of each rank.
     environment: Vec<std::collections::BTreeMap<&'static str, String>>,
 }
 
-impl Told {
-    fn of(grant: Grant) -> Self {
+impl AdmittedJob {
+    fn new(grant: Grant) -> Self {
         let ranks = 0..grant.ports.len();
         let environment = ranks.map(|rank| grant.environment(rank).into_iter().collect());
         Self {
@@ -52,10 +52,8 @@ fn run(job: &Job) -> Result<(), ExitCode> {
             let is_loaded = at(&args.at)?.set_up(&setup).map_err(fail)?;
             let at = &args.at.address;
             match is_loaded {
-                true => print(format_args!("the switch at {at} has its program now\n")),
-                false => print(format_args!(
-                    "the switch at {at} goes on with its program\n"
-                )),
+                true => print(format_args!("loaded the program into the switch at {at}\n")),
+                false => print(format_args!("the switch at {at} keeps its program\n")),
             }
         }
         Job::Admit(args) => admit(args),
@@ -65,20 +63,20 @@ fn run(job: &Job) -> Result<(), ExitCode> {
             let grant = renewed.map_err(fail)?;
             let message = match args.lease.ns() {
                 Some(ns) => format!(
-                    "job {} may send for {} more\n",
+                    "job {} may send for another {}\n",
                     grant.name,
                     show_duration(ns)
                 ),
                 None => format!("job {} may send until it is released\n", grant.name),
             };
-            tell(grant, args.json, &message)
+            print_grant(grant, args.json, &message)
         }
         Job::Keep(args) => keep(args),
         Job::Release(args) => {
             let released = at(&args.at)?.release(&args.name);
             let grant = released.map_err(fail)?;
-            let message = format!("job {} has ended\n", grant.name);
-            tell(grant, args.json, &message)
+            let message = format!("job {} is released\n", grant.name);
+            print_grant(grant, args.json, &message)
         }
         Job::Env(args) => {
             let grant = at(&args.at)?.named(&args.name).map_err(fail)?;
@@ -126,12 +124,12 @@ fn admit(args: &Admit) -> Result<(), ExitCode> {
         let variables = variables.map(|(name, value)| format!(" {name}={value}"));
         message += &format!("port {port}:{}\n", variables.collect::<String>());
     }
-    tell(grant, args.json, &message)
+    print_grant(grant, args.json, &message)
 }
 
-fn tell(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
+fn print_grant(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
     match as_json {
-        true => print_json(&Told::of(grant)),
+        true => print_json(&AdmittedJob::new(grant)),
         false => print(message),
     }
 }
@@ -148,7 +146,7 @@ fn keep(args: &Keep) -> Result<(), ExitCode> {
     let renew = || at_of(args).and_then(|mut switch| switch.renew(&args.name, Some(lease_ns)));
     renew().map_err(fail)?;
     print(format_args!("keeping job {}\n", args.name))?;
-    let mut ends = runtime.block_on(async { Ends::new() }).map_err(fail)?;
+    let mut ends = runtime.block_on(async { Signals::new() }).map_err(fail)?;
     let mut since_renewed = Duration::ZERO;
     let step = args.lease / 3;
     while !runtime.block_on(ends.within(step)) {
@@ -159,16 +157,16 @@ fn keep(args: &Keep) -> Result<(), ExitCode> {
             Err(error) => {
                 since_renewed += step;
                 if since_renewed >= args.lease {
-                    return Err(fail(format_args!("the lease has run out: {error}")));
+                    return Err(fail(format_args!("the lease has expired: {error}")));
                 }
-                cli_io::stderr::tell(format_args!("weir: {error}; trying again\n"));
+                cli_io::stderr::tell(format_args!("weir: {error}; retrying\n"));
             }
         }
     }
     at_of(args)
         .and_then(|mut switch| switch.release(&args.name))
         .map_err(fail)?;
-    print(format_args!("job {} has ended\n", args.name))
+    print(format_args!("job {} is released\n", args.name))
 }
 
 fn at_of(args: &Keep) -> Result<Switch, JobsError> {
@@ -176,9 +174,9 @@ fn at_of(args: &Keep) -> Result<Switch, JobsError> {
 }
 
 /// The signals that end the command.
-struct Ends([tokio::signal::unix::Signal; 3]);
+struct Signals([tokio::signal::unix::Signal; 3]);
 
-impl Ends {
+impl Signals {
     fn new() -> Result<Self, std::io::Error> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self([

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::colour::coloured;
 use super::{ERROR, fail, print, print_bytes, print_json};
-use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
+use crate::cli::p4::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 
 /// Performs a command on a P4 program.
 pub fn main(command: &P4) -> ExitCode {
@@ -44,7 +44,7 @@ fn graph(args: &P4Graph) -> Result<(), ExitCode> {
     let sources = &compiled.program.source.files;
     if let Some(source) = sources.iter().find(|source| is_same(file, source.as_ref())) {
         return Err(fail(format_args!(
-            "--output {} would overwrite the program's {source}",
+            "--output {} would overwrite the program's source {source}: use another path",
             file.display()
         )));
     }
@@ -207,7 +207,7 @@ fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Val
             })
         })
         .collect();
-    let told = |severity: Severity| -> Vec<_> {
+    let list = |severity: Severity| -> Vec<_> {
         let of = faults.list.iter().filter(|f| f.severity == severity);
         of.map(|fault| json!({ "at": place(&faults.source.location(fault.span)), "message": fault.message }))
             .collect()
@@ -216,7 +216,7 @@ fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Val
         "target": report.limits.name,
         "bound": "lower",
         "pipes": pipes,
-        "errors": told(Severity::Error),
-        "warnings": told(Severity::Warning),
+        "errors": list(Severity::Error),
+        "warnings": list(Severity::Warning),
     })
 }

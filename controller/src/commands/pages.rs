@@ -29,9 +29,9 @@ pub fn schema(reference: bool, workload: bool) -> ExitCode {
 const REFERENCE: &str = "\
 # Reference of scenario files
 
-Every key, written by `weir schema --reference` from what the readers know, those of
-[workload files](#a-workload-file) last; defaults stand behind a semicolon. What it all means:
-[scenarios.md](scenarios.md), [faults.md](faults.md), [filters.md](filters.md).
+Look up any key of a scenario, or of a [workload file](#a-workload-file), and its default, which
+follows a semicolon. [scenarios.md](scenarios.md), [faults.md](faults.md) and
+[filters.md](filters.md) explain the keys. `weir schema --reference` writes this page.
 ";
 
 /// Writes the manual pages `weir.1`, `weir-demo.1`, …

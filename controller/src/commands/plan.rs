@@ -32,17 +32,17 @@ pub fn main(args: &cli::Plan) -> ExitCode {
 
 fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     let scenario = load(&args.file, &args.protocols.protocols)?;
-    let target = Target::of(args.target);
+    let target = Target::new(args.target);
     let plan = match args.with.is_empty() {
         true => alone(&scenario, target)?,
         false => together(args, &scenario, target)?,
     };
     let over = match &args.over {
-        Some(old) => Some(in_the_place_of(args, old, target, (&scenario, &plan))?),
+        Some(old) => Some(replacement(args, old, target, (&scenario, &plan))?),
         None => None,
     };
     if args.topology {
-        print_json(&Network::of(&scenario))?;
+        print_json(&Network::new(&scenario))?;
     } else if args.json {
         print_json(&Shown {
             plan: &plan,
@@ -107,7 +107,7 @@ enum Target {
 }
 
 impl Target {
-    fn of(wanted: PlanFor) -> Target {
+    fn new(wanted: PlanFor) -> Target {
         match wanted {
             PlanFor::Embedded => Target::Here(Kind::Embedded),
             PlanFor::SimpleSwitchGrpc => Target::Here(Kind::SimpleSwitchGrpc),
@@ -141,7 +141,7 @@ impl Target {
 
 /// The changes that replace one plan by another.
 #[derive(Serialize)]
-struct InPlace {
+struct Replacement {
     old: String,
     switches: Vec<Change>,
     faults: Over,
@@ -155,7 +155,7 @@ struct Shown<'a, C: Serialize> {
     #[serde(skip_serializing_if = "Option::is_none")]
     captures: Option<C>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    over: Option<&'a InPlace>,
+    over: Option<&'a Replacement>,
 }
 
 /// The captures of a run; `None` on a chip, and on switches that several files share: no run captures there.
@@ -183,9 +183,9 @@ fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
     None
 }
 
-impl fmt::Display for InPlace {
+impl fmt::Display for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "in the place of {}", self.old)?;
+        writeln!(f, "replacing {}", self.old)?;
         for change in &self.switches {
             writeln!(f, "  switch {}: {change}", change.switch)?;
         }
@@ -193,15 +193,15 @@ impl fmt::Display for InPlace {
     }
 }
 
-fn in_the_place_of(
+fn replacement(
     args: &cli::Plan,
     old: &Path,
     target: Target,
     (scenario, plan): (&Scenario, &Plan),
-) -> Result<InPlace, ExitCode> {
+) -> Result<Replacement, ExitCode> {
     let Target::Here(kind @ Kind::Embedded) = target else {
         return Err(fail(
-            "--over: of these targets only `embedded` takes a scenario in the place of another",
+            "--over: only the target `embedded` can replace a running scenario: use `--target embedded`",
         ));
     };
     let scenario_of_old = load(old, &args.protocols.protocols)?;
@@ -212,7 +212,7 @@ fn in_the_place_of(
         plan: plan.clone(),
     };
     let next = Next::prepare(&old, new, kind, None).map_err(fail)?;
-    Ok(InPlace {
+    Ok(Replacement {
         old: file,
         switches: next.changes(&old, kind).map_err(fail)?,
         faults: next.over,
@@ -225,7 +225,7 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
         let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
         let report = tofino::analyse(&compiled.program, chip).map_err(fail)?;
         print(format_args!(
-            "\nswitch {}, what its program takes at least (docs/tofino.md)\n{report}",
+            "\nswitch {}: lower bound of its program's resources (docs/tofino.md)\n{report}",
             switch.name
         ))?;
     }

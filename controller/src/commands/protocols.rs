@@ -64,7 +64,7 @@ fn all_of(folder: &Path) -> Result<Vec<ProtocolSource>, ExitCode> {
     if paths.is_empty() {
         let folder = folder.display();
         return Err(fail(format_args!(
-            "no protocol in {folder}: there is no *.yaml"
+            "--protocols {folder}: there is no *.yaml in this folder"
         )));
     }
     let sources = paths

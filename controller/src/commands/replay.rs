@@ -62,14 +62,14 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         let events = replayed.events;
         let mut text = match &replayed.difference {
             None => format!(
-                "{}: {events} events, as the run has them\n",
+                "{}: {events} events, the same as in the run's log\n",
                 args.run.display()
             ),
             Some(difference) => {
                 let line =
                     |line: &Option<String>| line.clone().unwrap_or_else(|| "nothing".to_owned());
                 format!(
-                    "{}: line {} of the log is another one\n  the run:   {}\n  replayed:  {}\n",
+                    "{}: line {} of the log differs\n  the run:   {}\n  replayed:  {}\n",
                     args.run.join(run_folder::EVENTS).display(),
                     difference.line,
                     line(&difference.stored),
@@ -78,7 +78,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             }
         };
         for (id, reason) in &unproved {
-            let reason = reason.as_deref().unwrap_or("it is not proved");
+            let reason = reason.as_deref().unwrap_or("no reason given");
             text += &format!("{id}: not proved: {reason}\n");
         }
         for trigger in replayed
@@ -87,7 +87,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             .iter()
             .filter(|trigger| !trigger.proved)
         {
-            let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
+            let reason = trigger.reason.as_deref().unwrap_or("no reason given");
             text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
@@ -125,14 +125,13 @@ fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<Ex
         } = checked;
         let run = args.run.display();
         let mut text = format!(
-            "{run}: not judged again: the folder has {frames} of the {passed} frames that the run judged \
-             (`captures: all` keeps all of them)\n"
+            "{run}: not judged again: the folder has {frames} of the {passed} judged frames; `captures: all` keeps all\n"
         );
         text += &match &checked.difference {
             Some(difference) => format!("{run}: {difference}\n"),
             None => format!(
-                "{run}: {events} events, as many as the switches counted; {found} of their frames are in the captures as \
-                 the log has them\n"
+                "{run}: {events} events, as many as the switches counted; the captures contain {found} of their frames, as \
+                 logged\n"
             ),
         };
         print(text)?;
@@ -148,7 +147,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {
         return Err(fail(format_args!(
-            "--live {} is the run that is to be carried out again: name another folder",
+            "--live {} is the folder of the run itself: use another folder",
             folder.display()
         )));
     }
@@ -156,7 +155,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
     let scenario = &kept.planned.scenario;
     let changed = |what: &Path, kept: &str| {
         fail(format_args!(
-            "{} is not what it was when it ran, and what it names stands beside it: put {} in its place",
+            "{} has changed since the run, and a new run needs the old file, beside the files that it names: replace it by {}",
             what.display(),
             args.run.join(kept).display()
         ))
@@ -189,16 +188,16 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
         out: Some(folder.to_owned()),
         captures: Some(scenario.captures),
         p4src: None,
-        target: cli::Target::of(kind),
+        target: cli::Target::new(kind),
         protocols: cli::Protocols {
             protocols: args.protocols.protocols.clone(),
         },
     };
-    let telling = match args.json {
-        true => run::Telling::Nothing,
-        false => run::Telling::All,
+    let printed = match args.json {
+        true => run::Printed::Nothing,
+        false => run::Printed::All,
     };
-    run::run(&again, telling)?;
+    run::run(&again, printed)?;
     let second = run_folder::load(folder).map_err(fail)?;
     let compared = replay::compare(kept, &second);
     let disruptions = replay::compare_disruptions(kept, &second);
@@ -261,21 +260,21 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
                 disruption.carried[1].to_string(),
             ]);
         }
-        let said = match disruptions.is_empty() {
+        let claim = match disruptions.is_empty() {
             true => "of the packets that both runs had, each fault hit the same",
             false => {
-                "of the packets that both runs had, each fault hit the same; and both did to programs and switches what was \
+                "of the packets that both runs had, each fault hit the same; and both runs disrupted programs and switches as \
                  planned"
             }
         };
-        let said = match is_compared {
-            true => said,
+        let claim = match is_compared {
+            true => claim,
             false => {
-                "nothing was compared: connections are others in each run, and each run is proved by itself"
+                "nothing was compared: each run has other connections, and is proved by itself"
             }
         };
         let verdict = Verdict {
-            checks: vec![Check::new(!differs && is_compared, said)],
+            checks: vec![Check::new(!differs && is_compared, claim)],
             ..Verdict::default()
         };
         print(report(&title, &verdict, &[table, others], stdout_colour()))?;

@@ -26,7 +26,7 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         (true, By::Method(Method::InArt)) => By::InArtExact,
         (true, by) => {
             return Err(fail(format_args!(
-                "--exact: `--by {}` has no program that is solved; use `--by inart`, or leave `--exact` out",
+                "--exact: `--by {}` solves no integer program: use `--by inart`, or leave `--exact` out",
                 by.name()
             )));
         }
@@ -36,7 +36,7 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         (true, By::Method(method)) => Some(method),
         (true, By::InArtExact | By::Goat) => {
             return Err(fail(
-                "--robust: chosen among plans of a rate, which `--by goat` does not look for",
+                "--robust: `--by goat` does not optimize a rate, and `--robust` chooses among plans of equal rate: leave one of them out",
             ));
         }
     };

@@ -17,12 +17,12 @@ use crate::cli::Run;
 
 /// Runs a scenario.
 pub fn main(args: &Run) -> ExitCode {
-    run(args, Telling::All).unwrap_or_else(|code| code)
+    run(args, Printed::All).unwrap_or_else(|code| code)
 }
 
 /// The part of a run's results that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Telling {
+pub enum Printed {
     /// The report is printed.
     All,
     /// Nothing is printed: another command reports on the run.
@@ -30,7 +30,7 @@ pub enum Telling {
 }
 
 /// Runs a scenario, and returns the exit code for its result.
-pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
+pub fn run(args: &Run, printed: Printed) -> Result<ExitCode, ExitCode> {
     if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
         // The sandbox executes this command again: it must be able to read the standard input there.
         cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
@@ -64,7 +64,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         out: args.out.as_deref(),
         weir: Path::new(Conditions::ITSELF),
     };
-    let is_quiet = args.json || telling == Telling::Nothing;
+    let is_quiet = args.json || printed == Printed::Nothing;
     let mut progress = Progress::new(is_quiet);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
     let page = scenario_run::page(&planned, &result);
@@ -72,7 +72,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         let target = args.target.kind.to_string();
         run_folder::write(folder, &target, &planned, &result, &page).map_err(fail)?;
     }
-    if telling == Telling::Nothing {
+    if printed == Printed::Nothing {
         return Ok(exit_code(&result));
     }
     if args.json {
@@ -107,7 +107,7 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
     };
     if scenario.topology.wire {
         return Err(fail(format_args!(
-            "{}: its topology is a wire, between machines that exist: `weir between IF1 IF2 --scenario FILE`",
+            "{}: its topology is a wire between existing machines: use `weir between IF1 IF2 --scenario FILE`",
             scenario.file
         )));
     }

@@ -50,7 +50,7 @@ struct Training<'a> {
 
 impl<'a> Network<'a> {
     /// Describes the network of a scenario.
-    pub fn of(scenario: &'a Scenario) -> Network<'a> {
+    pub fn new(scenario: &'a Scenario) -> Network<'a> {
         let topology = &scenario.topology;
         let end = |link: &'a scenario::topology::Link, node: &'a str| End {
             node,

@@ -34,7 +34,7 @@ pub fn main(args: &Validate) -> ExitCode {
         }
     }
     if !together.0.is_empty() {
-        tell_places(&pairs);
+        print_injection_points(&pairs);
     }
     if refused > 0 || !together.0.is_empty() {
         return ExitCode::from(ERROR);
@@ -57,18 +57,18 @@ pub fn main(args: &Validate) -> ExitCode {
 }
 
 /// Reports the points at which the scenarios would inject together, if these differ from each scenario's own points.
-fn tell_places(pairs: &[(&Scenario, &Plan)]) {
+fn print_injection_points(pairs: &[(&Scenario, &Plan)]) {
     let scenarios: Vec<&Scenario> = pairs.iter().map(|(scenario, _)| *scenario).collect();
     let Ok(plans) = scenario::plan_together(&scenarios, &TargetModel::EMBEDDED) else {
         return;
     };
     for ((scenario, alone), together) in pairs.iter().zip(&plans) {
-        let mut told: Vec<&str> = Vec::new();
+        let mut printed: Vec<&str> = Vec::new();
         for point in &together.injections {
-            if alone.injections.contains(point) || told.contains(&point.fault.as_str()) {
+            if alone.injections.contains(point) || printed.contains(&point.fault.as_str()) {
                 continue;
             }
-            told.push(&point.fault);
+            printed.push(&point.fault);
             cli_io::stderr::tell(format_args!(
                 "help: planned together, fault `{}` of {} acts on switch `{}` (`where`)\n",
                 point.fault, scenario.file, point.switch

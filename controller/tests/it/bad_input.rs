@@ -191,17 +191,17 @@ warning[no-effect]: `expect` has no effect here: `weir control` judges nothing
    | ^^^^^^
    = hint: what fired is in the JSON object that it prints at the end
 
-weir: --switch sw is given twice, as 127.0.0.1:1 and as 127.0.0.1:2: a switch is at one address
+weir: --switch sw is given twice, as 127.0.0.1:1 and as 127.0.0.1:2: a switch has one address
 ";
     assert_eq!(twice, expected);
     for (at, message) in [
         (
             "sw=127.0.0.1:99999",
-            "`99999` is no port: ports are 1 to 65535",
+            "`99999` is not a port: expected 1 to 65535",
         ),
-        ("sw=127.0.0.1:0", "`0` is no port"),
-        ("sw=127.0.0.1:", "`` is no port"),
-        ("sw=::1:9559", "an IPv6 address stands in brackets"),
+        ("sw=127.0.0.1:0", "`0` is not a port"),
+        ("sw=127.0.0.1:", "`` is not a port"),
+        ("sw=::1:9559", "an IPv6 address needs brackets"),
         ("sw=:9559", "expected NAME=IP:PORT"),
         ("sw=127.0.0.1", "expected NAME=IP:PORT"),
         ("=127.0.0.1:9559", "expected NAME=IP:PORT"),
@@ -417,7 +417,7 @@ fn a_file_of_another_kind_is_named_as_what_it_is() {
         ),
         (
             &["plan", &workload],
-            "is a workload, not a scenario: a scenario names it by",
+            "is a workload, not a scenario: a scenario refers to it by",
         ),
         (
             &["route", &trainings, &topology],
@@ -627,7 +627,9 @@ fn a_graph_does_not_overwrite_what_it_is_drawn_from() {
     for (output, source) in [("p.p4", "p.p4"), ("./a.p4", "a.p4"), ("other.p4", "a.p4")] {
         let finished = run(folder.path(), &["p4", "graph", "p.p4", "-o", output]);
         finished.expect_code(ERROR);
-        let message = format!("weir: --output {output} would overwrite the program's {source}\n");
+        let message = format!(
+            "weir: --output {output} would overwrite the program's source {source}: use another path\n"
+        );
         assert_eq!(finished.stderr, message);
     }
     for (name, text) in texts {

@@ -732,7 +732,7 @@ fn a_packet_that_recirculates_for_ever_is_told() {
     let finished = Watched::weir(folder.path(), &args).run();
     finished.expect_code(FAILED);
     assert_eq!(finished.stdout, "1: 02\n-\n");
-    let told = "weir: packet 2 was given up after 10000 rounds of recirculation; no packet after it was sent\n";
+    let told = "weir: packet 2 was dropped after 10000 recirculations; the packets after it were not sent\n";
     assert_eq!(finished.stderr, told);
 }
 

@@ -262,10 +262,10 @@ fn what_cannot_be_planned_is_said() {
         (
             STAR,
             &["--hosts", "h7"],
-            "--hosts: no host is called `h7`\nhint: did you mean `h0`?",
+            "--hosts: there is no host `h7`\nhint: did you mean `h0`?",
         ),
         (STAR, &["--hosts", "h*,h1"], "--hosts: `h1` is named twice"),
-        (STAR, &["--hosts", "sw"], "`sw` is a switch, and no host"),
+        (STAR, &["--hosts", "sw"], "`sw` is a switch, not a host"),
         (STAR, &["--ranks", "5"], "--ranks 5: 4 hosts have 4 ranks"),
         (
             STAR,

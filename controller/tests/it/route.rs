@@ -178,7 +178,8 @@ fn inart_proves_the_plans_of_small_networks() {
 
     let finished = route(&shipped(network), &shipped(trainings), &["--exact"]);
     finished.expect_code(ERROR);
-    let told = "--exact: `--by grid` has no program that is solved; use `--by inart`, or leave `--exact` out";
+    let told =
+        "--exact: `--by grid` solves no integer program: use `--by inart`, or leave `--exact` out";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
 }
 

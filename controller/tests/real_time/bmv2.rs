@@ -245,7 +245,7 @@ fn a_switch_that_runs_already_is_controlled() {
     assert_eq!(String::from_utf8_lossy(&silent.stdout), "ready\n");
     let told = String::from_utf8_lossy(&silent.stderr);
     assert!(
-        told.contains("ended before it said `go`") && told.contains("disarmed"),
+        told.contains("ended before a line `go`") && told.contains("disarmed"),
         "{told}"
     );
 
@@ -293,10 +293,13 @@ fn every_switch_has_to_be_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), "drop");
     let cases = [
-        (vec!["--switch", "other=127.0.0.1:1"], "where is switch sw?"),
+        (
+            vec!["--switch", "other=127.0.0.1:1"],
+            "the address of switch sw is missing",
+        ),
         (
             vec!["--switch", "sw=127.0.0.1:1", "--switch", "x=127.0.0.1:1"],
-            "no switch x; it has sw",
+            "the scenario has no such switch; it has sw",
         ),
         (vec!["--switch", "sw"], "expected NAME=IP:PORT"),
     ];

@@ -230,10 +230,13 @@ fn what_is_asked_wrongly_cannot_be_answered() {
     let _turn = beside();
     for (arguments, expected) in [
         (&["--switch", "sw"][..], "expected NAME=IP:PORT"),
-        (&["--switch", "sw=127.0.0.1:9559/x"], "`x` is no device id"),
+        (
+            &["--switch", "sw=127.0.0.1:9559/x"],
+            "`x` is not a device id",
+        ),
         (&["--rank", "rank0"], "`rank0` is no address"),
         (&["--peer", "rank0"], "`rank0` is neither IPv4 nor MAC/IPv4"),
-        (&["--for", "0s"], "it is longer than 0s; found 0s"),
+        (&["--for", "0s"], "0s is too short"),
         (&["--io", "fast"], "`fast` is none of auto, rings, pnet"),
         (&["--values", "0"], "0 is not in 1..=16384"),
         (

@@ -331,7 +331,7 @@ fn what_is_no_host_on_a_bridge_is_refused_and_nothing_is_touched() {
     ip("link set lo up");
     ip("link set outer nomaster");
     refused(&name, "its other end, outer, is in no bridge");
-    refused("[left, network]", "does not say what its sides are");
+    refused("[left, network]", "does not name an interface or host");
     scenario(folder.path(), &name);
     let given = ["between", "outer", "br0", "--scenario", "s.yaml"];
     let finished = run(folder.path(), &given);

@@ -186,7 +186,7 @@ fn set_up(bed: &Bed) {
         .map(|port| format!("--host {port}={}", host(port).mac))
         .collect();
     let done = bed.done(&format!("setup {}", hosts.join(" ")));
-    assert!(done.stdout.contains("has its program now"), "{done:?}");
+    assert!(done.stdout.contains("loaded the program into"), "{done:?}");
 }
 
 #[test]
@@ -207,10 +207,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     assert_eq!(idle.code, Some(PASSED), "{idle:?}");
     assert!(idle.stdout.contains("no job is admitted"), "{idle:?}");
     let again = bed.done("setup");
-    assert!(
-        again.stdout.contains("goes on with its program"),
-        "{again:?}"
-    );
+    assert!(again.stdout.contains("keeps its program"), "{again:?}");
 
     // Ports that the switch does not have are refused, whoever names them, and nothing of it stays.
     for line in [

@@ -21,9 +21,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure what the switch, the agents and the planners cost
+    /// Measure the switch, the agents and the planners
     Bench(measure::Args),
-    /// Run p4c's own tests, from a checkout of it, against our compiler and switch
+    /// Run the tests in a checkout of p4c against our compiler and switch
     Conformance(conformance::Args),
     /// Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
@@ -32,7 +32,7 @@ enum Command {
     PlanningPoint(point::Args),
     /// Draw the plots of docs/performance.md, measured in virtual time
     Plots(plots::Args),
-    /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
+    /// Check with Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),
 }
 

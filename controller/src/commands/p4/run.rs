@@ -7,7 +7,7 @@ use softswitch::p4_run::{self, ControlState, Error};
 
 use super::super::{FAILED, cannot_read, fail, print};
 use super::compile;
-use crate::cli::{Executor, P4Run};
+use crate::cli::p4::{Executor, P4Run};
 use crate::commands::colour::coloured;
 
 /// Reads the file of `--entries`, which may be larger than a program's text.
@@ -27,7 +27,7 @@ pub fn run(args: &P4Run) -> Result<(), ExitCode> {
     let looks = args.trace.is_some() || args.poison.is_some();
     if args.executor == Executor::Both && looks {
         return Err(fail(
-            "--executor both: --trace and --poison are the reference's alone",
+            "--executor both: --trace and --poison use the reference only; leave them out, or use `--executor reference`",
         ));
     }
     let options = p4_run::Options {
@@ -51,7 +51,7 @@ pub fn run(args: &P4Run) -> Result<(), ExitCode> {
             }
             if let Some((number, rounds)) = outcome.given_up {
                 cli_io::stderr::tell(format_args!(
-                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent\n"
+                    "weir: packet {number} was dropped after {rounds} recirculations; the packets after it were not sent\n"
                 ));
             }
             if outcome.differences.is_empty() && outcome.given_up.is_none() {

@@ -270,7 +270,7 @@ fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
     let run = folder.join("run");
     let refused = weir(folder, &["replay", "run", "--live", "./run"]);
     refused.expect_code(ERROR);
-    let said = "--live ./run is the run that is to be carried out again";
+    let said = "--live ./run is the folder of the run itself";
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
     edit(&folder.join("t.yaml"), "name: ping", "name: asks");
     edit(&folder.join("t.yaml"), "command.ping", "command.asks");
@@ -323,12 +323,12 @@ fn a_spoilt_folder_is_told() {
     told(
         &|run| edit(&events(run), "\"ordinal\":20", "\"ordinal\":21"),
         1,
-        "of the log is another one",
+        "of the log differs",
     );
     told(
         &|run| fs::write(events(run), "").unwrap(),
         1,
-        "line 1 of the log is another one",
+        "line 1 of the log differs",
     );
     // A capture of which one frame is another: what left is not what came.
     told(

@@ -16,15 +16,15 @@ pub use socket::Socket;
 
 use std::io;
 
-/// How frames are exchanged with an interface.
+/// Back end for the frames of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Io {
-    /// The ring, or, where the system refuses it, system calls.
+    /// The ring, or, if the system refuses it, system calls.
     #[default]
     Auto,
     /// Rings shared with the kernel (PACKET_MMAP).
     Ring,
-    /// A system call a batch (recvmmsg, sendmmsg).
+    /// One system call per batch (recvmmsg, sendmmsg).
     Mmsg,
 }
 

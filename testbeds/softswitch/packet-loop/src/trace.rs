@@ -5,12 +5,12 @@ use pipeline::{Event, EventField, EventKind, Ran};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// How events are written.
+/// Format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// Lines for people, coloured on terminals
+    /// Lines of text, colored on terminals
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 

@@ -72,7 +72,8 @@ impl FromStr for PortMark {
         let (port, frames) = port_and(text)?;
         let number = frames.parse().ok();
         let number = number.filter(|frames| (1..=MOST_MARK_AT).contains(frames));
-        let wrong = || format!("`{frames}` is no number of frames: expected 1 to {MOST_MARK_AT}");
+        let wrong =
+            || format!("`{frames}` is not a number of frames: expected 1 to {MOST_MARK_AT}");
         Ok(Self {
             port,
             frames: number.ok_or_else(wrong)?,

@@ -19,12 +19,12 @@ use suite::Suite;
 /// Options of `cargo xtask conformance`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A checkout of p4lang/p4c
+    /// Path of a checkout of p4lang/p4c
     dir: PathBuf,
     /// Print the figures as JSON in the last line
     #[arg(long)]
     json: bool,
-    /// Run only the suites whose name contains this
+    /// Run only suites whose name contains this
     #[arg(long, value_name = "NAME", default_value = "")]
     suite: String,
     /// Run only the cases whose name contains this (the figures then measure nothing)
@@ -33,13 +33,13 @@ pub struct Args {
     /// Executor of the programs; with `both`, a difference is a miss
     #[arg(long, value_enum, default_value_t = Executor::Fast)]
     executor: Executor,
-    /// A checkout of p4lang/p4app-switchML, for tna_programs
+    /// Path of a checkout of p4lang/p4app-switchML, for tna_programs
     #[arg(long, value_name = "DIR")]
     switchml: Option<PathBuf>,
-    /// A checkout of Fangjin98/distributed-training-INA, for tna_programs
+    /// Path of a checkout of Fangjin98/distributed-training-INA, for tna_programs
     #[arg(long, value_name = "DIR")]
     nga: Option<PathBuf>,
-    /// The folder p4-tests/p4_16 in a checkout of p4lang/bf-p4c, for stf_tna
+    /// Path of the folder p4-tests/p4_16 in a checkout of p4lang/bf-p4c, for stf_tna
     #[arg(long, value_name = "DIR")]
     tofino: Option<PathBuf>,
 }
