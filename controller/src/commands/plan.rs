@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use controller::experiment::Planned;
+use controller::experiment::fleet::change::Change;
+use controller::experiment::fleet::replace::Replacement;
 #[cfg(feature = "testbed")]
-use controller::experiment::capture_cost::Captures;
-use controller::experiment::change::Change;
-use controller::experiment::replace::Next;
+use controller::experiment::prepare::capture_cost::Captures;
 use controller::program;
 use controller::target::Kind;
 use p4lang::tofino::{self, Chip};
@@ -211,7 +211,7 @@ fn in_the_place_of(
         scenario: scenario.clone(),
         plan: plan.clone(),
     };
-    let next = Next::prepare(&old, new, kind, None).map_err(fail)?;
+    let next = Replacement::prepare(&old, new, kind, None).map_err(fail)?;
     Ok(InPlace {
         old: file,
         switches: next.changes(&old, kind).map_err(fail)?,

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use controller::experiment::{Conditions, Planned, Record};
+use controller::experiment::prepare::Record;
+use controller::experiment::{Conditions, Planned};
 use controller::progress::Progress;
 use controller::{run_folder, scenario_run};
 use testbeds::bed::Wiring;

@@ -1,6 +1,7 @@
 //! Conditions that the demo's runs must meet, and failures that a busy machine excuses.
 
-use crate::experiment::{Run, Trained};
+use crate::experiment::RunResult;
+use crate::experiment::carry_out::TrainingResult;
 use crate::reference::Reference;
 use crate::report::{Check, Verdict, faults, grouped, percent, strain};
 
@@ -15,8 +16,8 @@ const FIRED_GOAL: u64 = 20;
 
 /// The share of the server's bytes that aggregation saves. Retransmitted bytes do not count: their number depends on the
 /// machine.
-pub(super) fn removed(runs: &[Run; 3]) -> f64 {
-    let once = |run: &Run| {
+pub(super) fn removed(runs: &[RunResult; 3]) -> f64 {
+    let once = |run: &RunResult| {
         let of = run.training.as_ref();
         of.map_or(0, |of| {
             of.server_link_bytes
@@ -27,7 +28,7 @@ pub(super) fn removed(runs: &[Run; 3]) -> f64 {
 }
 
 /// Checks each condition that must hold; includes the values found, and figures that the machine distorted.
-pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> Verdict {
+pub(super) fn verdict(runs: &[RunResult; 3], reference: &Reference, removed: f64) -> Verdict {
     let mut checks = Vec::new();
     let trained = || {
         runs.iter()
@@ -79,7 +80,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
         text,
     ));
     let faulted = &runs[2];
-    for fault in &faulted.faults {
+    for fault in &faulted.conclusion.faults {
         checks.push(faults::check(fault));
         let text = format!(
             "{}: fired {} times, at least {FIRED_GOAL}",
@@ -88,7 +89,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
         );
         checks.push(Check::new(fault.fired >= FIRED_GOAL, text));
     }
-    let late = faults::late(&faulted.faults);
+    let late = faults::late(&faulted.conclusion.faults);
     degraded.extend(strain::with_machine(
         late,
         &faulted.scenario,
@@ -101,7 +102,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
     }
 }
 
-fn sent_again(name: &str, of: &Trained) -> Check {
+fn sent_again(name: &str, of: &TrainingResult) -> Check {
     let share = of.retransmitted_bytes as f64 / of.sent_bytes.max(1) as f64;
     let text = format!(
         "{name}: {:.3} % of the bytes were sent again, at most 1 %",
@@ -115,12 +116,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::experiment::machine::Strain;
+    use crate::experiment::conclude::Conclusion;
+    use crate::experiment::conclude::evidence::Evidence;
+    use crate::experiment::observe::machine::Strain;
 
     const MB: u64 = 1_000_000;
 
-    fn run(scenario: &str, once: u64, repeated: u64, strain: Strain) -> Run {
-        let training = Trained {
+    fn run(scenario: &str, once: u64, repeated: u64, strain: Strain) -> RunResult {
+        let training = TrainingResult {
             accuracy: 0.94,
             weights_sha256: "00".to_owned(),
             disagreeing_workers: Vec::new(),
@@ -131,11 +134,10 @@ mod tests {
             iterations: 30,
             rounds: Vec::new(),
         };
-        Run {
-            met: Vec::new(),
+        RunResult {
+            conclusion: Conclusion::default(),
             commands: Vec::new(),
             probes: Vec::new(),
-            throughput: Vec::new(),
             timed: Vec::new(),
             aborted: None,
             failures: Vec::new(),
@@ -144,18 +146,12 @@ mod tests {
             seed: 1,
             wall: Duration::from_secs(1),
             steps: Vec::new(),
-            triggers: Vec::new(),
-            faults: Vec::new(),
-            disruptions: Vec::new(),
             repairs: Vec::new(),
-            flows: [].into(),
-            losses: Vec::new(),
             marks: Vec::new(),
-            recoveries: Vec::new(),
             metrics: [].into(),
             training: Some(training),
             strain,
-            evidence: crate::experiment::evidence::Evidence::default(),
+            evidence: Evidence::default(),
         }
     }
 

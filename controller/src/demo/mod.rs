@@ -19,8 +19,9 @@ use scenario::Scenario;
 use scenario::workload::{Training, Workload};
 use testbeds::bed::Wiring;
 
+use crate::experiment::prepare::Record;
 use crate::experiment::{
-    Conditions, ExperimentError, Observer, Planned, Record, Run, Switches, run as carry_out,
+    Conditions, ExperimentError, Observer, Planned, RunResult, Switches, run as carry_out,
 };
 use crate::reference::Reference;
 use crate::report::Verdict;
@@ -58,7 +59,7 @@ pub struct Demo {
     /// The requested implementation of links.
     pub wiring: Wiring,
     /// The runs `aggregated`, `server_only`, `faulted`, with the names of their scenarios.
-    pub runs: [Run; 3],
+    pub runs: [RunResult; 3],
     /// The scenario of the last run.
     pub faulted: Planned,
     /// The result of the training without any network.
@@ -136,7 +137,7 @@ fn train(
     planned: &Planned,
     settings: &Settings<'_>,
     observer: &mut dyn Observer,
-) -> Result<Run, ExperimentError> {
+) -> Result<RunResult, ExperimentError> {
     let conditions = Conditions {
         between: None,
         switches: &Switches::default(),

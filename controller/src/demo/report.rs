@@ -4,9 +4,10 @@ use serde::Serialize;
 use testbeds::bed::Wiring;
 
 use super::Demo;
-use crate::experiment::aggregation::chunks_per_iteration;
-use crate::experiment::machine::Strain;
-use crate::experiment::{FaultResult, Trained};
+use crate::experiment::carry_out::TrainingResult;
+use crate::experiment::conclude::FaultResult;
+use crate::experiment::fleet::aggregation::chunks_per_iteration;
+use crate::experiment::observe::machine::Strain;
 use crate::report::chart::{Chart, Content, Form, Panel, Role, Series, Unit, bars};
 use crate::report::html::Page;
 use crate::report::json::Header;
@@ -16,7 +17,7 @@ use crate::report::text::{self, Colour};
 use crate::report::{faults, grouped, percent};
 
 /// The runs with a training, by name.
-fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &Trained)> {
+fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &TrainingResult)> {
     demo.runs.iter().filter_map(|run| {
         let wall_s = run.wall.as_secs_f64();
         Some((run.scenario.as_str(), wall_s, run.training.as_ref()?))
@@ -57,7 +58,7 @@ fn runs_table(demo: &Demo) -> Table {
 
 /// The tables of a report, and the figures of a page.
 fn sections(demo: &Demo) -> [Section<'_>; 3] {
-    let results = &demo.runs[2].faults;
+    let results = &demo.runs[2].conclusion.faults;
     let faults = faults::table(&demo.faulted.scenario, results);
     [
         Section::new("Runs", runs_table(demo), "").then(|page| add_figures(page, demo)),
@@ -148,7 +149,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         wall_s: demo.wall.as_secs_f64(),
         runs: runs.chain([reference]).collect(),
         server_bytes_removed_share: demo.server_bytes_removed,
-        faults: &demo.runs[2].faults,
+        faults: &demo.runs[2].conclusion.faults,
     }
 }
 

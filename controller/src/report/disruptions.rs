@@ -4,7 +4,8 @@ use scenario::model::Scenario;
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds};
-use crate::experiment::{Carried, DisruptionResult};
+use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::conclude::DisruptionResult;
 
 /// Effect of each fault, how often it was carried out, and its longest duration.
 pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {

@@ -4,7 +4,7 @@ use scenario::model::{Fault, Scenario};
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
-use crate::experiment::FaultResult;
+use crate::experiment::conclude::FaultResult;
 
 /// The packets that each fault selects, and how many it met and hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {

@@ -4,7 +4,7 @@ use scenario::expect::metric::Metrics;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-use crate::experiment::machine::{self, Machine};
+use crate::experiment::observe::machine::{self, Machine};
 
 /// Version of the format; incremented when a name or its meaning changes.
 pub const SCHEMA: u32 = 3;

@@ -4,8 +4,8 @@
 use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;
 use super::table::Table;
-use crate::experiment::Recovery;
 use crate::experiment::percentile::percentile;
+use proof::Recovery;
 
 /// A latency until a packet is retransmitted.
 struct Latency {
@@ -109,7 +109,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::experiment::Teller;
+    use proof::Teller;
 
     #[test]
     fn faults_that_hit_in_turns_have_their_rows_once() {

@@ -2,7 +2,7 @@
 
 use super::milliseconds;
 use super::table::Table;
-use crate::experiment::Repair;
+use crate::experiment::carry_out::Repair;
 
 /// Each replanning, with times since the workload began at `start_ns`.
 pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {

@@ -1,7 +1,7 @@
 //! Remarks of a report on the machine, if its load distorts a run's figures.
 
 use super::percent;
-use crate::experiment::machine::Strain;
+use crate::experiment::observe::machine::Strain;
 
 /// Adds the machine's load during the run to the reasons, if there are any.
 pub fn with_machine(mut reasons: Vec<String>, run: &str, strain: &Strain) -> Vec<String> {

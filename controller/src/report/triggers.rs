@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{Check, grouped};
-use crate::experiment::TriggerResult;
+use crate::experiment::conclude::TriggerResult;
 
 /// The condition of each trigger, and how often it fired.
 pub fn table(results: &[TriggerResult]) -> Table {

@@ -3,8 +3,9 @@
 use scenario::disruption::Subject;
 use serde::Serialize;
 
-use crate::experiment::events::{events, lines};
-use crate::experiment::{Carried, Planned};
+use crate::experiment::Planned;
+use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::observe::events::{events, lines};
 use proof::Hit;
 
 /// The execution of a fault of a program or a switch.

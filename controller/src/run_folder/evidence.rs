@@ -16,12 +16,14 @@ use sha2::{Digest, Sha256};
 use testbeds::bed::PortRecording;
 
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
-use crate::experiment::captures::file::{self as captures_file, ReadError};
-use crate::experiment::captures::{self, KeptPort};
-use crate::experiment::evidence::Evidence;
-use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
+use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::conclude::evidence::Evidence;
+use crate::experiment::observe::captures::file::{self as captures_file, ReadError};
+use crate::experiment::observe::captures::{self, KeptPort};
+use crate::experiment::{Planned, RunResult};
 use crate::target::Kind;
 use proof::Loss;
+use proof::{EpochWrite, TriggerCount};
 
 /// Version of the format; incremented when a name or its meaning changes.
 const SCHEMA: u32 = 2;
@@ -138,7 +140,7 @@ pub(super) fn protocol_file(number: usize) -> String {
 impl Stored {
     /// Collects the record of a run that its folder keeps.
     #[must_use]
-    pub fn of(target: &str, planned: &Planned, run: &Run) -> Stored {
+    pub fn of(target: &str, planned: &Planned, run: &RunResult) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
         for port in &evidence.kept.ports {
@@ -166,7 +168,7 @@ impl Stored {
             losses: evidence.losses.clone(),
             carried: evidence.carried.clone(),
             shares_stamps: evidence.shares_stamps,
-            met: run.met.clone(),
+            met: run.conclusion.met.clone(),
             kept: planned.scenario.captures,
             stopped: evidence.kept.stopped.clone(),
             log_ends: evidence.kept.log_ends.clone(),

@@ -12,11 +12,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::experiment::{Planned, events};
+use crate::experiment::Planned;
+use crate::experiment::observe::events;
 use crate::scenario_run::{self, ScenarioRun};
 
-pub use crate::experiment::events::Event;
-pub use crate::experiment::hit_log::EVENTS;
+pub use crate::experiment::observe::events::Event;
+pub use crate::experiment::observe::hit_log::EVENTS;
 pub use disrupted::Disrupted;
 pub use evidence::{Kept, Stored, StoredError, load};
 pub use place::{Begun, PlaceError, begin};

@@ -14,7 +14,7 @@ use super::{
     EVENTS, EVIDENCE, EVIDENCE_WRITTEN, PAGE, PLAN, PROTOCOLS, REPORT, SCENARIO, TOPOLOGIES,
     WORKLOAD, read_file,
 };
-use crate::experiment::minute_log::MINUTES;
+use crate::experiment::observe::minute_log::MINUTES;
 
 /// Name of the mark in the folder of an unfinished run.
 pub(super) const MARK: &str = "unfinished";

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disrupted;
 use super::evidence::Kept;
-use crate::experiment::{Conclusion, events};
+use crate::experiment::conclude::Conclusion;
+use crate::experiment::observe::events;
 use proof::Outcome;
 use testbeds::capture::Frame;
 

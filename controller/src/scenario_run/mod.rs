@@ -12,9 +12,9 @@ use scenario::expect::{self, Outcome};
 
 use proof::Loss;
 
+use crate::experiment::conclude::{FaultResult, TriggerResult};
 use crate::experiment::{
-    Conditions, ExperimentError, FaultResult, Observer, Planned, Run, TriggerResult,
-    run as carry_out,
+    Conditions, ExperimentError, Observer, Planned, RunResult, run as carry_out,
 };
 use crate::reference::Reference;
 use crate::report::json::Header;
@@ -27,7 +27,7 @@ pub struct ScenarioRun {
     /// The command that ran, when, and on which machine.
     pub header: Header,
     /// The results of the run.
-    pub run: Run,
+    pub run: RunResult,
     /// The outcome of each line of `expect`.
     pub expectations: Vec<Outcome>,
     /// Summary of the results.
@@ -52,13 +52,13 @@ pub fn run(
 }
 
 /// Compares all measurements with the expectations.
-fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
+fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
     let expectations = match run.aborted {
         Some(_) => Vec::new(),
         None => expect::evaluate(scenario, &run.metrics),
     };
-    let late = faults::late(&run.faults);
+    let late = faults::late(&run.conclusion.faults);
     let verdict = Verdict {
         checks: checks(scenario, &run, &expectations),
         degraded: strain::with_machine(late, "the run", &run.strain),
@@ -81,7 +81,7 @@ fn command(scenario: &Scenario) -> &'static str {
 }
 
 /// Each condition that must hold, once: if the scenario expects that a fault's two counts agree, the check is not repeated.
-fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check> {
+fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec<Check> {
     let is_expected = |id: &str| {
         let counts =
             [FaultMetric::Fired, FaultMetric::Observed].map(|what| Metric::fault(id, what));
@@ -91,7 +91,7 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
             .filter_map(|line| line.equates());
         equated.any(|pair| counts.iter().all(|count| pair.contains(&count)))
     };
-    let faults = run.faults.iter();
+    let faults = run.conclusion.faults.iter();
     let faults = faults.filter(|fault| !fault.is_proved() || !is_expected(&fault.id));
     // A run without a check on frames does not fail because frames are missing.
     let is_given_up = |fault: &FaultResult| {
@@ -110,12 +110,12 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         };
         Check::new(expectation.passed, text)
     });
-    let disruptions = run.disruptions.iter();
+    let disruptions = run.conclusion.disruptions.iter();
     let disruptions = disruptions.filter(|fault| !fault.proved || !is_expected(&fault.id));
-    let losses = run.losses.iter();
+    let losses = run.conclusion.losses.iter();
     let is_harmless_trigger =
         |of: &TriggerResult| of.unproved_from_ns.is_some() && !scenario.asks_of_frames(None);
-    let triggers = run.triggers.iter().filter_map(|of| {
+    let triggers = run.conclusion.triggers.iter().filter_map(|of| {
         let check = triggers::check(of)?;
         Some(Check::new(
             check.holds || is_harmless_trigger(of),

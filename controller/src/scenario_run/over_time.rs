@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use scenario::expect::Measure;
 use serde::Serialize;
 
-use crate::experiment::steps::begun;
-use crate::experiment::{Planned, Run};
+use crate::experiment::conclude::steps::begun;
+use crate::experiment::{Planned, RunResult};
 use crate::report::chart::{COLUMNS, Chart, Content, Panel, Span, Unit, thinned};
 use crate::report::grouped;
 use crate::report::html::Page;
@@ -79,14 +79,14 @@ struct Series {
 }
 
 impl<'r> OverTime<'r> {
-    pub fn of(planned: &'r Planned, run: &'r Run) -> OverTime<'r> {
+    pub fn of(planned: &'r Planned, run: &'r RunResult) -> OverTime<'r> {
         let end_s = run.wall.as_secs_f64().max(1e-3);
         let start_ns = run.evidence.start_ns().unwrap_or(0);
         let since = |at_ns: u64| (at_ns as f64 - start_ns as f64) / 1e9;
         let mut series = series(run, since, end_s);
         let others = series.len().saturating_sub(MOST_SERIES);
         series.truncate(MOST_SERIES);
-        let flows = run.throughput.iter();
+        let flows = run.conclusion.throughput.iter();
         OverTime {
             end_s,
             steps: steps(planned, run, end_s),
@@ -262,7 +262,7 @@ fn short(value: f64) -> String {
 }
 
 /// Series of clients and commands, then of probes, each in declared order.
-fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
+fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
     let measured = run.timed.iter().map(|timed| {
         let points = timed.points.iter();
         let points = points.map(|(at_ns, value)| (since(*at_ns), Some(*value)));
@@ -297,7 +297,7 @@ fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
 /// Hits of each fault; hits in one column of a drawing are merged.
 fn hits<'r>(
     planned: &'r Planned,
-    run: &Run,
+    run: &RunResult,
     since: impl Fn(u64) -> f64,
     end_s: f64,
 ) -> BTreeMap<&'r str, Vec<Hit>> {
@@ -347,8 +347,8 @@ fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
     ]
 }
 
-fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
-    let results = run.disruptions.iter().filter_map(|result| {
+fn disruptions(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
+    let results = run.conclusion.disruptions.iter().filter_map(|result| {
         let times = result.times.iter();
         let from_to_s: Vec<(f64, f64)> = times
             .filter_map(|time| {
@@ -367,7 +367,7 @@ fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupt
 }
 
 /// The named steps of the timeline.
-fn steps<'r>(planned: &'r Planned, run: &Run, end_s: f64) -> Vec<Span<'r>> {
+fn steps<'r>(planned: &'r Planned, run: &RunResult, end_s: f64) -> Vec<Span<'r>> {
     let epochs = &planned.scenario.epochs;
     // A step that never began has no width at the end.
     let begun = begun(epochs, &run.evidence.writes).into_iter();

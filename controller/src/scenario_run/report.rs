@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
-use crate::experiment::guard::Aborted;
-use crate::experiment::machine::Strain;
-use crate::experiment::steps::{StepResult, start_ns};
-use crate::experiment::workload::CommandResult;
-use crate::experiment::{
-    DisruptionResult, FaultResult, Planned, ProbeResult, Recovery, Repair, Run, TriggerResult,
-};
+use crate::experiment::carry_out::guard::Aborted;
+use crate::experiment::carry_out::workload::CommandResult;
+use crate::experiment::carry_out::{ProbeResult, Repair};
+use crate::experiment::conclude::steps::{StepResult, start_ns};
+use crate::experiment::conclude::{DisruptionResult, FaultResult, TriggerResult};
+use crate::experiment::observe::machine::Strain;
+use crate::experiment::{Planned, RunResult};
 use crate::report::chart::{Role, bars};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
@@ -23,10 +23,12 @@ use crate::report::section::Section;
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{disruptions, faults, grouped, milliseconds, recoveries, repairs, triggers};
+use proof::Recovery;
 
-fn flows_table(run: &Run) -> Table {
+fn flows_table(run: &RunResult) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
     let names: BTreeSet<Name> = run
+        .conclusion
         .flows
         .keys()
         .map(|name| Name::from(name.as_str()))
@@ -49,7 +51,7 @@ fn flows_table(run: &Run) -> Table {
 }
 
 /// Table of how each step came into force: counts, and the worst times.
-fn steps_table(run: &Run) -> Table {
+fn steps_table(run: &RunResult) -> Table {
     let mut table = Table::new(["step", "times", "skipped", "longest write", "longest skew"]);
     let mut names: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
     names.dedup();
@@ -73,7 +75,10 @@ const STEPS_LEGEND: &str = "The longest write: from its sending to the first swi
      Skipped: the next was due before it was written.";
 
 /// The groups of requests that clients measured, with the value of one metric for each group.
-fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
+fn clients(
+    run: &RunResult,
+    wanted: ClientMetric,
+) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
     run.metrics
         .iter()
         .filter_map(move |(metric, value)| match metric {
@@ -87,7 +92,7 @@ fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Opti
 }
 
 /// Table of the latencies that clients measured.
-fn clients_table(run: &Run) -> Table {
+fn clients_table(run: &RunResult) -> Table {
     let errors = |client: &Name| {
         let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
         run.metrics.get(&metric).copied().unwrap_or_default()
@@ -124,7 +129,7 @@ fn clients_table(run: &Run) -> Table {
 }
 
 /// Table of the metrics that no other table has.
-fn other_metrics(run: &Run) -> Table {
+fn other_metrics(run: &RunResult) -> Table {
     let mut table = Table::new(["metric", "value"]);
     for (metric, value) in &run.metrics {
         if !matches!(
@@ -148,18 +153,18 @@ fn other_metrics(run: &Run) -> Table {
 pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Section<'a>; 13] {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let start_ns = start_ns(&run.evidence.writes);
-    let faults = faults::table(scenario, &run.faults);
-    let recovered = recoveries::table(&run.recoveries);
-    let disrupted = disruptions::table(scenario, &run.disruptions);
+    let faults = faults::table(scenario, &run.conclusion.faults);
+    let recovered = recoveries::table(&run.conclusion.recoveries);
+    let disrupted = disruptions::table(scenario, &run.conclusion.disruptions);
     let repaired = repairs::table(&run.repairs, start_ns);
-    let triggered = triggers::table(&run.triggers);
+    let triggered = triggers::table(&run.conclusion.triggers);
     let probes = programs::probes_table(&run.probes);
     [
         Section::new("Faults", faults, faults::LEGEND)
             .then(|page| OverTime::of(planned, run).add(page, planned)),
         Section::new(
             "",
-            faults::lateness_table(&run.faults),
+            faults::lateness_table(&run.conclusion.faults),
             faults::LATENESS_LEGEND,
         ),
         Section::new(
@@ -168,7 +173,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             recoveries::LEGEND,
         )
         .then(|page| {
-            if let Some(drawing) = recoveries::drawing(&run.recoveries) {
+            if let Some(drawing) = recoveries::drawing(&run.conclusion.recoveries) {
                 page.figure(&drawing, "Each point is a lost packet.");
             }
         }),
@@ -178,10 +183,13 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             disruptions::LEGEND,
         )
         .then(move |page| {
-            let start_ns = start_ns.filter(|_| !run.disruptions.is_empty());
+            let start_ns = start_ns.filter(|_| !run.conclusion.disruptions.is_empty());
             if let Some(start_ns) = start_ns {
-                page.table(&disruptions::times_table(&run.disruptions, start_ns))
-                    .about(disruptions::TIMES_LEGEND);
+                page.table(&disruptions::times_table(
+                    &run.conclusion.disruptions,
+                    start_ns,
+                ))
+                .about(disruptions::TIMES_LEGEND);
             }
         }),
         Section::new("Gradients planned again", repaired, repairs::LEGEND),
@@ -202,7 +210,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
     ]
 }
 
-fn add_latencies(page: &mut Page, run: &Run) {
+fn add_latencies(page: &mut Page, run: &RunResult) {
     let latencies: Vec<_> = clients(run, ClientMetric::P90)
         .map(|(client, command, ns)| match command {
             Some(command) => (format!("{client} {command}"), Role::Other, ns / 1e6),
@@ -272,11 +280,11 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         aborted: &run.aborted,
         failures: &run.failures,
         machine_strain: &run.strain,
-        faults: &run.faults,
-        recoveries: &run.recoveries,
-        disruptions: &run.disruptions,
+        faults: &run.conclusion.faults,
+        recoveries: &run.conclusion.recoveries,
+        disruptions: &run.conclusion.disruptions,
         repairs: &run.repairs,
-        triggers: &run.triggers,
+        triggers: &run.conclusion.triggers,
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,

@@ -8,14 +8,18 @@ use testbeds::capture::{Direction, Frame, Recording};
 use testbeds::probes::Sample;
 
 use super::*;
-use crate::experiment::evidence::Evidence;
+use crate::experiment::carry_out::ProbeResult;
+use crate::experiment::carry_out::workload::{
+    CommandResult, SeriesResult, StreamKept, Timed, statistics,
+};
+use crate::experiment::conclude::evidence::Evidence;
+use crate::experiment::conclude::steps::StepResult;
+use crate::experiment::conclude::{Conclusion, add_metrics};
 use crate::experiment::fleet::EpochWrite;
-use crate::experiment::machine::Strain;
-use crate::experiment::steps::StepResult;
-use crate::experiment::workload::{CommandResult, SeriesResult, StreamKept, Timed, statistics};
-use crate::experiment::{Conclusion, ProbeResult, TriggerCount, add_metrics};
+use crate::experiment::observe::machine::Strain;
 use crate::report::text::Colour;
 use crate::target::Kind;
+use proof::TriggerCount;
 
 const MS: u64 = 1_000_000;
 /// The delay of fault `slow`.
@@ -111,26 +115,19 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     let conclusion = Conclusion::of(&planned, &evidence);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
-    let run = Run {
-        met: Vec::new(),
+    let run = RunResult {
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
-        faults: conclusion.faults,
-        disruptions: conclusion.disruptions,
         repairs: Vec::new(),
-        triggers: conclusion.triggers,
         steps: Vec::new(),
-        flows: conclusion.flows,
-        throughput: conclusion.throughput,
         timed: Vec::new(),
-        losses: conclusion.losses,
         marks: {
-            let mut marks = crate::experiment::hit_log::Marks::default();
+            let mut marks = crate::experiment::observe::hit_log::Marks::default();
             conclusion.hits.iter().for_each(|hit| marks.add(hit));
             marks.into_marks()
         },
-        recoveries: conclusion.recoveries,
+        conclusion,
         metrics,
         training: None,
         commands: Vec::new(),
@@ -176,12 +173,18 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
     assert_eq!(passed(&run), [true, false]);
     // Both held datagrams were seen.
     assert_eq!(
-        (run.run.faults[0].fired, run.run.faults[0].observed),
+        (
+            run.run.conclusion.faults[0].fired,
+            run.run.conclusion.faults[0].observed
+        ),
         (2, 2)
     );
     // The recorder may have stamped a frame a little late when it came.
     assert_eq!(
-        (early.run.faults[0].fired, early.run.faults[0].observed),
+        (
+            early.run.conclusion.faults[0].fired,
+            early.run.conclusion.faults[0].observed
+        ),
         (2, 1)
     );
     assert_eq!(measured(&early, "fault.slow.beyond"), 0.0);
@@ -204,9 +207,9 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
     for (beyond, is_slow) in [(bound, false), (bound + MS, true)] {
         let run = run("", &[MS, DELAY + beyond, MS, DELAY]);
         assert!(run.verdict.is_ok());
-        assert_eq!(run.run.faults[0].lateness_bound_ns, Some(bound));
-        assert_eq!(run.run.faults[0].is_in_time(), Some(!is_slow));
-        assert_eq!(run.run.faults[1].lateness_bound_ns, None);
+        assert_eq!(run.run.conclusion.faults[0].lateness_bound_ns, Some(bound));
+        assert_eq!(run.run.conclusion.faults[0].is_in_time(), Some(!is_slow));
+        assert_eq!(run.run.conclusion.faults[1].lateness_bound_ns, None);
         let text = show(&planned, &run, Colour::Off);
         let row = text
             .lines()

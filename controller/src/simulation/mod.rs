@@ -27,7 +27,7 @@ use scenario::topology::{BURST_BYTES, Mac, QUEUE_BYTES};
 use scenario::workload::{Training, Workload};
 use scenario::{Diagnostics, TargetModel};
 
-use crate::experiment::aggregation::summed;
+use crate::experiment::fleet::aggregation::summed;
 use crate::jobs::entries::{key_of, param_of};
 
 pub use report::{Carried, Report, Took};

@@ -1,0 +1,36 @@
+//! Third phase: runs the workload, follows the timeline, and carries out faults of programs and switches.
+
+#[cfg(feature = "testbed")]
+pub mod disruption;
+#[cfg(feature = "testbed")]
+mod error;
+pub mod guard;
+pub mod limits;
+#[cfg(feature = "testbed")]
+mod link_count;
+#[cfg(feature = "testbed")]
+mod observer;
+#[cfg(feature = "testbed")]
+mod probing;
+#[cfg(feature = "testbed")]
+mod repair;
+#[cfg(feature = "testbed")]
+mod run;
+pub mod timeline;
+#[cfg(feature = "testbed")]
+mod training;
+#[cfg(feature = "testbed")]
+pub mod workload;
+
+#[cfg(feature = "testbed")]
+pub use error::ExperimentError;
+#[cfg(feature = "testbed")]
+pub use observer::{Iteration, Observer};
+#[cfg(feature = "testbed")]
+pub use probing::ProbeResult;
+#[cfg(feature = "testbed")]
+pub use repair::Repair;
+#[cfg(feature = "testbed")]
+pub use run::{CarriedOut, run};
+#[cfg(feature = "testbed")]
+pub use training::TrainingResult;

@@ -1,0 +1,121 @@
+//! Log of the writes and announcements that the controller sends to switches, for the judge that judges their frames meanwhile.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use proof::{EpochWrite, Outage};
+use scenario::telling::Telling;
+
+/// Log entries that the judge has not taken yet.
+#[derive(Debug, Default)]
+pub struct JudgeLog(Mutex<Untaken>);
+
+#[derive(Debug, Default)]
+struct Untaken {
+    /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
+    writing_ns: Option<u64>,
+    writes: Vec<EpochWrite>,
+    tellings: Vec<Telling>,
+    outages: Vec<Outage>,
+}
+
+/// Log entries since the judge took the last ones.
+#[derive(Debug)]
+pub struct Taken {
+    /// Steps that the switches have confirmed.
+    pub writes: Vec<EpochWrite>,
+    /// Announcements of RDMA connections to switches.
+    pub tellings: Vec<Telling>,
+    /// Outages of switches that began or ended.
+    pub outages: Vec<Outage>,
+    /// Every entry sent before this time, in nanoseconds since 1970, is in this value or in an earlier one.
+    pub until_ns: u64,
+}
+
+impl JudgeLog {
+    /// Records that the write of a step begins.
+    pub fn begin(&self) {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: any entry sent from now on is later.
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        untaken.writing_ns = Some(since.map_or(0, |since| since.as_nanos() as u64));
+    }
+
+    /// Records that the step was written, with its writes on these switches.
+    pub fn end(&self, writes: &[EpochWrite]) {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        untaken.writes.extend_from_slice(writes);
+        untaken.writing_ns = None;
+    }
+
+    /// Records announcements of RDMA connections to a switch.
+    pub fn tell(&self, tellings: &[Telling]) {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        untaken.tellings.extend_from_slice(tellings);
+    }
+
+    /// Records that an outage of a switch began or ended.
+    pub fn down(&self, outage: Outage) {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        untaken.outages.push(outage);
+    }
+
+    /// Takes the log entries; they are complete up to `until_ns` if no step is being written.
+    pub fn take(&self, until_ns: u64) -> Taken {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until_ns = untaken.writing_ns.unwrap_or(until_ns).min(until_ns);
+        Taken {
+            writes: std::mem::take(&mut untaken.writes),
+            tellings: std::mem::take(&mut untaken.tellings),
+            outages: std::mem::take(&mut untaken.outages),
+            until_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proof::{Conditions, Digest, OutageCount};
+    use testbeds::capture::Handed;
+
+    use super::*;
+    use crate::experiment::Planned;
+    use crate::experiment::observe::judging::{Counted, Judged, Judging};
+    use crate::target::Kind;
+
+    #[test]
+    fn the_judge_of_a_live_run_receives_the_beginning_and_the_end_of_an_outage() {
+        let text = "weir: 1\nname: t\ntopology: {star: {hosts: [a, b], switch: sw}}\nworkload: {idle: {for: 9s}}\n\
+             timeline: [{name: down, at: 1s, for: 1s}]\nfaults: [{id: reboot, effect: {restart: sw}, during: down}]\n";
+        let scenario = scenario::load("t.yaml", text).expect("a scenario");
+        let planned = Planned::of(scenario, Kind::Embedded).expect("a plan");
+        let conditions = Conditions {
+            digest: Digest::of_seed(planned.plan.seed),
+            shares_stamps: false,
+        };
+        let ports = [("sw".to_owned(), 1), ("sw".to_owned(), 2)];
+        let log = Arc::new(JudgeLog::default());
+        let judging =
+            Judging::begin(&planned, &ports, conditions, Arc::clone(&log), None).expect("a thread");
+        let outage = |until_ns| Outage {
+            switch: "sw".to_owned(),
+            from_ns: 1_000_000_000,
+            until_ns,
+        };
+        log.down(outage(None));
+        judging.sink()(Handed::Until(1_500_000_000));
+        log.down(outage(Some(2_000_000_000)));
+        let Judged { proof, .. } = judging.end(Counted {
+            fired: Vec::new(),
+            triggers: Vec::new(),
+            losses: Vec::new(),
+        });
+        let count = OutageCount {
+            outage: outage(Some(2_000_000_000)),
+            frames: Some(0),
+        };
+        assert_eq!(proof.outages, [count]);
+    }
+}
