@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use collectives::Algorithm;
 use collectives::cost::choose::Numbering;
-use controller::collectives::{InsideBy, Kind, NUMBERINGS, algorithms, words};
+use controller::collectives::{CollectiveKind, InsideBy, NUMBERINGS, algorithms, words};
 use scenario::units::Dimension;
 
 /// Collectives of hosts.
@@ -30,7 +30,7 @@ pub struct Plan {
         value_name = "COLLECTIVE",
         value_enum
     )]
-    pub collective: Kind,
+    pub collective: CollectiveKind,
     /// Of the vector; of all shards together; of what a rank has for all others
     #[arg(long, default_value = "64MB", value_name = "SIZE", value_parser = size)]
     pub size: u64,

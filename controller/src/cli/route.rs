@@ -39,5 +39,5 @@ pub struct Route {
 
 /// clap takes no other names.
 fn by_name(name: &str) -> By {
-    By::of(name).unwrap_or(By::Method(Method::Grid))
+    By::from_name(name).unwrap_or(By::Method(Method::Grid))
 }

@@ -7,9 +7,9 @@
 //! | `text.rs` | the prediction for readers |
 //! | `drawing.rs`, `time_line.rs` | the prediction as SVG: links by load, and a timeline of messages |
 
-mod asked;
 mod drawing;
 mod model;
+mod request;
 mod text;
 mod time_line;
 
@@ -22,9 +22,9 @@ use planner::network::NetworkError;
 use planner::{Network, NodeId};
 use serde::Serialize;
 
-pub use asked::{Asked, Inner, InsideBy, Kind, NUMBERINGS, algorithms, words};
 pub use drawing::svg;
 use model::Modelled;
+pub use request::{CollectiveKind, Inner, InsideBy, NUMBERINGS, Request, algorithms, words};
 
 /// Maximum number of ranks.
 pub const MAX_RANKS: usize = 512;
@@ -33,7 +33,7 @@ const ELEMENT: usize = 4;
 
 /// A prediction.
 #[derive(Debug, Clone, Serialize)]
-pub struct Planned {
+pub struct Prediction {
     /// Name of the collective.
     pub collective: &'static str,
     /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
@@ -44,7 +44,7 @@ pub struct Planned {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<usize>,
     /// The fastest of the allowed algorithms.
-    pub chosen: Told,
+    pub chosen: Candidate,
     /// Ranks by their position in the algorithm, if that differs from their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
@@ -55,14 +55,14 @@ pub struct Planned {
     /// Number of rounds: length of the longest chain of messages that follow one another.
     pub rounds: usize,
     /// All messages by their start, then by their sender.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PlannedMessage>,
     /// Links with traffic, the fullest first.
     pub links: Vec<Loaded>,
     /// Edges inside hosts with traffic, the fullest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Loaded>,
     /// All compared algorithms, the fastest first.
-    pub compared: Vec<Told>,
+    pub compared: Vec<Candidate>,
     /// Algorithms with too many steps to be tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -70,7 +70,7 @@ pub struct Planned {
 
 /// A tried algorithm with its options.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct Candidate {
     /// Word of the algorithm.
     pub algorithm: &'static str,
     /// Numbering of the ranks.
@@ -94,7 +94,7 @@ pub struct LeftOut {
 
 /// A message.
 #[derive(Debug, Clone, Serialize)]
-pub struct Message {
+pub struct PlannedMessage {
     /// Length of the longest chain of messages that ends with this one.
     pub round: usize,
     /// Rank of the sender.
@@ -185,7 +185,7 @@ pub enum PlanError {
 ///
 /// # Errors
 /// Returns [`PlanError`].
-pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planned, PlanError> {
+pub fn plan(network: &Network, hosts: &[NodeId], asked: &Request) -> Result<Prediction, PlanError> {
     let modelled = Modelled::new(network, hosts, asked.inner, asked.message_ns)?;
     let ranks = modelled.model.ranks();
     if asked.kind.has_root() && asked.root >= ranks {
@@ -220,7 +220,7 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
         loaded
     };
     let host = |rank: usize| network.name(modelled.host(rank)).to_owned();
-    Ok(Planned {
+    Ok(Prediction {
         collective: collective.name(),
         bytes: asked.bytes,
         ranks: (0..ranks).map(host).collect(),
@@ -242,23 +242,23 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
             })
             .map(|(algorithm, numbering, tiles)| LeftOut {
                 algorithm: algorithm.word(),
-                numbering: asked::word(*numbering),
+                numbering: request::word(*numbering),
                 tiles: *tiles,
             })
             .collect(),
     })
 }
 
-fn told(offer: &Offer) -> Told {
-    Told {
+fn told(offer: &Offer) -> Candidate {
+    Candidate {
         algorithm: offer.algorithm.word(),
-        numbering: asked::word(offer.numbering),
+        numbering: request::word(offer.numbering),
         tiles: offer.tiles,
         predicted_s: offer.prediction.time_s,
     }
 }
 
-fn is_allowed(asked: &Asked, algorithm: collectives::Algorithm) -> bool {
+fn is_allowed(asked: &Request, algorithm: collectives::Algorithm) -> bool {
     asked.algorithms.is_empty() || asked.algorithms.contains(&algorithm)
 }
 
@@ -266,7 +266,7 @@ fn is_allowed(asked: &Asked, algorithm: collectives::Algorithm) -> bool {
 fn allowed<'c>(
     collective: &Collective,
     choice: &'c Choice,
-    asked: &Asked,
+    asked: &Request,
 ) -> Result<Vec<&'c Offer>, PlanError> {
     let offers = choice.offers.iter();
     let mut offers: Vec<&Offer> = offers
@@ -295,7 +295,7 @@ fn allowed<'c>(
         };
         offers.retain(|offer| offer.numbering == same);
         if offers.is_empty() {
-            return Err(PlanError::Numbering(asked::word(numbering)));
+            return Err(PlanError::Numbering(request::word(numbering)));
         }
     }
     Ok(offers)
@@ -305,7 +305,7 @@ fn allowed<'c>(
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],
-) -> Result<Vec<Message>, PlanError> {
+) -> Result<Vec<PlannedMessage>, PlanError> {
     let cost = |error| ChooseError::from(collectives::cost::simulate::CostError::from(error));
     let graph = Graph::new(schedule).map_err(cost)?;
     let rounds = graph.depths(schedule).map_err(cost)?;
@@ -316,7 +316,7 @@ fn messages(
                 continue;
             };
             let period = periods[from][step];
-            messages.push(Message {
+            messages.push(PlannedMessage {
                 round: rounds[graph.node(collectives::graph::At { rank: from, step })],
                 from,
                 to,

@@ -219,7 +219,7 @@ fn plan(args: &cli::Between) -> Result<Planned, ExitCode> {
         )));
     }
     let scenario = scenario.with_captures(args.captures);
-    Planned::of(scenario, Kind::Embedded).map_err(|diagnostics| show(&diagnostics, &name, &text))
+    Planned::new(scenario, Kind::Embedded).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
 fn builtin() -> Result<Scenario, ExitCode> {

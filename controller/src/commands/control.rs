@@ -143,8 +143,8 @@ fn carry_out(
     others: &mut Others<'_>,
 ) -> Result<Option<Aborted>, ExitCode> {
     let timeline = Timeline::new(&planned.plan.timeline);
-    let limit = TimeLimit::of(&planned.scenario);
-    let mut guard = Guard::of(planned);
+    let limit = TimeLimit::from_scenario(&planned.scenario);
+    let mut guard = Guard::new(planned);
     let mut aborted = None;
     let followed = timeline.follow(fleet, others, |_, fleet, elapsed, awaited| {
         limit.check(elapsed, || "the standard input is still open".to_owned())?;

@@ -206,7 +206,7 @@ fn in_the_place_of(
     };
     let scenario_of_old = load(old, &args.protocols.protocols)?;
     let (file, text) = (scenario_of_old.file.clone(), scenario_of_old.text.clone());
-    let old = Planned::of(scenario_of_old, kind).map_err(|errors| show(&errors, &file, &text))?;
+    let old = Planned::new(scenario_of_old, kind).map_err(|errors| show(&errors, &file, &text))?;
     let new = Planned {
         scenario: scenario.clone(),
         plan: plan.clone(),

@@ -118,11 +118,11 @@ mod tests {
     use super::*;
     use crate::experiment::conclude::Conclusion;
     use crate::experiment::conclude::evidence::Evidence;
-    use crate::experiment::observe::machine::Strain;
+    use crate::experiment::observe::machine::MachineLoad;
 
     const MB: u64 = 1_000_000;
 
-    fn run(scenario: &str, once: u64, repeated: u64, strain: Strain) -> RunResult {
+    fn run(scenario: &str, once: u64, repeated: u64, strain: MachineLoad) -> RunResult {
         let training = TrainingResult {
             accuracy: 0.94,
             weights_sha256: "00".to_owned(),
@@ -156,11 +156,11 @@ mod tests {
     }
 
     /// `repeated`: bytes that the run without aggregation retransmits.
-    fn judged(repeated: u64, strain: &Strain) -> Verdict {
+    fn judged(repeated: u64, strain: &MachineLoad) -> Verdict {
         let runs = [
-            run("aggregated", 13 * MB, 0, Strain::default()),
+            run("aggregated", 13 * MB, 0, MachineLoad::default()),
             run("server_only", 104 * MB, repeated, strain.clone()),
-            run("faulted", 13 * MB, 3 * MB, Strain::default()),
+            run("faulted", 13 * MB, 3 * MB, MachineLoad::default()),
         ];
         let reference = Reference {
             weights_sha256: "00".to_owned(),
@@ -170,12 +170,12 @@ mod tests {
         verdict(&runs, &reference, removed(&runs))
     }
 
-    fn busy() -> Strain {
-        Strain {
+    fn busy() -> MachineLoad {
+        MachineLoad {
             busy_share: 1.0,
             others_share: 0.8,
             load_before: 16.0,
-            ..Strain::default()
+            ..MachineLoad::default()
         }
     }
 
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_excuses_no_retransmission() {
-        let quiet = Strain {
+        let quiet = MachineLoad {
             busy_share: 0.9,
             others_share: 0.02,
-            ..Strain::default()
+            ..MachineLoad::default()
         };
         let verdict = judged(4 * MB, &quiet);
         let failures: Vec<&str> = verdict

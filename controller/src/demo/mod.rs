@@ -85,10 +85,10 @@ pub fn run(settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Demo,
         trained(&faulted)?,
     ];
     let job = faulted.training().ok_or_else(no_training)?;
-    let reference = Reference::of(settings.seed, job)?;
+    let reference = Reference::compute(settings.seed, job)?;
     let server_bytes_removed = judge::removed(&runs);
     Ok(Demo {
-        header: Header::of("weir demo"),
+        header: Header::new("weir demo"),
         wiring: settings.wiring,
         workers: job.workers.len(),
         server_bytes_removed,
@@ -122,7 +122,7 @@ fn scenarios(settings: &Settings<'_>) -> Result<[Planned; 3], ExperimentError> {
     server_only.jobs.clear();
     "server_only".clone_into(&mut server_only.name);
 
-    let plan = |scenario| Planned::of(scenario, Kind::Embedded).map_err(refused);
+    let plan = |scenario| Planned::new(scenario, Kind::Embedded).map_err(refused);
     Ok([plan(aggregated)?, plan(server_only)?, plan(faulted)?])
 }
 
@@ -191,7 +191,7 @@ mod tests {
         training(&mut faulted.scenario)?.iterations = MIN_ITERATIONS;
         let job = faulted.training().ok_or_else(no_training)?;
         for seed in 1..=3 {
-            let accuracy = Reference::of(seed, job)?.accuracy;
+            let accuracy = Reference::compute(seed, job)?.accuracy;
             assert!(accuracy >= judge::ACCURACY_GOAL, "seed {seed}: {accuracy}");
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::Demo;
 use crate::experiment::carry_out::TrainingResult;
 use crate::experiment::conclude::FaultResult;
 use crate::experiment::fleet::aggregation::chunks_per_iteration;
-use crate::experiment::observe::machine::Strain;
+use crate::experiment::observe::machine::MachineLoad;
 use crate::report::chart::{Chart, Content, Form, Panel, Role, Series, Unit, bars};
 use crate::report::html::Page;
 use crate::report::json::Header;
@@ -110,7 +110,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         chunks: usize,
         wall_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
-        machine_strain: Option<&'a Strain>,
+        machine_strain: Option<&'a MachineLoad>,
     }
     let strain = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use host_agent::doctor::Finding;
 use scenario::topology::Mac;
 
-use super::told::{Job, Told, Way};
+use super::switch_jobs::{Destination, SummedJob, SwitchJobs};
 use super::workers;
 
 /// Findings on the entries of a switch; `pairs` is the number of its pairs of cells, if known.
-pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
+pub fn judge(switch: &str, told: &SwitchJobs, pairs: Option<u32>) -> Vec<Finding> {
     let about = format!("switch {switch}");
     if !told.sums {
         let text = "its program sums nothing: frames of jobs pass";
@@ -51,7 +51,7 @@ pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
     found
 }
 
-fn members(job: &Job) -> Vec<String> {
+fn members(job: &SummedJob) -> Vec<String> {
     let mut wrong = Vec::new();
     if job.all == 0 {
         wrong.push("it has no members: no chunk is ever complete".to_owned());
@@ -102,9 +102,9 @@ fn members(job: &Job) -> Vec<String> {
     wrong
 }
 
-fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
+fn slots(job: &SummedJob, told: &SwitchJobs, pairs: Option<u32>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let Job {
+    let SummedJob {
         base,
         window,
         slot_mask,
@@ -139,7 +139,7 @@ fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
     wrong
 }
 
-fn addresses(job: &Job, told: &Told) -> Vec<String> {
+fn addresses(job: &SummedJob, told: &SwitchJobs) -> Vec<String> {
     let mut wrong = Vec::new();
     let way = |mac: Mac| told.ways.get(&(mac.value() as u64)).copied();
     let number = job.number;
@@ -155,10 +155,10 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
             ));
             None
         }
-        Some(Way::Group(group)) => Some(group),
+        Some(Destination::Group(group)) => Some(group),
         Some(other) => {
             let told = match other {
-                Way::Port(port) => format!("to port {port}"),
+                Destination::Port(port) => format!("to port {port}"),
                 _ => "back".to_owned(),
             };
             wrong.push(format!(
@@ -182,7 +182,7 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
         if let Some(group) = to_all(sum, "what it sums") {
             groups.entry(group).or_insert("what it sums");
         }
-        if way(question) != Some(Way::Back) {
+        if way(question) != Some(Destination::Back) {
             let text = format!("{question} does not lead back: ranks that ask have no answer");
             wrong.push(text);
         }

@@ -6,11 +6,11 @@ use admission::{Grant, State};
 use host_agent::doctor::Finding;
 use scenario::names::guard::{Guarded, outcome_cell};
 
-use super::{Seen, spoken};
+use super::{SwitchReadings, spoken};
 
 /// The jobs that a switch prepared by `weir job setup` shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Guard {
+pub struct GuardReading {
     /// The jobs that were admitted and whose numbers are not free yet.
     pub grants: Vec<Grant>,
     /// The switch's clock; `None` if the switch does not show it.
@@ -21,7 +21,7 @@ pub struct Guard {
     pub strangers: Vec<u64>,
 }
 
-impl Guard {
+impl GuardReading {
     /// Whether the job was admitted here.
     pub(super) fn knows(&self, job: u16) -> bool {
         self.grants.iter().any(|grant| grant.number == job)
@@ -41,7 +41,7 @@ impl Guard {
 }
 
 /// Finds jobs that send after their lease, and ranks that send by the wrong port; `apart` is the time between the two readings.
-pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
+pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     let about = format!("switch {}", switch.name);
     let apart = spoken(apart);
     let mut found = Vec::new();

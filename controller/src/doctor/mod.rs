@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `look.rs` | reads a switch by P4Runtime, without control over it |
-//! | `told.rs` | jobs on a switch, from its entries |
+//! | `reading.rs` | reads a switch by P4Runtime, without control over it |
+//! | `switch_jobs.rs` | jobs on a switch, from its entries |
 //! | `consistent.rs` | contradictions in these entries |
 //! | `cells.rs` | chunks that are incomplete in a switch's cells |
 //! | `guard.rs` | frames that a switch drops: after a job's lease, or by a port of no rank of the job |
@@ -16,34 +16,34 @@
 mod cells;
 mod consistent;
 mod guard;
-mod look;
 mod ranks;
+mod reading;
 mod standing;
-mod told;
+mod switch_jobs;
 
 use std::time::Duration;
 
 use host_agent::doctor::Finding;
 
 pub use cells::{Cell, Cells};
-pub use guard::Guard;
-pub use look::{Look, LookError, Session};
-pub use ranks::Asked;
-pub use told::{Job, Member, Told};
+pub use guard::GuardReading;
+pub use ranks::RankReadings;
+pub use reading::{ReadingError, Session, SwitchReading};
+pub use switch_jobs::{JobMember, SummedJob, SwitchJobs};
 
 /// Two readings of a switch.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SwitchReadings {
     /// Name of the switch.
     pub name: String,
     /// The first reading.
-    pub before: Look,
+    pub before: SwitchReading,
     /// The second reading.
-    pub after: Look,
+    pub after: SwitchReading,
 }
 
 /// Findings from the two readings of switches and ranks; `apart` is the time between them.
-pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
+pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     for switch in switches {
         found.extend(consistent::judge(

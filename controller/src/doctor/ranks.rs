@@ -11,7 +11,7 @@ const LATE: Duration = Duration::from_millis(1_000);
 
 /// Two requests to a rank.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RankReadings {
     /// Address of the rank.
     pub address: String,
     /// The first answer, or why there was none.
@@ -20,7 +20,7 @@ pub struct Asked {
     pub after: Result<Status, String>,
 }
 
-impl Asked {
+impl RankReadings {
     /// The second answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
         self.after.as_ref().ok()
@@ -28,7 +28,7 @@ impl Asked {
 }
 
 /// Findings on each rank, and on the ranks of a job in comparison.
-pub fn judge(asked: &[Asked]) -> Vec<Finding> {
+pub fn judge(asked: &[RankReadings]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jobs: BTreeMap<u16, Vec<&Status>> = BTreeMap::new();
     for one in asked {

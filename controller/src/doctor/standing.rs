@@ -8,15 +8,15 @@ use host_agent::metrics::{Status, Waits};
 use scenario::topology::Mac;
 
 use super::cells::Cell;
-use super::ranks::{Asked, named};
-use super::told::Job;
-use super::{Seen, spoken, workers};
+use super::ranks::{RankReadings, named};
+use super::switch_jobs::SummedJob;
+use super::{SwitchReadings, spoken, workers};
 
 const ASK_RANKS: &str =
     "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT";
 
 /// Findings on stuck chunks and ranks.
-pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
+pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     // Chunks that a finding of a switch names, by job: ranks that wait for these need no finding.
     let mut told: BTreeSet<(u16, u32)> = BTreeSet::new();
@@ -39,7 +39,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
 }
 
 /// The object of a rank's wait, if both answers name the same.
-fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
+fn waiting(rank: &RankReadings) -> Option<(&Status, &Waits)> {
     let (before, after) = (rank.before.as_ref().ok()?, rank.after.as_ref().ok()?);
     let waits = after.waits.as_ref()?;
     let before = before.waits.as_ref()?;
@@ -47,7 +47,7 @@ fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
 }
 
 /// Incomplete chunks of a job without a new contribution between the two readings.
-fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
+fn stuck(switch: &SwitchReadings, job: &SummedJob) -> Vec<Cell> {
     let (Ok(before), Ok(after)) = (&switch.before.cells, &switch.after.cells) else {
         return Vec::new();
     };
@@ -57,17 +57,17 @@ fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
 }
 
 /// The ranks of a job that have answered.
-fn members(ranks: &[Asked], job: u16) -> impl Iterator<Item = &Status> {
-    let all = ranks.iter().filter_map(Asked::status);
+fn members(ranks: &[RankReadings], job: u16) -> impl Iterator<Item = &Status> {
+    let all = ranks.iter().filter_map(RankReadings::status);
     all.filter(move |status| status.job == job)
 }
 
 /// Reports stuck cells: of the chunks that lack the same members, only the oldest is described in full.
 fn cells(
-    switch: &Seen,
-    job: &Job,
+    switch: &SwitchReadings,
+    job: &SummedJob,
     stuck: &[Cell],
-    ranks: &[Asked],
+    ranks: &[RankReadings],
     apart: Duration,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -93,11 +93,11 @@ fn cells(
 }
 
 fn cell_waits(
-    switch: &Seen,
-    job: &Job,
+    switch: &SwitchReadings,
+    job: &SummedJob,
     cell: Cell,
     others: usize,
-    ranks: &[Asked],
+    ranks: &[RankReadings],
     apart: Duration,
 ) -> Finding {
     let about = format!("switch {}", switch.name);
@@ -170,7 +170,7 @@ fn cell_waits(
 
 /// Whether no rank waits for a chunk, as far as a switch knows: a waiting rank sends a request again between two readings.
 /// `false` if the switch does not count, and for workers of a parameter server, whose requests become less frequent.
-fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
+fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool {
     if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
         && after.knows(job.number)
     {
@@ -188,7 +188,7 @@ fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
 }
 
 /// Where a member was last seen, and which frames arrived by its port since.
-fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
+fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();
     if ports.is_empty() {
@@ -217,7 +217,7 @@ fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
 }
 
 /// The state that a missing member reports.
-fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<String> {
+fn of_member(ranks: &[RankReadings], job: &SummedJob, member: u16, chunk: u32) -> Option<String> {
     let expected = job.expected().count() as u8;
     let mut all = members(ranks, job.number);
     let status = all.find(|status| match status.child {
@@ -243,7 +243,7 @@ fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<Stri
 }
 
 /// A rank that waits for a chunk that no switch reports as incomplete.
-fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
+fn alone(status: &Status, waits: &Waits, switches: &[SwitchReadings]) -> Finding {
     let about = named(status);
     let Waits {
         chunk,

@@ -113,8 +113,8 @@ impl Entries {
         self
     }
 
-    fn told(&self) -> Told {
-        Told::new(true, &self.0, &self.1)
+    fn told(&self) -> SwitchJobs {
+        SwitchJobs::new(true, &self.0, &self.1)
     }
 }
 
@@ -249,7 +249,7 @@ fn what_was_told_wrongly_is_named() {
         told.contains("its window of 6 is no power of two"),
         "{told}"
     );
-    let told = consistent::judge("sw", &Told::default(), None);
+    let told = consistent::judge("sw", &SwitchJobs::default(), None);
     assert!(
         told[0].text.contains("its program sums nothing"),
         "{told:?}"
@@ -289,9 +289,9 @@ fn what_works_is_fine() {
         assert_eq!(found.len(), 1, "{what}: {found:?}");
     }
     // A switch as docs/jobs.md starts it, before the first job.
-    let idle = Told {
+    let idle = SwitchJobs {
         guards: true,
-        ..Told::new(true, &[], &[])
+        ..SwitchJobs::new(true, &[], &[])
     };
     let found = consistent::judge("sw", &idle, Some(16));
     assert_eq!(
@@ -304,14 +304,14 @@ fn what_works_is_fine() {
 const NOW_NS: u64 = 50_000_000_000;
 
 /// Job 3 with a lease for ports 1 to 3, the numbers of dropped strangers in both readings, and the number of late frames.
-fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> Seen {
+fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> SwitchReadings {
     let mut seen = switch(&[], [0, 0]);
     let guard = |strangers: u64| {
         let cell = |outcome| scenario::names::guard::outcome_cell(JOB, outcome) as usize;
         let mut outcomes = vec![0; 1024];
         outcomes[cell(scenario::names::guard::Guarded::Stranger)] = strangers;
         outcomes[cell(scenario::names::guard::Guarded::Lapsed)] = lapsed;
-        Guard {
+        GuardReading {
             grants: vec![admission::Grant {
                 number: JOB,
                 name: "digits".to_owned(),
@@ -392,7 +392,7 @@ fn lapsed_leases_and_wrong_ports_are_named() {
 }
 
 /// A switch with these cells, by slot and version of job 3.
-fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> Seen {
+fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> SwitchReadings {
     let mut held = Cells {
         owners: vec![0; 32],
         bitmaps: vec![0; 32],
@@ -403,21 +403,21 @@ fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> Seen {
         held.owners[at] = *chunk;
         held.bitmaps[at] = *bitmap;
     }
-    let look = |came| Look {
+    let look = |came| SwitchReading {
         told: told.clone(),
         cells: Ok(held.clone()),
         arrived: (1..=3).map(|port| (port, came)).collect::<BTreeMap<_, _>>(),
         guard: None,
         foreign: 0,
     };
-    Seen {
+    SwitchReadings {
         name: "sw".to_owned(),
         before: look(arrived[0]),
         after: look(arrived[1]),
     }
 }
 
-fn rank(number: u16, waits: Option<(u32, f64)>) -> Asked {
+fn rank(number: u16, waits: Option<(u32, f64)>) -> RankReadings {
     let job = aggregation::Job::new(JobConfig {
         job: JobId(JOB),
         workers: 3,
@@ -436,14 +436,14 @@ fn rank(number: u16, waits: Option<(u32, f64)>) -> Asked {
         since_ms,
         misses: Vec::new(),
     });
-    Asked {
+    RankReadings {
         address: format!("127.0.0.1:{number}"),
         before: Ok(status.clone()),
         after: Ok(status),
     }
 }
 
-fn wrong(switches: &[Seen], ranks: &[Asked]) -> Vec<String> {
+fn wrong(switches: &[SwitchReadings], ranks: &[RankReadings]) -> Vec<String> {
     let found = judge(switches, ranks, APART);
     let wrong = texts(&found, Level::Wrong).into_iter();
     wrong.map(str::to_owned).collect()
@@ -517,7 +517,7 @@ fn cells_that_nobody_asks_for_are_no_hang() {
     let left = |arrived| switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], arrived);
     let passed = |before: u64, after: u64, arrived| {
         let (mut seen, guarded) = (left(arrived), guarded(None, [0, 0], 0));
-        let look = |guard: Option<Guard>, count| {
+        let look = |guard: Option<GuardReading>, count| {
             let mut guard = guard.unwrap();
             let cell =
                 scenario::names::guard::outcome_cell(JOB, scenario::names::guard::Guarded::Passed);

@@ -19,7 +19,7 @@ pub struct Planned {
 
 impl Planned {
     /// Plans a scenario.
-    pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
+    pub fn new(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
         Ok(Planned { scenario, plan })
     }

@@ -18,7 +18,7 @@ mod program;
 mod switch;
 
 pub use host::Host;
-pub use listing::{Counts, Job, Listing, Part, Stranger};
+pub use listing::{Counts, ListedJob, Listing, Stranger, TenantSlots};
 pub use switch::{Setup, Switch};
 
 use admission::{BadTenants, Refusal};

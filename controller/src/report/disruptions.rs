@@ -4,7 +4,7 @@ use scenario::model::Scenario;
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds};
-use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::carry_out::disruption::DisruptionExecution;
 use crate::experiment::conclude::DisruptionResult;
 
 /// Effect of each fault, how often it was carried out, and its longest duration.
@@ -23,7 +23,7 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     for result in results {
         let mut declared = scenario.disruptions.iter();
         let declared = declared.find(|disruption| disruption.id == result.id);
-        let longest = |span: fn(&Carried) -> Option<u64>| {
+        let longest = |span: fn(&DisruptionExecution) -> Option<u64>| {
             let spans = result.times.iter().filter_map(span);
             spans.max().map_or_else(String::new, milliseconds)
         };

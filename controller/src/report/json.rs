@@ -26,7 +26,7 @@ pub struct Header {
 
 impl Header {
     /// Creates the header of a command that runs now on this machine.
-    pub fn of(tool: &'static str) -> Header {
+    pub fn new(tool: &'static str) -> Header {
         Header {
             schema: SCHEMA,
             tool,

@@ -30,7 +30,7 @@ impl By {
 
     /// The planner of a name.
     #[must_use]
-    pub fn of(name: &str) -> Option<By> {
+    pub fn from_name(name: &str) -> Option<By> {
         match name {
             GOAT => Some(By::Goat),
             name => Method::of(name).map(By::Method),

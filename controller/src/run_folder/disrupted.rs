@@ -4,13 +4,13 @@ use scenario::disruption::Subject;
 use serde::Serialize;
 
 use crate::experiment::Planned;
-use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::carry_out::disruption::DisruptionExecution;
 use crate::experiment::observe::events::{events, lines};
 use proof::Hit;
 
 /// The execution of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Disrupted<'a> {
+pub struct DisruptionEvent<'a> {
     /// When the controller observed that it was done, or else began it, in nanoseconds since 1970.
     pub at_ns: u64,
     /// Effect of the fault.
@@ -28,21 +28,24 @@ pub struct Disrupted<'a> {
     pub outcome: &'static str,
     /// The record of the execution.
     #[serde(flatten)]
-    pub carried: &'a Carried,
+    pub carried: &'a DisruptionExecution,
 }
 
 /// The executions of faults of programs and switches, in order.
 #[must_use]
-pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disrupted<'a>> {
+pub fn disruptions<'a>(
+    planned: &'a Planned,
+    carried: &'a [DisruptionExecution],
+) -> Vec<DisruptionEvent<'a>> {
     let scenario = &planned.scenario;
-    let of = |carried: &'a Carried| {
+    let of = |carried: &'a DisruptionExecution| {
         let mut declared = scenario.disruptions.iter();
         let disruption = declared.find(|of| of.id == carried.fault)?;
         let (command, switch) = match disruption.does.subject() {
             Subject::Command(name) => (Some(name), None),
             Subject::Switch(name) => (None, Some(name)),
         };
-        Some(Disrupted {
+        Some(DisruptionEvent {
             at_ns: carried.done_ns.unwrap_or(carried.asked_ns),
             effect: disruption.does.word(),
             command,
@@ -61,6 +64,6 @@ pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disr
 
 /// The log of a run in the form of its folder: frames first, then faults of programs and switches.
 #[must_use]
-pub fn log(planned: &Planned, carried: &[Carried], hits: &[Hit]) -> String {
+pub fn log(planned: &Planned, carried: &[DisruptionExecution], hits: &[Hit]) -> String {
     lines(&events(planned, hits)) + &lines(&disruptions(planned, carried))
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use testbeds::bed::PortRecording;
 
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
-use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::carry_out::disruption::DisruptionExecution;
 use crate::experiment::conclude::evidence::Evidence;
 use crate::experiment::observe::captures::file::{self as captures_file, ReadError};
 use crate::experiment::observe::captures::{self, KeptPort};
@@ -66,7 +66,7 @@ pub struct Stored {
     losses: Vec<Loss>,
     /// Executions of faults of programs and switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    carried: Vec<Carried>,
+    carried: Vec<DisruptionExecution>,
     /// Whether the switches' programs and the captures have the same time stamps of frames.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
@@ -140,7 +140,7 @@ pub(super) fn protocol_file(number: usize) -> String {
 impl Stored {
     /// Collects the record of a run that its folder keeps.
     #[must_use]
-    pub fn of(target: &str, planned: &Planned, run: &RunResult) -> Stored {
+    pub fn new(target: &str, planned: &Planned, run: &RunResult) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
         for port in &evidence.kept.ports {
@@ -161,7 +161,7 @@ impl Stored {
             plan_sha256: digest(planned),
             protocols: planned.scenario.protocols.own().len(),
             writes: evidence.writes.clone(),
-            tellings: evidence.tellings.clone(),
+            tellings: evidence.announcements.clone(),
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
             triggers: evidence.triggers.clone(),
@@ -184,7 +184,7 @@ fn digest(planned: &Planned) -> String {
 }
 
 /// A run as its folder contains it.
-pub struct Kept {
+pub struct StoredRun {
     /// The record of the run.
     pub stored: Stored,
     /// The scenario, with its new plan.
@@ -200,7 +200,7 @@ pub struct Kept {
 /// # Errors
 ///
 /// Returns an error if a file is missing, truncated, or contradicts another one.
-pub fn load(folder: &Path) -> Result<Kept, StoredError> {
+pub fn load(folder: &Path) -> Result<StoredRun, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
         super::read_file(&path).map_err(|source| StoredError::Read { path, source })
@@ -224,7 +224,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     let scenario = scenario(folder, &stored)?.with_captures(Some(stored.kept));
     let kind = Kind::from_str(&stored.target, false).map_err(|error| wrong(EVIDENCE, error))?;
     let planned =
-        Planned::of(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
+        Planned::new(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
     if digest(&planned) != stored.plan_sha256 {
         return Err(StoredError::OtherPlan {
             folder: folder.to_owned(),
@@ -277,17 +277,17 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             });
         }
     }
-    Ok(Kept {
+    Ok(StoredRun {
         events: text(EVENTS)?,
         evidence: Evidence {
             recordings,
-            kept: captures::Kept {
+            kept: captures::KeptFrames {
                 ports: kept_ports,
                 stopped: stored.stopped.clone(),
                 log_ends: stored.log_ends.clone(),
             },
             writes: stored.writes.clone(),
-            tellings: stored.tellings.clone(),
+            announcements: stored.tellings.clone(),
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
             triggers: stored.triggers.clone(),

@@ -18,8 +18,8 @@ use crate::scenario_run::{self, ScenarioRun};
 
 pub use crate::experiment::observe::events::Event;
 pub use crate::experiment::observe::hit_log::EVENTS;
-pub use disrupted::Disrupted;
-pub use evidence::{Kept, Stored, StoredError, load};
+pub use disrupted::DisruptionEvent;
+pub use evidence::{Stored, StoredError, StoredRun, load};
 pub use place::{Begun, PlaceError, begin};
 
 /// Name of the file with the run's record.
@@ -123,7 +123,7 @@ pub fn write(
     };
     let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));
     written(path, appended)?;
-    let stored = Stored::of(target, planned, run);
+    let stored = Stored::new(target, planned, run);
     // The rename makes the file appear complete or not at all.
     let temporary = EVIDENCE_WRITTEN;
     put(

@@ -7,7 +7,7 @@ use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
 use super::disrupted;
-use super::evidence::Kept;
+use super::evidence::StoredRun;
 use crate::experiment::conclude::Conclusion;
 use crate::experiment::observe::events;
 use proof::Outcome;
@@ -16,13 +16,13 @@ use testbeds::capture::Frame;
 /// The result of replaying a folder.
 pub enum Replayed {
     /// The folder has every frame: the run was judged again.
-    Judged(Box<Judged>),
+    Judged(Box<Replay>),
     /// The folder has some frames or none: they were compared with the log.
     Checked(Checked),
 }
 
 /// The new judgment of the stored evidence.
-pub struct Judged {
+pub struct Replay {
     /// Results of the faults and flows.
     pub conclusion: Conclusion,
     /// Number of events.
@@ -60,7 +60,7 @@ pub struct Difference {
 /// Runs the model over the stored captures, if they have every frame. Otherwise compares the log with the counters and with
 /// the stored frames.
 #[must_use]
-pub fn replay(kept: &Kept) -> Replayed {
+pub fn replay(kept: &StoredRun) -> Replayed {
     let (passed, frames) = kept.evidence.frames();
     // Other captures have truncated frames, which are not in the order of their port.
     if passed == 0 || kept.stored.kept == Captures::All && passed == frames {
@@ -102,10 +102,10 @@ pub fn replay(kept: &Kept) -> Replayed {
     })
 }
 
-fn judged(kept: &Kept) -> Judged {
-    let conclusion = Conclusion::of(&kept.planned, &kept.evidence);
+fn judged(kept: &StoredRun) -> Replay {
+    let conclusion = Conclusion::from_evidence(&kept.planned, &kept.evidence);
     let text = disrupted::log(&kept.planned, &kept.evidence.carried, &conclusion.hits);
-    Judged {
+    Replay {
         events: text.lines().count(),
         difference: difference(&kept.events, &text),
         conclusion,
@@ -137,7 +137,7 @@ fn logged(events: &str) -> Vec<Logged> {
 }
 
 /// Compares the number of hits in the log with the switches' counts; returns the difference, if any.
-fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
+fn counted(kept: &StoredRun, logged: &[Logged]) -> Option<String> {
     let injections = &kept.planned.plan.injections;
     let place = |fault: &str, flow: &str, switch: &str| {
         (fault.to_owned(), flow.to_owned(), switch.to_owned())
@@ -162,7 +162,7 @@ fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
 /// The captured frames by switch, port and time.
 type Captured<'k> = HashMap<(&'k str, u32, u64), Vec<&'k Frame>>;
 
-fn captured(kept: &Kept) -> Captured<'_> {
+fn captured(kept: &StoredRun) -> Captured<'_> {
     let mut captured = Captured::new();
     for port in &kept.evidence.recordings {
         for frame in &port.recording.frames {
@@ -174,7 +174,7 @@ fn captured(kept: &Kept) -> Captured<'_> {
 }
 
 /// Whether the captures contain the frame of an event.
-fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
+fn is_kept(kept: &StoredRun, captured: &Captured<'_>, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
     let latency = latencies.iter().find(|latency| latency.port == event.port);
@@ -231,7 +231,7 @@ pub struct Compared {
 
 /// Compares the ordinals of each flow that each fault had to hit, as far as both runs have them.
 #[must_use]
-pub fn compare(first: &Kept, second: &Kept) -> Vec<Compared> {
+pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));
     let compared = plan
@@ -291,7 +291,7 @@ pub struct ComparedDisruption {
 /// How often each run had to disrupt programs and switches, by the steps that came, and how often it did. The plan
 /// determines when a step comes, but not how long a program takes to end, so times are not compared.
 #[must_use]
-pub fn compare_disruptions(first: &Kept, second: &Kept) -> Vec<ComparedDisruption> {
+pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {
         let due = [first, second].map(|run| {

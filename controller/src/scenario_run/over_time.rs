@@ -79,7 +79,7 @@ struct Series {
 }
 
 impl<'r> OverTime<'r> {
-    pub fn of(planned: &'r Planned, run: &'r RunResult) -> OverTime<'r> {
+    pub fn new(planned: &'r Planned, run: &'r RunResult) -> OverTime<'r> {
         let end_s = run.wall.as_secs_f64().max(1e-3);
         let start_ns = run.evidence.start_ns().unwrap_or(0);
         let since = |at_ns: u64| (at_ns as f64 - start_ns as f64) / 1e9;

@@ -14,7 +14,7 @@ use crate::experiment::carry_out::workload::CommandResult;
 use crate::experiment::carry_out::{ProbeResult, Repair};
 use crate::experiment::conclude::steps::{StepResult, start_ns};
 use crate::experiment::conclude::{DisruptionResult, FaultResult, TriggerResult};
-use crate::experiment::observe::machine::Strain;
+use crate::experiment::observe::machine::MachineLoad;
 use crate::experiment::{Planned, RunResult};
 use crate::report::chart::{Role, bars};
 use crate::report::html::Page;
@@ -161,7 +161,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
     let probes = programs::probes_table(&run.probes);
     [
         Section::new("Faults", faults, faults::LEGEND)
-            .then(|page| OverTime::of(planned, run).add(page, planned)),
+            .then(|page| OverTime::new(planned, run).add(page, planned)),
         Section::new(
             "",
             faults::lateness_table(&run.conclusion.faults),
@@ -252,7 +252,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         aborted: &'a Option<Aborted>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         failures: &'a [String],
-        machine_strain: &'a Strain,
+        machine_strain: &'a MachineLoad,
         faults: &'a [FaultResult],
         #[serde(skip_serializing_if = "<[Recovery]>::is_empty")]
         recoveries: &'a [Recovery],
@@ -288,7 +288,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
-        over_time: OverTime::of(planned, run),
+        over_time: OverTime::new(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }

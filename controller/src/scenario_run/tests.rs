@@ -16,7 +16,7 @@ use crate::experiment::conclude::evidence::Evidence;
 use crate::experiment::conclude::steps::StepResult;
 use crate::experiment::conclude::{Conclusion, add_metrics};
 use crate::experiment::fleet::EpochWrite;
-use crate::experiment::observe::machine::Strain;
+use crate::experiment::observe::machine::MachineLoad;
 use crate::report::text::Colour;
 use crate::target::Kind;
 use proof::TriggerCount;
@@ -40,7 +40,7 @@ expect: [{expect}]
 "
     );
     let scenario = scenario::load("lab.yaml", &text).expect("a scenario");
-    Planned::of(scenario, Kind::Embedded).expect("a plan")
+    Planned::new(scenario, Kind::Embedded).expect("a plan")
 }
 
 /// A datagram from a to b; `marker` distinguishes it from others.
@@ -109,10 +109,10 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         fired,
         losses: Vec::new(),
         carried: Vec::new(),
-        tellings: Vec::new(),
+        announcements: Vec::new(),
         shares_stamps: false,
     };
-    let conclusion = Conclusion::of(&planned, &evidence);
+    let conclusion = Conclusion::from_evidence(&planned, &evidence);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
     let run = RunResult {
@@ -135,7 +135,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         aborted: None,
         failures: Vec::new(),
         remarks: Vec::new(),
-        strain: Strain::default(),
+        strain: MachineLoad::default(),
         evidence,
     };
     judged(&planned.scenario, run)

@@ -269,7 +269,7 @@ impl Bed {
     fn new() -> Bed {
         ip("link set lo up");
         let scenario = scenario::load("doctor.yaml", SCENARIO).unwrap();
-        let planned = Planned::of(scenario, Kind::Embedded).unwrap();
+        let planned = Planned::new(scenario, Kind::Embedded).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.args([
             "switch",

@@ -34,7 +34,7 @@ impl Aborted {
     pub fn with_unforwarded(mut self, unforwarded: u64) -> Aborted {
         if unforwarded > 0 {
             self.reason.push_str(&format!(
-                "; {unforwarded} of the packets hit in this run had no way out of the switch"
+                "; {unforwarded} of the packets hit in this run had no route out of the switch"
             ));
         }
         self
@@ -72,7 +72,7 @@ pub struct Guard<'p> {
 
 impl<'p> Guard<'p> {
     /// Creates the guard of a scenario.
-    pub fn of(planned: &'p Planned) -> Guard<'p> {
+    pub fn new(planned: &'p Planned) -> Guard<'p> {
         Guard {
             planned,
             looked: None,

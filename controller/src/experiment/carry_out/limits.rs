@@ -24,7 +24,7 @@ pub struct TimeLimit {
 
 impl TimeLimit {
     /// The time limit of a scenario.
-    pub fn of(scenario: &Scenario) -> TimeLimit {
+    pub fn from_scenario(scenario: &Scenario) -> TimeLimit {
         let limits = &scenario.limits;
         // Machines that weir did not start stay connected until they are stopped; only an explicit limit ends that.
         let is_open = scenario.topology.wire && limits.time_span.is_none();

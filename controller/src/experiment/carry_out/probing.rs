@@ -109,7 +109,7 @@ impl Probing {
         let recent = self.running.as_ref().map(|probes| probes.recent(RECENT));
         let declared = self.declared.iter().zip(recent.into_iter().flatten());
         for ((probe, _, question), answers) in declared {
-            ProbeResult::of(probe, question, answers).add_metrics(metrics);
+            ProbeResult::new(probe, question, answers).add_metrics(metrics);
         }
     }
 
@@ -121,7 +121,7 @@ impl Probing {
         };
         let declared = self.declared.into_iter().zip(answers);
         let results = declared
-            .map(|((probe, _, question), answers)| ProbeResult::of(&probe, &question, answers));
+            .map(|((probe, _, question), answers)| ProbeResult::new(&probe, &question, answers));
         Ok((self.load, results.collect()))
     }
 }
@@ -166,7 +166,7 @@ impl Activity for Probing {
 }
 
 impl ProbeResult {
-    fn of(probe: &Probe, question: &Question, answers: Answers) -> ProbeResult {
+    fn new(probe: &Probe, question: &Question, answers: Answers) -> ProbeResult {
         ProbeResult {
             name: probe.name.clone(),
             from: probe.from.clone(),

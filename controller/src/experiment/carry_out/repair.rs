@@ -78,7 +78,7 @@ pub struct Repairer {
 impl Repairer {
     /// Creates the repairer of a training that has a plan.
     #[must_use]
-    pub fn of(planned: &Planned, target: TargetModel) -> Option<Repairer> {
+    pub fn new(planned: &Planned, target: TargetModel) -> Option<Repairer> {
         let gradients = planned.scenario.gradients.as_ref()?;
         let switches = planned.plan.switches.iter();
         let summing = switches.filter(|switch| switch.aggregates.is_some());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proof::Observation;
 use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
 
-use super::disruption::{Carried, Disruptor, Switchboard};
+use super::disruption::{DisruptionExecution, Disruptor, Switchboard};
 use super::error::ExperimentError;
 use super::guard::{Aborted, Guard, GuardVerdict};
 use super::limits::TimeLimit;
@@ -28,7 +28,7 @@ pub struct CarriedOut {
     /// Wall-clock duration of the workload.
     pub wall: Duration,
     /// Executions of the faults of programs and switches.
-    pub disruptions: Vec<Carried>,
+    pub disruptions: Vec<DisruptionExecution>,
     /// One entry for each new plan of a training's gradients.
     pub repairs: Vec<Repair>,
     /// Measurements of the workload, with its failures, and remarks on all figures.
@@ -60,14 +60,14 @@ pub fn run(
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(testbed, &job.server));
     let before = before.transpose()?;
-    let limit = TimeLimit::of(scenario);
-    let mut guard = Guard::of(planned);
+    let limit = TimeLimit::from_scenario(scenario);
+    let mut guard = Guard::new(planned);
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
     let (fleet, switches, bed) = testbed.parts();
-    let mut disruptor = Disruptor::of(planned);
-    let mut repairer = Repairer::of(planned, conditions.switches.kind.model());
+    let mut disruptor = Disruptor::new(planned);
+    let mut repairer = Repairer::new(planned, conditions.switches.kind.model());
     let (mut starting, mut failures) = (Vec::new(), Vec::new());
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {

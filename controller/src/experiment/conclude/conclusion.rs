@@ -35,26 +35,26 @@ pub struct Conclusion {
 
 impl Conclusion {
     /// Judges a run again from the evidence it left.
-    pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
+    pub fn from_evidence(planned: &Planned, evidence: &Evidence) -> Conclusion {
         let (proof, hits) = evidence.prove(&planned.scenario, &planned.plan);
         Conclusion {
             hits,
-            ..Conclusion::from(planned, evidence, proof)
+            ..Conclusion::from_proof(planned, evidence, proof)
         }
     }
 
     /// Draws the conclusion from a proof.
-    pub fn from(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
+    pub fn from_proof(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
         let faults = scenario.faults.iter();
         Conclusion {
             faults: faults
-                .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
+                .map(|fault| FaultResult::judge(planned, fault, &proof, evidence))
                 .collect(),
             disruptions: scenario
                 .disruptions
                 .iter()
-                .map(|disruption| DisruptionResult::of(planned, disruption, evidence, &proof))
+                .map(|disruption| DisruptionResult::judge(planned, disruption, evidence, &proof))
                 .collect(),
             triggers: TriggerResult::all(planned, &proof, evidence),
             met: proof.observations.iter().map(|seen| seen.met).collect(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::evidence::Evidence;
 use crate::experiment::Planned;
-use crate::experiment::carry_out::disruption::Carried;
+use crate::experiment::carry_out::disruption::DisruptionExecution;
 
 /// The result of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,13 +37,13 @@ pub struct DisruptionResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Each execution.
-    pub times: Vec<Carried>,
+    pub times: Vec<DisruptionExecution>,
 }
 
 impl DisruptionResult {
     /// Judges a disruption by the evidence of the run.
     #[must_use]
-    pub fn of(
+    pub fn judge(
         planned: &Planned,
         disruption: &Disruption,
         evidence: &Evidence,
@@ -51,12 +51,13 @@ impl DisruptionResult {
     ) -> DisruptionResult {
         let Disruption { id, does, .. } = disruption;
         let times = evidence.carried.iter();
-        let times: Vec<Carried> = times.filter(|time| time.fault == *id).cloned().collect();
-        let count = |holds: &dyn Fn(&Carried) -> bool| {
+        let times: Vec<DisruptionExecution> =
+            times.filter(|time| time.fault == *id).cloned().collect();
+        let count = |holds: &dyn Fn(&DisruptionExecution) -> bool| {
             times.iter().filter(|time| holds(time)).count() as u64
         };
         let fired = count(&|time| time.skipped.is_none());
-        let observed = count(&Carried::is_seen);
+        let observed = count(&DisruptionExecution::is_seen);
         let collateral = match does.subject() {
             Subject::Command(_) => None,
             Subject::Switch(_) => {
@@ -88,9 +89,8 @@ impl DisruptionResult {
             against.extend(losses.map(ToString::to_string));
         }
         result.proved = against.is_empty();
-        let mut told = against;
-        told.extend(result.remarks());
-        result.reason = (!told.is_empty()).then(|| told.join("; "));
+        against.extend(result.remarks());
+        result.reason = (!against.is_empty()).then(|| against.join("; "));
         result
     }
 
@@ -112,7 +112,7 @@ impl DisruptionResult {
                 ));
             }
             (_, None) => against.push(
-                "frames that left the switch while it was down were not counted: the judge was notified too late"
+                "frames that left the switch while it was down were not counted: the judge learned of its outage too late"
                     .to_owned(),
             ),
         }
@@ -122,7 +122,7 @@ impl DisruptionResult {
             let was_due = disruption.epochs.iter().cloned().flatten().any(is_armed);
             let skipped = self.times.iter().find_map(|time| time.skipped.clone());
             let why = skipped.unwrap_or_else(|| match was_due {
-                true => "the run was over when its step began".to_owned(),
+                true => "the run ended when its step began".to_owned(),
                 false => vacuous::too_late(scenario, &disruption.epochs),
             });
             against.push(format!(
@@ -135,24 +135,24 @@ impl DisruptionResult {
 
     /// Other remarks, each once.
     fn remarks(&self) -> Vec<String> {
-        let mut told: Vec<String> = Vec::new();
+        let mut remarks: Vec<String> = Vec::new();
         if self.fired > 0 {
             let skipped = self.times.iter().filter_map(|time| time.skipped.as_deref());
             let skipped: Vec<&str> = skipped.collect();
             if let Some(first) = skipped.first() {
                 let times = if skipped.len() == 1 { "time" } else { "times" };
-                told.push(format!(
+                remarks.push(format!(
                     "{} {times} it was not carried out: {first}",
                     skipped.len()
                 ));
             }
         }
         for remark in self.times.iter().filter_map(|time| time.remark.as_ref()) {
-            if !told.contains(remark) {
-                told.push(remark.clone());
+            if !remarks.contains(remark) {
+                remarks.push(remark.clone());
             }
         }
-        told
+        remarks
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
              faults: [{{id: reboot, effect: {{restart: sw}}, during: down}}]\n{expect}\n"
         );
         let scenario: Scenario = scenario::load("t.yaml", &text).expect("a scenario");
-        Planned::of(scenario, Kind::Embedded).expect("a plan")
+        Planned::new(scenario, Kind::Embedded).expect("a plan")
     }
 
     fn frame(at_ns: u64, direction: Direction, byte: u8) -> Frame {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    fn evidence(carried: Vec<Carried>, frames: Vec<Frame>) -> Evidence {
+    fn evidence(carried: Vec<DisruptionExecution>, frames: Vec<Frame>) -> Evidence {
         Evidence {
             recordings: vec![PortRecording {
                 switch: "sw".to_owned(),
@@ -201,19 +201,23 @@ mod tests {
         }
     }
 
-    fn judged(planned: &Planned, carried: Vec<Carried>, frames: Vec<Frame>) -> DisruptionResult {
+    fn judged(
+        planned: &Planned,
+        carried: Vec<DisruptionExecution>,
+        frames: Vec<Frame>,
+    ) -> DisruptionResult {
         let evidence = evidence(carried, frames);
         let (proof, _) = evidence.prove(&planned.scenario, &planned.plan);
-        DisruptionResult::of(planned, &planned.scenario.disruptions[0], &evidence, &proof)
+        DisruptionResult::judge(planned, &planned.scenario.disruptions[0], &evidence, &proof)
     }
 
-    fn carried() -> Carried {
-        Carried {
+    fn carried() -> DisruptionExecution {
+        DisruptionExecution {
             done_ns: Some(1_000),
             processes: 1,
             undo_ns: Some(2_000),
             undone_ns: Some(2_500),
-            ..Carried::new("reboot", 2)
+            ..DisruptionExecution::new("reboot", 2)
         }
     }
 
@@ -247,7 +251,7 @@ mod tests {
         let (mut proof, _) = evidence.prove(&planned.scenario, &planned.plan);
         proof.outages[0].frames = None;
         let disruption = &planned.scenario.disruptions[0];
-        let result = DisruptionResult::of(&planned, disruption, &evidence, &proof);
+        let result = DisruptionResult::judge(&planned, disruption, &evidence, &proof);
         assert_eq!((result.proved, result.collateral), (false, None));
         let why = result.reason.unwrap_or_default();
         assert!(why.contains("were not counted"), "{why}");
@@ -256,16 +260,16 @@ mod tests {
     #[test]
     fn what_was_not_seen_or_never_came_is_not_proved() {
         let planned_once = planned("");
-        let unseen = Carried {
+        let unseen = DisruptionExecution {
             unseen: Some("of 3 entries it shows 2".to_owned()),
             ..carried()
         };
         let result = judged(&planned_once, vec![carried(), unseen], Vec::new());
         assert_eq!((result.fired, result.observed, result.missed), (2, 1, 1));
         assert_eq!(result.reason.as_deref(), Some("of 3 entries it shows 2"));
-        let skipped = Carried {
+        let skipped = DisruptionExecution {
             skipped: Some("it had ended by itself".to_owned()),
-            ..Carried::new("reboot", 2)
+            ..DisruptionExecution::new("reboot", 2)
         };
         let result = judged(&planned_once, vec![skipped.clone()], Vec::new());
         assert_eq!((result.fired, result.proved), (0, false));

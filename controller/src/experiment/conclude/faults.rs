@@ -74,7 +74,12 @@ pub struct FaultResult {
 
 impl FaultResult {
     /// Judges a fault by the evidence of the run.
-    pub fn of(planned: &Planned, fault: &Fault, proof: &Proof, evidence: &Evidence) -> FaultResult {
+    pub fn judge(
+        planned: &Planned,
+        fault: &Fault,
+        proof: &Proof,
+        evidence: &Evidence,
+    ) -> FaultResult {
         let injections = planned.plan.injections.iter().enumerate();
         let injections: Vec<_> = injections
             .filter(|(_, injection)| injection.fault == fault.id)
@@ -123,7 +128,7 @@ impl FaultResult {
             let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
             let strays = proof.strays.iter().filter(|(switch, _)| at(switch));
             let mut errors: Vec<String> = strays
-                .flat_map(|(switch, strays)| told(switch, *strays))
+                .flat_map(|(switch, strays)| describe_strays(switch, *strays))
                 .collect();
             if seen.is_crowded {
                 errors.push(result.crowded());
@@ -152,7 +157,7 @@ impl FaultResult {
         let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
         against.extend(losses.map(Loss::to_string));
         for (switch, strays) in proof.strays.iter().filter(|(switch, _)| at(switch)) {
-            against.extend(told(switch, *strays));
+            against.extend(describe_strays(switch, *strays));
         }
         if against.is_empty() && result.observed == 0 && result.fired == 0 {
             against.extend(idle(planned, fault, &result, evidence));
@@ -160,13 +165,13 @@ impl FaultResult {
         result.proved = against.is_empty();
         if result.proved && seen.is_ambiguous {
             against.push(
-                "frames that came while an epoch was being written fit two readings; neither has a fault err"
+                "frames that arrived while an epoch was written fit two readings; the faults are correct in both"
                     .to_owned(),
             );
         }
         if seen.in_doubt > 0 {
             against.push(format!(
-                "{} came while the switch was being told of their connection, and may have been numbered either way",
+                "{} arrived while their connection was announced to the switch, which may have numbered them from another packet",
                 count(seen.in_doubt, "packet")
             ));
         }
@@ -208,7 +213,7 @@ impl FaultResult {
 
     fn nowhere(&self) -> String {
         format!(
-            "{} that it would have hit had no way out of the switch: no entry forwards their destination",
+            "{} that it would have hit had no route out of the switch: no entry forwards their destination",
             count(self.unforwarded, "frame")
         )
     }
@@ -218,8 +223,8 @@ impl FaultResult {
             missed, collateral, ..
         } = self;
         format!(
-            "it cannot be told: too many frames came while an epoch was being written or a trigger turned to follow all that they \
-             may have met (of what was followed, the best has {missed} missed and {collateral} collateral)"
+            "not judged: too many frames arrived while an epoch was written or a trigger changed its state, more than the judge can \
+             follow (its best reading has {missed} missed and {collateral} collateral)"
         )
     }
 
@@ -252,8 +257,8 @@ impl FaultResult {
         let spared = self.met.saturating_sub(self.observed + self.missed);
         if seen.slow_alone.saturating_mul(2) > spared {
             reasons.push(format!(
-                "of {} that it had to spare, {} took as long as if it had hit them: that may be a machine that stood still, \
-                 or a switch that holds them",
+                "of {} that it had to spare, {} took as long as if it had hit them: either the machine stalled, or the \
+                 switch holds them",
                 count(spared, "frame"),
                 seen.slow_alone
             ));
@@ -266,7 +271,7 @@ impl FaultResult {
             && soonest > patience
         {
             reasons.push(format!(
-                "every frame that it held left at least {:.1} ms later than asked",
+                "every frame that it held left at least {:.1} ms later than the fault requests",
                 soonest as f64 / 1e6
             ));
         }
@@ -305,25 +310,25 @@ fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<St
 }
 
 /// Describes frames at a switch that no fault explains.
-fn told(switch: &str, strays: Strays) -> Vec<String> {
+fn describe_strays(switch: &str, strays: Strays) -> Vec<String> {
     let Strays {
         unexplained,
         foreign,
     } = strays;
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     if unexplained > 0 {
-        told.push(format!(
-            "{} did not leave switch {switch} as it had to, and no fault explains that",
+        reasons.push(format!(
+            "{} did not leave switch {switch} as required, and no fault explains that",
             count(unexplained, "frame")
         ));
     }
     if foreign > 0 {
-        told.push(format!(
-            "{} left switch {switch} that had not come so, or by a port where it does not belong",
+        reasons.push(format!(
+            "{} left switch {switch} changed or by a wrong port, and no fault explains that",
             count(foreign, "frame")
         ));
     }
-    told
+    reasons
 }
 
 /// Reports a fault that hit nothing: it proves nothing, unless the file expects no hit.
@@ -348,7 +353,7 @@ fn idle(
     ))
 }
 
-/// Describes keys that the switch did not tell apart, or had no cell for.
+/// Describes keys that the switch confused, or had no cell for.
 fn unkeyed(
     planned: &Planned,
     fault: &Fault,
@@ -357,18 +362,18 @@ fn unkeyed(
     counted: u64,
 ) -> Vec<String> {
     let id = &fault.id;
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     let keyless = Metric::fault(id, FaultMetric::Keyless);
     if seen.keyless > 0 && !planned.scenario.expects_of(&keyless) {
-        told.push(format!(
-            "it spared {} of {} for which the switch had no cell: write a greater `keys` than {}, or expect `{keyless}`",
+        reasons.push(format!(
+            "it spared {} of {} because the switch had no cell for their key: set `keys` above {}, or expect `{keyless}`",
             count(seen.keyless, "frame"),
             keys.of,
             keys.most
         ));
     }
     if seen.keyless != counted {
-        told.push(format!(
+        reasons.push(format!(
             "the switch counted {counted} without a cell for their key, captures saw {}",
             seen.keyless
         ));
@@ -376,15 +381,15 @@ fn unkeyed(
     if seen.conflated > 0 {
         let remedy = match fault.selection {
             Selection::Psn(_) => {
-                "another `id` of the fault, or a flow for each queue pair (`roce.qp == …`), tells them apart"
+                "give the fault another `id`, or each queue pair its own flow (`roce.qp == …`)"
             }
-            _ => "the fields in another order, `per: [tcp.sport, …]`, tell them apart",
+            _ => "write the fields in another order, `per: [tcp.sport, …]`",
         };
-        told.push(format!(
-            "the switch took {} of some {} for those of others: {remedy}",
+        reasons.push(format!(
+            "the switch confused {} of some {} with those of others: {remedy}",
             count(seen.conflated, "frame"),
             keys.of
         ));
     }
-    told
+    reasons
 }

@@ -6,59 +6,42 @@ use super::conclusion::Conclusion;
 
 /// Adds the results of the captures, under the metric names that expectations use.
 pub fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
+    let mut add = |metric, value: Option<u64>| {
+        value.map(|value| metrics.insert(metric, value as f64));
+    };
     for fault in &conclusion.faults {
-        let values = [
-            (FaultMetric::Fired, Some(fault.fired)),
-            (FaultMetric::Observed, Some(fault.observed)),
-            (FaultMetric::Overridden, Some(fault.overridden)),
-            (FaultMetric::Unforwarded, Some(fault.unforwarded)),
-            (FaultMetric::Keyless, fault.keyless),
-            (FaultMetric::Missed, Some(fault.missed)),
-            (FaultMetric::Collateral, Some(fault.collateral)),
-            (FaultMetric::Boundary, Some(fault.boundary)),
-            (FaultMetric::Slow, Some(fault.slow)),
-            (FaultMetric::Beyond, fault.latest_ns),
-            (FaultMetric::Recovered, fault.recovered),
-            (FaultMetric::Recovery, fault.recovery_ns),
-        ];
-        let known = values.into_iter().filter_map(|(what, value)| {
-            let metric = Metric::fault(&fault.id, what);
-            value.map(|value| (metric, value as f64))
-        });
-        metrics.extend(known);
+        let mut add = |what, value| add(Metric::fault(&fault.id, what), value);
+        add(FaultMetric::Fired, Some(fault.fired));
+        add(FaultMetric::Observed, Some(fault.observed));
+        add(FaultMetric::Overridden, Some(fault.overridden));
+        add(FaultMetric::Unforwarded, Some(fault.unforwarded));
+        add(FaultMetric::Keyless, fault.keyless);
+        add(FaultMetric::Missed, Some(fault.missed));
+        add(FaultMetric::Collateral, Some(fault.collateral));
+        add(FaultMetric::Boundary, Some(fault.boundary));
+        add(FaultMetric::Slow, Some(fault.slow));
+        add(FaultMetric::Beyond, fault.latest_ns);
+        add(FaultMetric::Recovered, fault.recovered);
+        add(FaultMetric::Recovery, fault.recovery_ns);
     }
     for disruption in &conclusion.disruptions {
-        let values = [
-            (FaultMetric::Fired, Some(disruption.fired)),
-            (FaultMetric::Observed, Some(disruption.observed)),
-            (FaultMetric::Missed, Some(disruption.missed)),
-            (FaultMetric::Collateral, disruption.collateral),
-        ];
-        let known = values.into_iter().filter_map(|(what, value)| {
-            let metric = Metric::fault(&disruption.id, what);
-            value.map(|value| (metric, value as f64))
-        });
-        metrics.extend(known);
+        let mut add = |what, value| add(Metric::fault(&disruption.id, what), value);
+        add(FaultMetric::Fired, Some(disruption.fired));
+        add(FaultMetric::Observed, Some(disruption.observed));
+        add(FaultMetric::Missed, Some(disruption.missed));
+        add(FaultMetric::Collateral, disruption.collateral);
     }
     for trigger in &conclusion.triggers {
-        let values = [
-            (TriggerMetric::On, trigger.on),
-            (TriggerMetric::Keyless, trigger.keyless),
-        ];
-        let known = values.into_iter().filter_map(|(what, value)| {
-            let metric = Metric::trigger(&trigger.name, what);
-            value.map(|value| (metric, value as f64))
-        });
-        metrics.extend(known);
+        let mut add = |what, value| add(Metric::trigger(&trigger.name, what), value);
+        add(TriggerMetric::On, trigger.on);
+        add(TriggerMetric::Keyless, trigger.keyless);
     }
     for (name, count) in &conclusion.flows {
-        let values = [
-            (FlowMetric::Sent, count.sent),
-            (FlowMetric::Received, count.received),
-            (FlowMetric::Lost, count.lost),
-            (FlowMetric::Extra, count.extra),
-            (FlowMetric::Longest, count.longest_ns),
-        ];
-        metrics.extend(values.map(|(what, value)| (Metric::flow(name, what), value as f64)));
+        let mut add = |what, value| add(Metric::flow(name, what), Some(value));
+        add(FlowMetric::Sent, count.sent);
+        add(FlowMetric::Received, count.received);
+        add(FlowMetric::Lost, count.lost);
+        add(FlowMetric::Extra, count.extra);
+        add(FlowMetric::Longest, count.longest_ns);
     }
 }

@@ -16,8 +16,8 @@ use scenario::expect::metric::{Metric, RunMetric};
 
 use super::carry_out::{CarriedOut, ExperimentError, Observer};
 use super::observe::hit_log::EVENTS;
-use super::observe::judging::{Counted, Judged, Judging};
-use super::observe::machine::{Before, Strain};
+use super::observe::judging::{Counted, JudgedRun, Judging};
+use super::observe::machine::{Before, MachineLoad};
 use super::prepare::Testbed;
 use evidence::Evidence;
 
@@ -74,7 +74,7 @@ pub fn conclude(
     // The recorder hands over its remaining frames, and ends.
     testbed.bed.stop_recording()?;
     let end = Instant::now();
-    let Judged { proof, kept, marks } = judging.end(Counted {
+    let JudgedRun { proof, kept, marks } = judging.end(Counted {
         fired: fired.clone(),
         triggers: triggers.clone(),
         losses,
@@ -84,7 +84,7 @@ pub fn conclude(
         recordings: Vec::new(),
         kept,
         writes: testbed.fleet.epoch_writes().to_vec(),
-        tellings: testbed.fleet.tellings().to_vec(),
+        announcements: testbed.fleet.announcements().to_vec(),
         fired,
         keyless,
         triggers,
@@ -93,7 +93,7 @@ pub fn conclude(
         carried: disruptions,
         shares_stamps: testbed.shares_stamps,
     };
-    let conclusion = Conclusion::from(planned, &evidence, proof);
+    let conclusion = Conclusion::from_proof(planned, &evidence, proof);
     drop(testbed);
     add_metrics(&mut metrics, &conclusion);
     let aborted = aborted.map(|aborted| {
@@ -121,9 +121,9 @@ pub fn conclude(
         aborted,
         failures: measured.failures,
         remarks,
-        strain: Strain {
+        strain: MachineLoad {
             verdict_after_ns,
-            ..Strain::since(before, priorities)
+            ..MachineLoad::since(before, priorities)
         },
         evidence,
     })

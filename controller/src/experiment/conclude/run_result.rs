@@ -11,7 +11,7 @@ use crate::experiment::carry_out::guard::Aborted;
 use crate::experiment::carry_out::workload::{CommandResult, Timed};
 use crate::experiment::carry_out::{ProbeResult, Repair, TrainingResult};
 use crate::experiment::observe::hit_log::Mark;
-use crate::experiment::observe::machine::Strain;
+use crate::experiment::observe::machine::MachineLoad;
 
 /// The results of a run.
 pub struct RunResult {
@@ -46,7 +46,7 @@ pub struct RunResult {
     /// Remarks of the workload on its figures.
     pub remarks: Vec<String>,
     /// Load of the machine during the run.
-    pub strain: Strain,
+    pub strain: MachineLoad,
     /// The evidence that proves the run's faults.
     pub evidence: Evidence,
 }

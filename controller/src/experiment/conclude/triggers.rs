@@ -45,67 +45,65 @@ impl TriggerResult {
         let placed = switches.flat_map(|switch| switch.triggers.iter().map(move |t| (switch, t)));
         let mut placed: Vec<(&SwitchPlan, &PlannedTrigger)> = placed.collect();
         placed.sort_by_key(|(_, trigger)| trigger.index);
-        let results = placed.into_iter();
-        results
-            .map(|(switch, named)| TriggerResult::of(planned, switch, named, (proof, evidence)))
-            .collect()
+        let judge =
+            |(switch, trigger)| TriggerResult::judge(planned, switch, trigger, (proof, evidence));
+        placed.into_iter().map(judge).collect()
     }
 
-    fn of(
+    /// Judges a trigger by the evidence of the run.
+    fn judge(
         planned: &Planned,
         switch: &SwitchPlan,
-        named: &PlannedTrigger,
+        trigger: &PlannedTrigger,
         (proof, evidence): (&Proof, &Evidence),
     ) -> TriggerResult {
-        let seen = proof.triggers[named.index];
-        let counted = evidence
-            .triggers
-            .get(named.index)
-            .copied()
-            .unwrap_or_default();
-        let on = named.counter.is_some().then_some(counted.on);
-        let mut against = Vec::new();
-        let keys = planned.scenario.triggers[named.index].keys.as_ref();
+        let seen = proof.triggers[trigger.index];
+        let counted = evidence.triggers.get(trigger.index);
+        let counted = counted.copied().unwrap_or_default();
+        let on = trigger.counter.is_some().then_some(counted.on);
+        let keys = planned.scenario.triggers[trigger.index].keys.as_ref();
+        let losses = proof.losses.iter();
+        let losses = losses.filter(|loss| loss.switch == switch.name);
+        let losses = losses.map(Loss::to_string);
+        let mut result = TriggerResult {
+            name: trigger.name.clone(),
+            switch: switch.name.clone(),
+            what: trigger.what.clone(),
+            on,
+            observed: seen.came_on,
+            keyless: keys.map(|_| seen.keyless),
+            unproved_from_ns: None,
+            // A trigger without a count proves nothing, and needs no proof.
+            proved: on.is_none(),
+            reason: None,
+        };
         if let Some(from_ns) = proof.unproved_from.get(&switch.name) {
             let begin_ns = evidence.start_ns().unwrap_or(*from_ns);
             let from_ns = from_ns.saturating_sub(begin_ns);
             let from_s = Duration::from_nanos(from_ns).as_secs_f64();
-            let losses = proof
-                .losses
-                .iter()
-                .filter(|loss| loss.switch == switch.name);
-            let losses: Vec<String> = losses.map(Loss::to_string).collect();
-            let losses = losses.join("; ");
-            return TriggerResult {
-                name: named.name.clone(),
-                switch: switch.name.clone(),
-                what: named.what.clone(),
-                on,
-                observed: seen.came_on,
-                keyless: keys.map(|_| seen.keyless),
-                unproved_from_ns: Some(from_ns),
-                // A trigger without a count proves nothing, and needs no proof.
-                proved: on.is_none(),
-                reason: Some(format!("unproved from {from_s:.1} s on: {losses}")),
-            };
+            let losses = losses.collect::<Vec<_>>().join("; ");
+            result.unproved_from_ns = Some(from_ns);
+            result.reason = Some(format!("unproved from {from_s:.1} s on: {losses}"));
+            return result;
         }
+        let mut against = Vec::new();
         if seen.is_crowded {
             against.push(
-                "it cannot be told: too many frames came while it turned to follow all that they may have met".to_owned(),
+                "not judged: too many frames arrived while it changed its state, more than the judge can follow".to_owned(),
             );
         } else if let Some(on) = on.filter(|on| *on != seen.came_on) {
             against.push(format!(
-                "the switch counted that it came on {}, captures saw {}",
+                "the switch counted that it fired {}, captures saw {}",
                 count(on, "time"),
                 seen.came_on
             ));
         }
-        let keyless = Metric::trigger(&named.name, TriggerMetric::Keyless);
+        let keyless = Metric::trigger(&trigger.name, TriggerMetric::Keyless);
         if let Some(keys) = keys.filter(|_| seen.keyless > 0)
             && !planned.scenario.expects_of(&keyless)
         {
             against.push(format!(
-                "it did not count {} of {} for which the switch had no cell: write a greater `keys` than {}, or expect `{keyless}`",
+                "it did not count {} of {} because the switch had no cell for their key: set `keys` above {}, or expect `{keyless}`",
                 count(seen.keyless, "frame"),
                 keys.of,
                 keys.most
@@ -119,34 +117,20 @@ impl TriggerResult {
         }
         if let Some(keys) = keys.filter(|_| seen.conflated > 0) {
             against.push(format!(
-                "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
+                "the switch confused {} of some {} with those of others: write the fields in another order, `per: [tcp.sport, …]`",
                 count(seen.conflated, "frame"),
                 keys.of
             ));
         }
-        let losses = proof
-            .losses
-            .iter()
-            .filter(|loss| loss.switch == switch.name);
-        // A trigger without a count needs no proof.
-        against.extend(losses.filter(|_| on.is_some()).map(Loss::to_string));
-        let proved = against.is_empty();
-        if proved && seen.is_ambiguous {
+        against.extend(losses.filter(|_| on.is_some()));
+        result.proved = against.is_empty();
+        if result.proved && seen.is_ambiguous {
             against.push(
-                "frames that came while it turned fit two readings; the one that agrees with its count is taken"
+                "frames that arrived while it changed its state fit two readings; the judge took the one that agrees with its count"
                     .to_owned(),
             );
         }
-        TriggerResult {
-            name: named.name.clone(),
-            switch: switch.name.clone(),
-            what: named.what.clone(),
-            on,
-            observed: seen.came_on,
-            keyless: keys.map(|_| seen.keyless),
-            unproved_from_ns: None,
-            proved,
-            reason: (!against.is_empty()).then(|| against.join("; ")),
-        }
+        result.reason = (!against.is_empty()).then(|| against.join("; "));
+        result
     }
 }

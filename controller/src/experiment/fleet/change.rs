@@ -60,7 +60,7 @@ fn key_of(entry: &TableEntry) -> EntryKey<'_> {
 impl Change {
     /// Computes the changes from an old version of a switch to a new one.
     #[must_use]
-    pub fn of(old: Version<'_>, new: Version<'_>) -> Change {
+    pub fn between(old: Version<'_>, new: Version<'_>) -> Change {
         let new_program = match is_same_program(old.program, new.program) {
             true => Vec::new(),
             false => reasons(old, new),
@@ -273,19 +273,19 @@ fn headers(program: &Program) -> BTreeSet<String> {
 
 /// Register cells that keep their values in other positions, or are cleared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct KeptRegisters {
     /// The source and destination of each cell: register name and cell index.
     pub cells: Vec<((String, u64), (String, u64))>,
     /// Registers whose cells are all set to 0 before carried values are written.
     pub cleared: Vec<Register>,
 }
 
-impl Carried {
+impl KeptRegisters {
     /// Determines which cells of a switch's units are carried over and which registers are cleared.
     #[must_use]
-    pub fn of(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> Carried {
+    pub fn new(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> KeptRegisters {
         let has = &new.program.p4info;
-        let mut carried = Carried::default();
+        let mut carried = KeptRegisters::default();
         // Registers beside the units, such as the progress of a trigger, restart at 0.
         let prefixes = [Direction::Ingress, Direction::Egress].map(names::fault::engine);
         let beside = has.registers.iter().filter(|register| {

@@ -51,7 +51,7 @@ pub struct Connections {
     listener: UnixListener,
     /// Programs with an open connection to the socket; the first one in the queue is served first.
     visitors: VecDeque<Visitor>,
-    lives: Lives,
+    generations: Generations,
     /// Announcements that could not be delivered to the switches, and why.
     remarks: Vec<String>,
 }
@@ -81,7 +81,7 @@ impl Connections {
             path,
             listener,
             visitors: VecDeque::new(),
-            lives: Lives::default(),
+            generations: Generations::default(),
             remarks: Vec::new(),
         })
     }
@@ -114,45 +114,45 @@ impl Connections {
             let Some(mut visitor) = self.visitors.pop_front() else {
                 return;
             };
-            match visitor.hear() {
-                // A program that has disconnected has gone on without an announcement: the switch numbers its packets already.
-                Heard::Line(line) if visitor.is_there() => {
-                    let answer = self.told(&line, fleet);
+            match visitor.receive() {
+                // A program that has disconnected continued without an announcement: the switch numbers its packets already.
+                Received::Line(line) if visitor.is_there() => {
+                    let answer = self.handle(&line, fleet);
                     // A program that disconnects meanwhile does not read the answer.
                     let _ = visitor.stream.write_all(format!("{answer}\n").as_bytes());
                     if since.elapsed() >= MOST_TURN {
                         return;
                     }
                 }
-                Heard::More if visitor.since.elapsed() < PATIENCE => {
+                Received::More if visitor.since.elapsed() < PATIENCE => {
                     self.visitors.push_back(visitor);
                 }
-                Heard::Line(_) | Heard::More | Heard::Nothing => {}
+                Received::Line(_) | Received::More | Received::Nothing => {}
             }
         }
     }
 
     /// Handles a line, and returns the answer.
-    fn told(&mut self, line: &str, fleet: &mut Fleet) -> String {
+    fn handle(&mut self, line: &str, fleet: &mut Fleet) -> String {
         let opened: Opened = match serde_json::from_str(line) {
             Ok(opened) => opened,
-            Err(error) => return format!("not understood: {error}"),
+            Err(error) => return format!("the line is not an announcement: {error}"),
         };
-        let told = match self.lives.of(&opened) {
-            Some(life) => fleet
-                .tell(&streams(&opened, life))
+        let announced = match self.generations.announced(&opened) {
+            Some(generation) => fleet
+                .announce(&streams(&opened, generation))
                 .map_err(|error| error.to_string()),
             None => Err(format!(
-                "a run knows {MOST_CONNECTIONS} connections at most"
+                "a run takes at most {MOST_CONNECTIONS} connections"
             )),
         };
-        let Err(why) = told else {
-            tracing::debug!(?opened, "a connection was told");
+        let Err(why) = announced else {
+            tracing::debug!(?opened, "a connection was announced");
             return ACCEPTED.to_owned();
         };
         let remark = format!(
-            "the connection of {} and {} could not be told everywhere, and its sequence numbers count from the first that was \
-             seen there: {why}",
+            "the connection of {} and {} could not be announced to every switch; there its sequence numbers count from the first \
+             packet that the switch saw: {why}",
             opened.local, opened.peer
         );
         if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
@@ -163,7 +163,7 @@ impl Connections {
 }
 
 /// Streams of a connection: each way data and READ responses, with first numbers. READ responses use the requester's numbers.
-fn streams(opened: &Opened, life: u8) -> [(Stream, Begun); STREAMS] {
+fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
         destination: opened.peer,
@@ -176,7 +176,10 @@ fn streams(opened: &Opened, life: u8) -> [(Stream, Begun); STREAMS] {
         qp: opened.qp,
         responds,
     };
-    let from = |first| Begun { first, life };
+    let from = |first| Begun {
+        first,
+        life: generation,
+    };
     [
         (there(false), from(opened.psn)),
         (there(true), from(opened.peer_psn)),
@@ -191,71 +194,71 @@ type End = (Ipv4Addr, u32, u32);
 /// Generations of connections with the same pair of queue pairs. One end or both announce a connection; an end that announces
 /// it again has restarted, with the same sequence numbers if they follow from a seed.
 #[derive(Debug, Default)]
-struct Lives {
-    of: BTreeMap<[(Ipv4Addr, u32); 2], Life>,
-    told: usize,
+struct Generations {
+    of: BTreeMap<[(Ipv4Addr, u32); 2], Generation>,
+    announced: usize,
 }
 
 #[derive(Debug)]
-struct Life {
+struct Generation {
     number: u8,
     ends: [End; 2],
     /// Which of the two ends have announced the connection.
     by: [bool; 2],
 }
 
-impl Lives {
+impl Generations {
     /// Returns the generation of an announced connection, from 1; `None` if the run has had too many connections.
-    fn of(&mut self, opened: &Opened) -> Option<u8> {
+    fn announced(&mut self, opened: &Opened) -> Option<u8> {
         let own = (opened.local, opened.qp, opened.psn);
         let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
         ends.sort_unstable();
-        let teller = usize::from(ends[0] != own);
+        let announcer = usize::from(ends[0] != own);
         let key = ends.map(|(ip, qp, _)| (ip, qp));
         let known = self.of.get_mut(&key);
-        if let Some(life) = known
-            && life.ends == ends
-            && !life.by[teller]
+        if let Some(generation) = known
+            && generation.ends == ends
+            && !generation.by[announcer]
         {
-            life.by[teller] = true;
-            return Some(life.number);
+            generation.by[announcer] = true;
+            return Some(generation.number);
         }
-        if self.told == MOST_CONNECTIONS {
+        if self.announced == MOST_CONNECTIONS {
             return None;
         }
-        self.told += 1;
-        let number = self.of.get(&key).map_or(0, |life| life.number);
+        self.announced += 1;
+        let number = self.of.get(&key).map_or(0, |last| last.number);
         let number = number.checked_add(1).unwrap_or(1);
         let mut by = [false; 2];
-        by[teller] = true;
-        self.of.insert(key, Life { number, ends, by });
+        by[announcer] = true;
+        self.of.insert(key, Generation { number, ends, by });
         Some(number)
     }
 }
 
 /// The result of reading from a visitor.
-enum Heard {
+enum Received {
     Line(String),
     More,
     Nothing,
 }
 
 impl Visitor {
-    fn hear(&mut self) -> Heard {
+    fn receive(&mut self) -> Received {
         let mut bytes = [0; MOST_BYTES];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => return Heard::Nothing,
+                Ok(0) => return Received::Nothing,
                 Ok(len) => self.line.extend(&bytes[..len]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::More,
-                Err(_) => return Heard::Nothing,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::More,
+                Err(_) => return Received::Nothing,
             }
             if let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-                return Heard::Line(String::from_utf8_lossy(&self.line[..end]).into_owned());
+                return Received::Line(String::from_utf8_lossy(&self.line[..end]).into_owned());
             }
             if self.line.len() > MOST_BYTES {
-                return Heard::Nothing;
+                return Received::Nothing;
             }
         }
     }
@@ -270,12 +273,12 @@ impl Visitor {
 }
 
 impl Fleet {
-    /// Tells every switch that runs of streams, where faults ask for that; once it returns, packets of them meet what was told. A
-    /// switch that does not take it keeps none of the others from it.
-    pub fn tell(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
+    /// Announces streams to every running switch whose faults need them. When this returns, the switches number the packets of
+    /// these streams as announced. An error of one switch does not keep the announcement from the others.
+    pub fn announce(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
         let written = self.each(|device| {
             let mut updates = Vec::new();
-            let mut tellings = Vec::new();
+            let mut announcements = Vec::new();
             let sent_ns = now_ns();
             for (stream, begun) in streams {
                 let before = updates.len();
@@ -288,7 +291,7 @@ impl Fleet {
                     updates.push((update, Item::TableEntry(entry)));
                 }
                 if updates.len() > before {
-                    tellings.push(Telling {
+                    announcements.push(Telling {
                         switch: device.target.name().to_owned(),
                         stream: *stream,
                         first_psn: begun.first,
@@ -299,7 +302,7 @@ impl Fleet {
                 }
             }
             if updates.is_empty() {
-                return Ok(tellings);
+                return Ok(announcements);
             }
             device.target.write(&updates)?;
             let confirmed_ns = now_ns();
@@ -308,17 +311,17 @@ impl Fleet {
                     device.told.insert(key(&entry), entry);
                 }
             }
-            for telling in &mut tellings {
-                telling.confirmed_ns = confirmed_ns;
+            for announcement in &mut announcements {
+                announcement.confirmed_ns = confirmed_ns;
             }
-            Ok(tellings)
+            Ok(announcements)
         });
         let mut failed = Ok(());
         for written in written {
             match written {
-                Ok(tellings) => {
-                    self.log.tell(&tellings);
-                    self.tellings.extend(tellings);
+                Ok(announcements) => {
+                    self.log.announce(&announcements);
+                    self.announcements.extend(announcements);
                 }
                 Err(error) => failed = failed.and(Err(error)),
             }
@@ -328,8 +331,8 @@ impl Fleet {
 
     /// Announcements of RDMA connections to switches.
     #[must_use]
-    pub fn tellings(&self) -> &[Telling] {
-        &self.tellings
+    pub fn announcements(&self) -> &[Telling] {
+        &self.announcements
     }
 }
 
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_the_numbers_of_who_asks() {
+    fn read_responses_have_the_numbers_of_the_requester() {
         let told = streams(&OPENED, 3).map(|(stream, begun)| {
             let from = stream.source.octets()[3];
             (from, stream.qp, stream.responds, begun.first, begun.life)
@@ -379,35 +382,38 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_tell_of_one_life_and_an_end_that_tells_again_of_the_next() {
-        let mut lives = Lives::default();
+    fn both_ends_announce_one_generation_and_a_repeated_announcement_the_next() {
+        let mut generations = Generations::default();
         let there = from_there(OPENED);
-        let told = [OPENED, there, there, OPENED, OPENED, OPENED].map(|of| lives.of(&of));
+        let told =
+            [OPENED, there, there, OPENED, OPENED, OPENED].map(|of| generations.announced(&of));
         assert_eq!(told, [1, 1, 2, 2, 3, 4].map(Some));
         // Other sequence numbers make another connection, whichever end announces it.
         let other = Opened { psn: 7, ..OPENED };
-        assert_eq!(lives.of(&from_there(other)), Some(5));
-        assert_eq!(lives.of(&other), Some(5));
+        assert_eq!(generations.announced(&from_there(other)), Some(5));
+        assert_eq!(generations.announced(&other), Some(5));
         let elsewhere = Opened { qp: 9, ..OPENED };
-        assert_eq!(lives.of(&elsewhere), Some(1));
-        lives.told = MOST_CONNECTIONS;
-        assert_eq!(lives.of(&from_there(elsewhere)), Some(1));
-        assert_eq!(lives.of(&elsewhere), None);
+        assert_eq!(generations.announced(&elsewhere), Some(1));
+        generations.announced = MOST_CONNECTIONS;
+        assert_eq!(generations.announced(&from_there(elsewhere)), Some(1));
+        assert_eq!(generations.announced(&elsewhere), None);
     }
 
     #[test]
-    fn lives_are_counted_round() {
-        let mut lives = Lives::default();
-        let numbers: Vec<u8> = (0..257).filter_map(|_| lives.of(&OPENED)).collect();
+    fn generation_numbers_wrap_round() {
+        let mut generations = Generations::default();
+        let numbers: Vec<u8> = (0..257)
+            .filter_map(|_| generations.announced(&OPENED))
+            .collect();
         assert_eq!(numbers[253..], [254, 255, 1, 2]);
     }
 
     #[test]
-    fn lines_come_in_parts_and_strangers_are_left() {
-        let hear = |visitor: &mut Visitor| match visitor.hear() {
-            Heard::Line(line) => Some(line),
-            Heard::More => Some("more".to_owned()),
-            Heard::Nothing => None,
+    fn lines_arrive_in_parts_and_a_visitor_without_a_line_is_dropped() {
+        let receive = |visitor: &mut Visitor| match visitor.receive() {
+            Received::Line(line) => Some(line),
+            Received::More => Some("more".to_owned()),
+            Received::Nothing => None,
         };
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         stream.set_nonblocking(true).unwrap();
@@ -416,18 +422,18 @@ mod tests {
             line: Vec::new(),
             since: Instant::now(),
         };
-        assert_eq!(hear(&mut visitor).as_deref(), Some("more"));
+        assert_eq!(receive(&mut visitor).as_deref(), Some("more"));
         theirs.write_all(b"one ").unwrap();
-        assert_eq!(hear(&mut visitor).as_deref(), Some("more"));
+        assert_eq!(receive(&mut visitor).as_deref(), Some("more"));
         theirs.write_all(b"line\nand").unwrap();
-        assert_eq!(hear(&mut visitor).as_deref(), Some("one line"));
+        assert_eq!(receive(&mut visitor).as_deref(), Some("one line"));
         assert!(visitor.is_there());
         visitor.line.clear();
         theirs.write_all(&[b'x'; MOST_BYTES + 1]).unwrap();
-        assert_eq!(hear(&mut visitor), None);
+        assert_eq!(receive(&mut visitor), None);
         drop(theirs);
         visitor.line.clear();
         assert!(!visitor.is_there());
-        assert_eq!(hear(&mut visitor), None);
+        assert_eq!(receive(&mut visitor), None);
     }
 }

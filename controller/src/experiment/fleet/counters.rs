@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use p4rt::translate::CounterValue;
+use scenario::plan::Injection;
 use scenario::{Plan, names};
 
 use super::{Fleet, FleetError, TriggerCount};
@@ -42,17 +43,22 @@ impl Fleet {
 
     /// Count of hits of each injection, in the plan's order.
     pub fn fired(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
-        let count = |injection: &scenario::plan::Injection| {
-            let cells = self.counter(&injection.switch, &injection.counter)?;
-            Ok(cells.get(injection.cell).map_or(0, |cell| cell.packets))
-        };
-        plan.injections.iter().map(count).collect()
+        self.cells(plan, |injection| Some(&injection.counter))
     }
 
     /// Number of packets that found no cell for their key, by injection.
     pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
-        let count = |injection: &scenario::plan::Injection| {
-            let Some(counter) = &injection.keyless else {
+        self.cells(plan, |injection| injection.keyless.as_ref())
+    }
+
+    /// Each injection's cell of a counter; 0 for an injection without the counter.
+    fn cells(
+        &mut self,
+        plan: &Plan,
+        counter: impl Fn(&Injection) -> Option<&String>,
+    ) -> Result<Vec<u64>, FleetError> {
+        let count = |injection: &Injection| {
+            let Some(counter) = counter(injection) else {
                 return Ok(0);
             };
             let cells = self.counter(&injection.switch, counter)?;

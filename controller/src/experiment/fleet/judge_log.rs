@@ -15,7 +15,7 @@ struct Untaken {
     /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
-    tellings: Vec<Telling>,
+    announcements: Vec<Telling>,
     outages: Vec<Outage>,
 }
 
@@ -25,7 +25,7 @@ pub struct Taken {
     /// Steps that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
-    pub tellings: Vec<Telling>,
+    pub announcements: Vec<Telling>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
     /// Every entry sent before this time, in nanoseconds since 1970, is in this value or in an earlier one.
@@ -49,9 +49,9 @@ impl JudgeLog {
     }
 
     /// Records announcements of RDMA connections to a switch.
-    pub fn tell(&self, tellings: &[Telling]) {
+    pub fn announce(&self, announcements: &[Telling]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        untaken.tellings.extend_from_slice(tellings);
+        untaken.announcements.extend_from_slice(announcements);
     }
 
     /// Records that an outage of a switch began or ended.
@@ -66,7 +66,7 @@ impl JudgeLog {
         let until_ns = untaken.writing_ns.unwrap_or(until_ns).min(until_ns);
         Taken {
             writes: std::mem::take(&mut untaken.writes),
-            tellings: std::mem::take(&mut untaken.tellings),
+            announcements: std::mem::take(&mut untaken.announcements),
             outages: std::mem::take(&mut untaken.outages),
             until_ns,
         }
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::experiment::Planned;
-    use crate::experiment::observe::judging::{Counted, Judged, Judging};
+    use crate::experiment::observe::judging::{Counted, JudgedRun, Judging};
     use crate::target::Kind;
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let text = "weir: 1\nname: t\ntopology: {star: {hosts: [a, b], switch: sw}}\nworkload: {idle: {for: 9s}}\n\
              timeline: [{name: down, at: 1s, for: 1s}]\nfaults: [{id: reboot, effect: {restart: sw}, during: down}]\n";
         let scenario = scenario::load("t.yaml", text).expect("a scenario");
-        let planned = Planned::of(scenario, Kind::Embedded).expect("a plan");
+        let planned = Planned::new(scenario, Kind::Embedded).expect("a plan");
         let conditions = Conditions {
             digest: Digest::of_seed(planned.plan.seed),
             shares_stamps: false,
@@ -107,7 +107,7 @@ mod tests {
         log.down(outage(None));
         judging.sink()(Handed::Until(1_500_000_000));
         log.down(outage(Some(2_000_000_000)));
-        let Judged { proof, .. } = judging.end(Counted {
+        let JudgedRun { proof, .. } = judging.end(Counted {
             fired: Vec::new(),
             triggers: Vec::new(),
             losses: Vec::new(),

@@ -174,7 +174,7 @@ pub struct Fleet {
     epoch_writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections that the switches received.
     #[cfg(feature = "testbed")]
-    tellings: Vec<Telling>,
+    announcements: Vec<Telling>,
     /// Log of epoch writes and announcements, for the judge of a run in progress.
     #[cfg(feature = "testbed")]
     pub(super) log: Arc<JudgeLog>,
@@ -225,7 +225,7 @@ impl Fleet {
             devices: Vec::new(),
             epoch_writes: Vec::new(),
             #[cfg(feature = "testbed")]
-            tellings: Vec::new(),
+            announcements: Vec::new(),
             #[cfg(feature = "testbed")]
             log: Arc::default(),
             lease: planned.plan.lease.lease(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scenario::plan::Over;
 
 use super::aggregation::rates;
-use super::change::{Carried, Change, Version, cleared_counters};
+use super::change::{Change, KeptRegisters, Version, cleared_counters};
 use super::{Device, Fleet, FleetError, entries, set};
 use crate::experiment::Planned;
 use crate::program::{Program, build};
@@ -79,7 +79,7 @@ impl Replacement {
                 continue;
             };
             let old_program = build(kind.arch(), was, None)?;
-            changes.push(Change::of(
+            changes.push(Change::between(
                 Version {
                     planned: was,
                     program: &old_program,
@@ -133,8 +133,8 @@ impl Device {
             program: &self.program,
             entries: &self.entries,
         };
-        let change = Change::of(old, new);
-        let carried = Carried::of(over, &planned.plan, new, &self.program.p4info);
+        let change = Change::between(old, new);
+        let carried = KeptRegisters::new(over, &planned.plan, new, &self.program.p4info);
         let mut cells = Vec::new();
         let queries = carried.queries();
         if !queries.is_empty() {

@@ -63,7 +63,7 @@ impl Device {
                 entries.extend(aggregation_entries(scenario, &planned, job, summing));
             }
         }
-        let change = Change::of(
+        let change = Change::between(
             Version {
                 planned: &self.planned,
                 program: &self.program,

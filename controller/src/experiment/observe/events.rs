@@ -31,7 +31,7 @@ pub struct Event<'a> {
     pub ordinal: u64,
     /// The frame's position in its RDMA connection, if the fault selects by position.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rdma: Option<RdmaPlace>,
+    pub rdma: Option<RdmaPosition>,
     /// The epoch of the step that was in force.
     pub epoch: u16,
     /// Whether the fault acted correctly.
@@ -45,7 +45,7 @@ pub struct Event<'a> {
     pub left: Vec<Left<'a>>,
     /// Bytes that had to change, if the effect changes any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<Change>,
+    pub changed: Vec<ChangedBytes>,
     /// Length in bytes that the frame had to have when it left, if that differs from `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_to: Option<u32>,
@@ -53,19 +53,19 @@ pub struct Event<'a> {
 
 /// Position of a data packet in its RDMA connection; its queue pair and sequence number are among the fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RdmaPlace {
+pub struct RdmaPosition {
     /// The packet's sequence number minus the connection's first one.
     pub relative_psn: u32,
     /// The round of the connection in which the packet arrived, from 1.
     pub round: u32,
     /// How the switch knows the first packet: by an announcement, or as the first packet that it saw.
-    pub first: First,
+    pub first: FirstPsn,
 }
 
-/// See [`RdmaPlace::first`].
+/// See [`RdmaPosition::first`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum First {
+pub enum FirstPsn {
     /// An endpoint that opened the connection announced the number.
     Told,
     /// No endpoint announced the number; the switch took that of the first packet.
@@ -83,7 +83,7 @@ pub struct Left<'a> {
 
 /// A run of bytes that had to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct ChangedBytes {
     /// Offset of the first byte in the frame.
     pub at: usize,
     /// The bytes before the change, in hexadecimal.
@@ -125,13 +125,13 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
             port: hit.port,
             frame: hit.frame,
             ordinal: hit.ordinal,
-            rdma: hit.place.map(|place| RdmaPlace {
+            rdma: hit.place.map(|place| RdmaPosition {
                 relative_psn: place.relative,
                 round: place.round,
                 first: if hit.is_told {
-                    First::Told
+                    FirstPsn::Told
                 } else {
-                    First::Seen
+                    FirstPsn::Seen
                 },
             }),
             epoch: hit.epoch,
@@ -174,7 +174,7 @@ fn show(ty: FieldType, value: &Value) -> Option<String> {
 }
 
 /// Runs of bytes that differ between a frame and its rewritten form.
-fn changed(before: &[u8], after: &Rewritten) -> Vec<Change> {
+fn changed(before: &[u8], after: &Rewritten) -> Vec<ChangedBytes> {
     let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
     for (at, (from, to)) in before.iter().zip(&after.bytes).enumerate() {
         if from == to {
@@ -189,7 +189,7 @@ fn changed(before: &[u8], after: &Rewritten) -> Vec<Change> {
         }
     }
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let changes = changes.iter().map(|(at, from, to)| Change {
+    let changes = changes.iter().map(|(at, from, to)| ChangedBytes {
         at: *at,
         from: hex(from),
         to: hex(to),

@@ -10,10 +10,10 @@ use std::thread::{self, JoinHandle};
 use proof::{Conditions, Judge, Loser, Loss, Observation, Proof, STEP_NS};
 use testbeds::capture::{Handed, Lost, Record};
 
-use super::captures::{Keeper, Kept};
+use super::captures::{Keeper, KeptFrames};
 use super::hit_log::{HitLog, Marks};
 use super::minute_log::MinuteLog;
-use super::spool::{Disk, Refused, Spool, Spooled};
+use super::spool::{Disk, Spool, SpoolError, Spooled};
 use crate::experiment::Planned;
 use crate::experiment::fleet::judge_log::JudgeLog;
 
@@ -45,16 +45,16 @@ pub struct Judging {
     sender: Sender<Message>,
     spool: Arc<Spool>,
     so_far: SoFar,
-    thread: JoinHandle<Judged>,
+    thread: JoinHandle<JudgedRun>,
 }
 
 /// The result of the judge's thread.
 #[derive(Default)]
-pub struct Judged {
+pub struct JudgedRun {
     /// The verdict.
     pub proof: Proof,
     /// Frames that the folder keeps.
-    pub kept: Kept,
+    pub kept: KeptFrames,
     /// Times at which faults hit frames.
     pub marks: Marks,
 }
@@ -119,8 +119,8 @@ impl Judging {
                             port,
                             frames,
                             by: match refused {
-                                Refused::Full => Loser::Limit,
-                                Refused::Failed(error) => {
+                                SpoolError::Full => Loser::Limit,
+                                SpoolError::Failed(error) => {
                                     tracing::warn!(%error, "frames cannot wait on disk");
                                     Loser::Disk
                                 }
@@ -138,7 +138,7 @@ impl Judging {
     }
 
     /// Ends the judging after the recorder has handed over all frames; returns the verdict and the frames that were kept.
-    pub fn end(self, counted: Counted) -> Judged {
+    pub fn end(self, counted: Counted) -> JudgedRun {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
             Ok(result) => result,
@@ -169,7 +169,7 @@ struct Waiting {
 }
 
 impl Own {
-    fn judge(mut self, receiver: &Receiver<Message>) -> Judged {
+    fn judge(mut self, receiver: &Receiver<Message>) -> JudgedRun {
         let (scenario, plan) = (self.planned.scenario.clone(), self.planned.plan.clone());
         let mut judge = Judge::new(&scenario, &plan, &self.ports, self.conditions);
         let mut now_ns = 0;
@@ -228,12 +228,12 @@ impl Own {
                     let mut kept = self.keeper.finish();
                     let (marks, failed) = self.hits.finish();
                     kept.log_ends = failed.map(|error| error.to_string());
-                    return Judged { proof, kept, marks };
+                    return JudgedRun { proof, kept, marks };
                 }
             }
         }
         // The run was aborted: the result is not needed.
-        Judged::default()
+        JudgedRun::default()
     }
 
     /// Passes the log's entries to the judge. Returns the time until which they are complete.
@@ -241,9 +241,9 @@ impl Own {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
         taken
-            .tellings
+            .announcements
             .iter()
-            .for_each(|telling| judge.tell(telling));
+            .for_each(|announcement| judge.tell(announcement));
         taken.outages.iter().for_each(|outage| judge.down(outage));
         taken.until_ns
     }

@@ -108,7 +108,7 @@ impl Before {
 
 /// Load of the machine during a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Strain {
+pub struct MachineLoad {
     /// The share of the processors' time that all processes used.
     pub busy_share: f64,
     /// The share that processes outside the run used.
@@ -125,15 +125,15 @@ pub struct Strain {
     pub verdict_after_ns: u64,
 }
 
-impl Strain {
+impl MachineLoad {
     /// Computes the load since `before`, read at the beginning.
-    pub fn since(before: &Before, switch_priorities: BTreeMap<String, String>) -> Strain {
+    pub fn since(before: &Before, switch_priorities: BTreeMap<String, String>) -> MachineLoad {
         let now = Ticks::now();
         let passed = |of: fn(&Ticks) -> u64| of(&now).saturating_sub(of(&before.ticks));
         let all = passed(|ticks| ticks.all).max(1) as f64;
         let busy = passed(|ticks| ticks.busy);
         let ours = passed(|ticks| ticks.own) + passed(|ticks| ticks.interrupts);
-        Strain {
+        MachineLoad {
             busy_share: busy as f64 / all,
             others_share: busy.saturating_sub(ours) as f64 / all,
             stolen_share: passed(|ticks| ticks.stolen) as f64 / all,
@@ -229,18 +229,18 @@ mod tests {
         while Ticks::now().own < before.ticks.own + 20 {
             work = work.wrapping_add(1);
         }
-        let strain = Strain::since(&before, BTreeMap::new());
+        let strain = MachineLoad::since(&before, BTreeMap::new());
         assert!(strain.busy_share > 0.0 && work > 0);
         assert!(strain.others_share < strain.busy_share, "{strain:?}");
     }
 
     #[test]
     fn others_are_to_blame_where_they_left_too_little() {
-        let strain = |busy_share, others_share, stolen_share| Strain {
+        let strain = |busy_share, others_share, stolen_share| MachineLoad {
             busy_share,
             others_share,
             stolen_share,
-            ..Strain::default()
+            ..MachineLoad::default()
         };
         assert!(strain(1.0, 0.85, 0.0).is_of_others());
         assert!(strain(0.7, 0.0, 0.2).is_of_others(), "the machine below");

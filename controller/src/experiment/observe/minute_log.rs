@@ -85,7 +85,7 @@ mod tests {
         let text = "weir: 1\nname: t\ntopology: {star: {hosts: [a, b], switch: sw}}\nflows: {all: {from: a, to: b}}\n\
              faults: [{id: lost, flows: all, effect: drop}]\n";
         let scenario = scenario::load("t.yaml", text).unwrap();
-        let planned = Planned::of(scenario, Kind::Embedded).unwrap();
+        let planned = Planned::new(scenario, Kind::Embedded).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut log = MinuteLog::new(Some(folder.path()));
         let mut seen = vec![Observation::default(); planned.plan.injections.len()];

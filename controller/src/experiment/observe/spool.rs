@@ -68,7 +68,7 @@ impl Drop for Segment {
 
 /// Why a batch cannot be spooled.
 #[derive(Debug)]
-pub enum Refused {
+pub enum SpoolError {
     /// The disk limit is reached.
     Full,
     /// The disk returned an error.
@@ -120,7 +120,7 @@ impl Spool {
     }
 
     /// Puts a batch into the spool.
-    pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, Refused> {
+    pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, SpoolError> {
         let size = batch.size() as u64;
         let (port, frames, late) = (batch.port, batch.records.len(), batch.late);
         let first_ns = batch.records.first().map_or(0, |record| record.at_ns);
@@ -140,12 +140,12 @@ impl Spool {
         })
     }
 
-    fn write(&self, batch: &Batch) -> Result<Held, Refused> {
+    fn write(&self, batch: &Batch) -> Result<Held, SpoolError> {
         let mut text = Vec::new();
         batch.encode(&mut text);
         let bytes = text.len();
         if !self.disk.take(bytes as u64) {
-            return Err(Refused::Full);
+            return Err(SpoolError::Full);
         }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_short = |segment: &&Arc<Segment>| segment.end.load(Ordering::Relaxed) < FILE_BYTES;
@@ -154,7 +154,7 @@ impl Spool {
             None => {
                 let file = tempfile::tempfile_in(&self.folder).map_err(|error| {
                     self.disk.give_back(bytes as u64);
-                    Refused::Failed(error)
+                    SpoolError::Failed(error)
                 })?;
                 Arc::new(Segment {
                     file,
@@ -167,7 +167,7 @@ impl Spool {
         // The segment releases the space when dropped, whether or not this write succeeds.
         let at = segment.end.fetch_add(bytes as u64, Ordering::Relaxed);
         let written = segment.file.write_all_at(&text, at);
-        written.map_err(Refused::Failed)?;
+        written.map_err(SpoolError::Failed)?;
         Ok(Held::Disk { segment, at, bytes })
     }
 }
@@ -220,7 +220,7 @@ mod tests {
                 Err(refused) => break refused,
             }
         };
-        assert!(matches!(refused, Refused::Full));
+        assert!(matches!(refused, SpoolError::Full));
         let on_disk: Vec<bool> = waiting.iter().map(Spooled::is_on_disk).collect();
         assert_eq!(on_disk, [vec![false; 6], vec![true; 3]].concat());
         for (mark, spooled) in waiting.iter().enumerate() {
@@ -242,7 +242,10 @@ mod tests {
         let spool = Spool::new(folder.path().to_owned(), disk.clone());
         drop(folder);
         let refused = spool.put(batch(65 << 20, 1)).err();
-        assert!(matches!(refused, Some(Refused::Failed(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Some(SpoolError::Failed(_))),
+            "{refused:?}"
+        );
         assert_eq!(disk.taken.load(Ordering::Relaxed), 0);
     }
 }

@@ -150,7 +150,7 @@ mod tests {
 
     fn captures(text: &str) -> Captures {
         let scenario = scenario::load("t.yaml", text).unwrap_or_else(|why| panic!("{why}"));
-        let planned = Planned::of(scenario, Kind::Embedded);
+        let planned = Planned::new(scenario, Kind::Embedded);
         Captures::from_planned(&planned.unwrap_or_else(|why| panic!("{why}")))
     }
 

@@ -196,7 +196,7 @@ topology:
     fn planned(rest: &str) -> Planned {
         let text = format!("{CHAIN}{rest}");
         let scenario = scenario::load("t.yaml", &text).unwrap_or_else(|why| panic!("{why}"));
-        Planned::of(scenario, Kind::Embedded).unwrap_or_else(|why| panic!("{why}"))
+        Planned::new(scenario, Kind::Embedded).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Each port and the names in its reasons.
@@ -320,7 +320,7 @@ topology:
             let scenario = scenario::load_with(&file, &text, &given);
             let scenario = scenario.unwrap_or_else(|why| panic!("{why}"));
             let planned =
-                Planned::of(scenario, Kind::Embedded).unwrap_or_else(|why| panic!("{why}"));
+                Planned::new(scenario, Kind::Embedded).unwrap_or_else(|why| panic!("{why}"));
             let topology = &planned.scenario.topology;
             let recorded = recorded(&planned, Record::Asked);
             let is_recorded = |switch: &str, host: &str| {

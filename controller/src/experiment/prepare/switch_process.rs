@@ -149,7 +149,7 @@ pub fn start_all(
                 Attachment::Socket(_) => Err(LaunchError::Wiring(*kind)),
             };
             let ports: Result<_, _> = bed.ports(switch).into_iter().map(interface).collect();
-            let job = bmv2::Job {
+            let job = bmv2::Launch {
                 kind: *kind,
                 switch,
                 device_id,
@@ -221,7 +221,7 @@ fn start_embedded(
         Some(address) => Ok((process, address)),
         None => Err(LaunchError::Start {
             switch: switch.to_owned(),
-            reason: format!("nothing heard for {} s", START_TIMEOUT.as_secs()),
+            reason: format!("it printed no address within {} s", START_TIMEOUT.as_secs()),
         }),
     }
 }

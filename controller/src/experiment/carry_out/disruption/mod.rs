@@ -2,7 +2,7 @@
 //!
 //! In each iteration, [`Disruptor::poll`] checks which step is in force: it starts the disruptions that begin with the step and
 //! undoes those that end. Nothing here waits: slow operations (a program that ends, a switch that starts) are polled in the next
-//! iteration. [`Carried`] records all of it; a run's folder keeps it, and `DisruptionResult` judges by it.
+//! iteration. [`DisruptionExecution`] records all of it; a run's folder keeps it, and `DisruptionResult` judges by it.
 
 mod switchboard;
 
@@ -22,7 +22,7 @@ pub use switchboard::Switchboard;
 /// One execution of a disruption. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Carried {
+pub struct DisruptionExecution {
     /// Name of the fault.
     pub fault: String,
     /// The epoch with which the execution began.
@@ -51,9 +51,9 @@ pub struct Carried {
     pub remark: Option<String>,
 }
 
-impl Carried {
-    pub(in crate::experiment) fn new(fault: &str, epoch: u16) -> Carried {
-        Carried {
+impl DisruptionExecution {
+    pub(in crate::experiment) fn new(fault: &str, epoch: u16) -> DisruptionExecution {
+        DisruptionExecution {
             fault: fault.to_owned(),
             epoch,
             asked_ns: now_ns(),
@@ -95,7 +95,10 @@ impl Carried {
 }
 
 /// The outages of switches that the disruptions of a run caused.
-pub fn outages(scenario: &Scenario, carried: &[Carried]) -> impl Iterator<Item = Outage> {
+pub fn outages(
+    scenario: &Scenario,
+    carried: &[DisruptionExecution],
+) -> impl Iterator<Item = Outage> {
     carried.iter().filter_map(|time| {
         let mut declared = scenario.disruptions.iter();
         let disruption = declared.find(|disruption| disruption.id == time.fault)?;
@@ -130,13 +133,13 @@ struct Running<'p> {
 /// Carries out the disruptions of a run.
 pub struct Disruptor<'p> {
     running: Vec<Running<'p>>,
-    carried: Vec<Carried>,
+    carried: Vec<DisruptionExecution>,
 }
 
 impl<'p> Disruptor<'p> {
     /// Creates the disruptor of a scenario, before any disruption.
     #[must_use]
-    pub fn of(planned: &'p Planned) -> Disruptor<'p> {
+    pub fn new(planned: &'p Planned) -> Disruptor<'p> {
         let disruptions = planned.scenario.disruptions.iter();
         Disruptor {
             running: disruptions
@@ -165,13 +168,13 @@ impl<'p> Disruptor<'p> {
             running.was_in_force = is_in_force;
             if begins && running.phase == Phase::Idle {
                 running.entry = self.carried.len();
-                let carried = Carried::new(&running.disruption.id, epoch);
+                let carried = DisruptionExecution::new(&running.disruption.id, epoch);
                 self.carried.push(carried);
                 let carried = &mut self.carried[running.entry];
                 running.begin(carried, load, switches)?;
             } else if begins {
-                let mut carried = Carried::new(&running.disruption.id, epoch);
-                carried.skipped = Some("the time before was not undone yet".to_owned());
+                let mut carried = DisruptionExecution::new(&running.disruption.id, epoch);
+                carried.skipped = Some("its previous execution was not undone yet".to_owned());
                 self.carried.push(carried);
             }
             if running.phase != Phase::Idle {
@@ -188,7 +191,7 @@ impl<'p> Disruptor<'p> {
     }
 
     /// Ends all disruptions after the run: paused programs go on. Ended programs are not started again.
-    pub fn finish(mut self, load: &mut dyn Load) -> Vec<Carried> {
+    pub fn finish(mut self, load: &mut dyn Load) -> Vec<DisruptionExecution> {
         for running in &mut self.running {
             let Some(carried) = self.carried.get_mut(running.entry) else {
                 continue;
@@ -215,7 +218,7 @@ impl<'p> Disruptor<'p> {
 impl Running<'_> {
     fn begin(
         &mut self,
-        carried: &mut Carried,
+        carried: &mut DisruptionExecution,
         load: &mut dyn Load,
         switches: &mut Switchboard<'_>,
     ) -> Result<(), LaunchError> {
@@ -237,7 +240,7 @@ impl Running<'_> {
     fn go_on(
         &mut self,
         is_in_force: bool,
-        carried: &mut Carried,
+        carried: &mut DisruptionExecution,
         load: &mut dyn Load,
         switches: &mut Switchboard<'_>,
     ) -> Result<(), LaunchError> {
@@ -268,7 +271,7 @@ impl Running<'_> {
     }
 
     /// Whether a disruption that is in force has to be undone.
-    fn is_over(&self, is_in_force: bool, carried: &Carried) -> bool {
+    fn is_over(&self, is_in_force: bool, carried: &DisruptionExecution) -> bool {
         match &self.disruption.does {
             Does::Restart {
                 after_ns: Some(after_ns),
@@ -281,7 +284,7 @@ impl Running<'_> {
         }
     }
 
-    fn has_come(&mut self, progress: OrderProgress, carried: &mut Carried) {
+    fn has_come(&mut self, progress: OrderProgress, carried: &mut DisruptionExecution) {
         let is_undone = self.phase == Phase::Undoing;
         match progress {
             OrderProgress::Pending => {}
@@ -289,7 +292,7 @@ impl Running<'_> {
                 carried.done_ns = Some(now_ns());
                 carried.processes = processes;
                 if processes == 0 {
-                    carried.remark("it was between two runs");
+                    carried.remark("the command was between two runs");
                 }
                 remark.into_iter().for_each(|remark| carried.remark(remark));
                 self.phase = Phase::Done;
@@ -315,7 +318,7 @@ impl Running<'_> {
         }
     }
 
-    fn give_up(&mut self, carried: &mut Carried, load: &mut dyn Load) {
+    fn give_up(&mut self, carried: &mut DisruptionExecution, load: &mut dyn Load) {
         match &self.disruption.does {
             Does::Pause { command } => {
                 carried.undo_ns.get_or_insert_with(now_ns);
@@ -325,14 +328,16 @@ impl Running<'_> {
             }
             does if does.is_for_good() && self.phase == Phase::Done => {}
             _ if self.phase == Phase::Doing => {
-                carried.unseen = Some("the run was over before it was done".to_owned());
+                carried.unseen = Some("the run ended before it was done".to_owned());
             }
             _ if self.phase == Phase::Undoing => {
                 carried.unseen.get_or_insert_with(|| {
-                    "the run was over before it was seen to be there again".to_owned()
+                    "the run ended before its program or switch was observed again".to_owned()
                 });
             }
-            _ => carried.remark("the run was over before it was to be started again"),
+            _ => {
+                carried.remark("the run ended before its program or switch was due to start again")
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ impl Switchboard<'_> {
     pub(super) fn take_down(&mut self, switch: &str) -> OrderProgress {
         self.fleet.take_down(switch);
         let Some((_, process)) = self.process(switch) else {
-            return OrderProgress::Absent("there is no such switch".to_owned());
+            return OrderProgress::Absent("the scenario has no such switch".to_owned());
         };
         process.take_down();
         OrderProgress::Pending
@@ -71,16 +71,16 @@ impl Switchboard<'_> {
             if since.elapsed() < START_TIMEOUT {
                 return Ok(OrderProgress::Pending);
             }
-            let reason = format!("nothing heard for {} s", START_TIMEOUT.as_secs());
+            let reason = format!("it printed no address within {} s", START_TIMEOUT.as_secs());
             let switch = switch.to_owned();
             return Err(LaunchError::Start { switch, reason });
         };
         self.starting.remove(index);
-        let (shown, told) = self.fleet.bring_up(switch, &address)?;
-        Ok(match shown == told {
+        let (shown, written) = self.fleet.bring_up(switch, &address)?;
+        Ok(match shown == written {
             true => done(),
             false => OrderProgress::Unseen(format!(
-                "of {told} entries, groups and sessions that it was told again it shows {shown}"
+                "it shows {shown} of the {written} entries, groups and sessions that were written again"
             )),
         })
     }

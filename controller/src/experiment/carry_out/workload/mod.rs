@@ -128,17 +128,20 @@ pub fn start(
 ) -> Result<Box<dyn Load>, WorkloadError> {
     let scenario = &planned.scenario;
     Ok(match &scenario.workload {
-        Some(Workload::Commands(commands)) => Box::new(commands::Job::start(
+        Some(Workload::Commands(commands)) => Box::new(commands::CommandsLoad::start(
             bed,
             scenario,
             commands,
             environment,
             conditions.out,
         )?),
-        Some(Workload::Redis(redis)) => {
-            Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)
-        }
-        Some(Workload::Training(training)) => Box::new(training::Job::start(
+        Some(Workload::Redis(redis)) => Box::new(redis::RedisLoad::start(
+            bed,
+            scenario,
+            redis,
+            conditions.weir,
+        )?),
+        Some(Workload::Training(training)) => Box::new(training::TrainingLoad::start(
             bed,
             scenario,
             training,

@@ -50,7 +50,7 @@ impl OrderProgress {
     }
 
     /// Judges an order by the processes in /proc: all had to become `what`.
-    pub(super) fn of(seen: io::Result<Census>, what: &str) -> OrderProgress {
+    pub(super) fn from_census(seen: io::Result<Census>, what: &str) -> OrderProgress {
         /// Maximum number of processes that the message names.
         const NAMED: usize = 4;
         match seen {
@@ -67,9 +67,7 @@ impl OrderProgress {
                     named.join(", ")
                 ))
             }
-            Err(error) => {
-                OrderProgress::Unseen(format!("its processes cannot be looked at: {error}"))
-            }
+            Err(error) => OrderProgress::Unseen(format!("its processes cannot be read: {error}")),
         }
     }
 
@@ -92,16 +90,16 @@ mod tests {
             })
         };
         assert_eq!(
-            OrderProgress::of(seen(&[]), "stopped"),
+            OrderProgress::from_census(seen(&[]), "stopped"),
             OrderProgress::done(3)
         );
         assert_eq!(
-            OrderProgress::of(seen(&[(17, 'D'), (19, 'R')]), "stopped"),
+            OrderProgress::from_census(seen(&[(17, 'D'), (19, 'R')]), "stopped"),
             OrderProgress::Unseen(
                 "of 3 processes 2 were not stopped: 17 in state D, 19 in state R".to_owned()
             )
         );
-        let unreadable = OrderProgress::of(Err(io::ErrorKind::NotFound.into()), "stopped");
+        let unreadable = OrderProgress::from_census(Err(io::ErrorKind::NotFound.into()), "stopped");
         assert!(
             matches!(unreadable, OrderProgress::Unseen(_)),
             "{unreadable:?}"

@@ -34,7 +34,7 @@ struct Client {
 }
 
 /// A running server and its clients.
-pub struct Job {
+pub struct RedisLoad {
     server: Server,
     server_host: String,
     address: SocketAddrV4,
@@ -43,14 +43,14 @@ pub struct Job {
     weir: PathBuf,
 }
 
-impl Job {
+impl RedisLoad {
     /// Starts the server; the clients do not begin yet.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
         redis: &Redis,
         weir: &Path,
-    ) -> Result<Job, RedisError> {
+    ) -> Result<RedisLoad, RedisError> {
         let host = |name: &str| -> Result<&Host, RedisError> {
             bed.host(name)
                 .ok_or_else(|| BedError::Unknown(format!("host {name}")).into())
@@ -70,7 +70,7 @@ impl Job {
         }
         let server = Server::start(host(&redis.server)?, address)?;
         tracing::info!(host = redis.server, %address, "redis-server answers");
-        Ok(Job {
+        Ok(RedisLoad {
             server,
             server_host: redis.server.clone(),
             address,
@@ -105,7 +105,7 @@ impl Job {
     }
 }
 
-impl Load for Job {
+impl Load for RedisLoad {
     fn begin(&mut self) -> Result<(), WorkloadError> {
         for client in &mut self.clients {
             let command = command(&self.weir, &client.declared, self.address, self.limit);

@@ -55,7 +55,7 @@ struct Failure {
 }
 
 /// The agents of a job, the server first; all are started and ready.
-pub struct Job {
+pub struct TrainingLoad {
     agents: Vec<Agent>,
     iterations: u32,
     rounds: Vec<RoundReport>,
@@ -72,14 +72,14 @@ struct Move {
     via: Mac,
 }
 
-impl Job {
+impl TrainingLoad {
     /// Starts all agents, and waits until each can receive.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
         training: &Training,
         weir: &Path,
-    ) -> Result<Job, TrainingError> {
+    ) -> Result<TrainingLoad, TrainingError> {
         let host = |name: &str| {
             scenario
                 .topology
@@ -159,7 +159,7 @@ impl Job {
                 failure: None,
             });
         }
-        let mut job = Job {
+        let mut job = TrainingLoad {
             agents,
             iterations: training.iterations,
             rounds: Vec::new(),
@@ -224,12 +224,12 @@ fn place(gradients: &Gradients, host: &str) -> Option<Move> {
 }
 
 /// The server's replies to orders.
-enum Said {
+enum Reply {
     Replanned(u32),
     Resumed(u32, u64),
 }
 
-impl Job {
+impl TrainingLoad {
     /// Handles the server's reply to the oldest plan that workers have not received.
     fn tell_workers(&mut self, from: u32) {
         self.replans.push((from, None));
@@ -255,7 +255,7 @@ impl Job {
     }
 }
 
-impl Load for Job {
+impl Load for TrainingLoad {
     fn begin(&mut self) -> Result<(), WorkloadError> {
         for agent in &mut self.agents {
             agent
@@ -275,8 +275,8 @@ impl Load for Job {
         }
         for said in said {
             match said {
-                Said::Replanned(from) => self.tell_workers(from),
-                Said::Resumed(from, at_ns) => {
+                Reply::Replanned(from) => self.tell_workers(from),
+                Reply::Resumed(from, at_ns) => {
                     // A plan that another one replaced before its first chunk never has a sum.
                     let mut known = self.replans.iter_mut().rev();
                     if let Some((_, resumed_ns)) = known.find(|(first, _)| *first == from) {
@@ -395,15 +395,15 @@ impl Agent {
         &mut self,
         timeout: Duration,
         rounds: &mut Vec<RoundReport>,
-        said: &mut Vec<Said>,
+        said: &mut Vec<Reply>,
     ) -> Result<(), TrainingError> {
         let mut timeout = timeout;
         while !self.has_ended() {
             match self.process.next_line(timeout) {
                 Output::Line(line) => match serde_json::from_str(&line) {
                     Ok(Line::Round(round)) => rounds.push(round),
-                    Ok(Line::Replanned { from }) => said.push(Said::Replanned(from)),
-                    Ok(Line::Resumed { from, at_ns }) => said.push(Said::Resumed(from, at_ns)),
+                    Ok(Line::Replanned { from }) => said.push(Reply::Replanned(from)),
+                    Ok(Line::Resumed { from, at_ns }) => said.push(Reply::Resumed(from, at_ns)),
                     Ok(Line::Report(report)) => self.report = Some(report),
                     Ok(Line::Ready) | Err(_) => {}
                 },

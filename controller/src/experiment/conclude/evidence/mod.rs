@@ -13,8 +13,8 @@ use scenario::telling::Telling;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
-use crate::experiment::carry_out::disruption::{self, Carried};
-use crate::experiment::observe::captures::Kept;
+use crate::experiment::carry_out::disruption::{self, DisruptionExecution};
+use crate::experiment::observe::captures::KeptFrames;
 use crate::experiment::observe::hit_log::InOrder;
 
 /// Period before the next frame in which the replay skips no step, in nanoseconds.
@@ -26,11 +26,11 @@ pub struct Evidence {
     /// Frames at the switches' ports, if a run is judged from its folder.
     pub recordings: Vec<PortRecording>,
     /// Counts of the frames that the folder keeps.
-    pub kept: Kept,
+    pub kept: KeptFrames,
     /// The writes of epochs, in the order in which they were sent.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
-    pub tellings: Vec<Telling>,
+    pub announcements: Vec<Telling>,
     /// The switches' count of hits for each injection of the plan.
     pub fired: Vec<u64>,
     /// The switches' count of packets whose key had no cell, for each injection of the plan.
@@ -40,7 +40,7 @@ pub struct Evidence {
     /// Frames that the switches report as lost.
     pub losses: Vec<Loss>,
     /// Faults of programs and switches that the controller carried out.
-    pub carried: Vec<Carried>,
+    pub carried: Vec<DisruptionExecution>,
     /// Whether the switches' programs and the recordings have the same time stamps of received frames.
     pub shares_stamps: bool,
 }
@@ -81,7 +81,7 @@ impl Evidence {
         let outages = disruption::outages(scenario, &self.carried);
         outages.for_each(|outage| judge.down(&outage));
         let mut writes = self.writes.iter().peekable();
-        let mut tellings = self.tellings.iter().peekable();
+        let mut announcements = self.announcements.iter().peekable();
         let mut frames: Vec<_> = recordings
             .iter()
             .map(|port| port.recording.frames.iter().peekable())
@@ -94,8 +94,10 @@ impl Evidence {
             while let Some(write) = writes.next_if(|write| write.sent_ns < now_ns) {
                 judge.write(write);
             }
-            while let Some(telling) = tellings.next_if(|telling| telling.sent_ns < now_ns) {
-                judge.tell(telling);
+            while let Some(announcement) =
+                announcements.next_if(|announcement| announcement.sent_ns < now_ns)
+            {
+                judge.tell(announcement);
             }
             for (port, frames) in frames.iter_mut().enumerate() {
                 while let Some(frame) = frames.next_if(|frame| frame.at_ns < now_ns) {
@@ -105,7 +107,7 @@ impl Evidence {
             judge.advance(now_ns, |hit| in_order.add(hit));
         }
         writes.for_each(|write| judge.write(write));
-        tellings.for_each(|telling| judge.tell(telling));
+        announcements.for_each(|announcement| judge.tell(announcement));
         judge.end(|hit| in_order.add(hit));
         let mut hits = in_order.take(u64::MAX);
         let proof = judge.conclude(&self.fired, &self.triggers, |hit| in_order.add(hit));

@@ -42,7 +42,7 @@ pub struct KeptPort {
 
 /// Counts of the frames that a run's folder keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct KeptFrames {
     /// Counts by port, in the order of switches and port numbers.
     pub ports: Vec<KeptPort>,
     /// Time from which on nothing is kept, in nanoseconds since 1970, and the reason.
@@ -343,7 +343,7 @@ impl Keeper {
     }
 
     /// Writes the remaining frames; no frame is undecided any more.
-    pub fn finish(mut self) -> Kept {
+    pub fn finish(mut self) -> KeptFrames {
         self.advance(u64::MAX);
         // Hits that were certain only at the end.
         self.write();
@@ -354,7 +354,7 @@ impl Keeper {
                 self.stopped.get_or_insert(stopped);
             }
         }
-        Kept {
+        KeptFrames {
             ports: self.ports.into_iter().map(|port| port.kept).collect(),
             stopped: self.stopped,
             log_ends: None,
@@ -456,12 +456,12 @@ mod tests {
              flows: {{all: {{from: a, to: b}}}}\nfaults: [{{id: lost, flows: all, effect: drop}}]\n"
         );
         let scenario = scenario::load("t.yaml", &text).unwrap();
-        Planned::of(scenario, Kind::Embedded).unwrap()
+        Planned::new(scenario, Kind::Embedded).unwrap()
     }
 
     /// Keeps 100 frames of two pairs of hosts, a millisecond apart, of which number 51 was hit. Returns the numbers in the file,
     /// the comment's position among them, and the counts.
-    fn kept(captures: &str, disk_bytes: u64) -> (Vec<u8>, usize, Kept) {
+    fn kept(captures: &str, disk_bytes: u64) -> (Vec<u8>, usize, KeptFrames) {
         let (planned, folder) = (planned(captures), tempfile::tempdir().unwrap());
         let ports = [("sw".to_owned(), 1)];
         let disk = Disk::new(disk_bytes);

@@ -9,7 +9,7 @@ use super::super::error::CommandError;
 use super::super::{Measured, Timed};
 use super::driver::Runs;
 use super::watch::MAX_NUMBERS;
-use super::{Job, Prepared, service};
+use super::{CommandsLoad, Prepared, service};
 use crate::experiment::percentile::percentile;
 
 /// Number of output lines that explain a driver's failure.
@@ -71,7 +71,7 @@ fn by_word<S: serde::Serializer>(
 }
 
 /// Stops the services, and gathers all results.
-pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
+pub(super) fn finish(mut job: CommandsLoad) -> Result<Measured, CommandError> {
     let mut measured = Measured::default();
     // In reverse order: a service may use services that were started before it.
     for service in job.services.iter_mut().rev() {

@@ -91,13 +91,13 @@ enum Named<'j> {
 }
 
 /// The services, which are ready, and the drivers.
-pub struct Job {
+pub struct CommandsLoad {
     // Dropped in this order: drivers use services.
     drivers: Vec<(Arc<Prepared>, Option<Driver>)>,
     services: Vec<Service>,
 }
 
-impl Job {
+impl CommandsLoad {
     /// Starts the services, one after the other; the drivers do not start yet.
     pub fn start(
         bed: &Bed,
@@ -105,12 +105,12 @@ impl Job {
         commands: &Commands,
         environment: &Arc<Environment>,
         out: Option<&Path>,
-    ) -> Result<Job, CommandError> {
+    ) -> Result<CommandsLoad, CommandError> {
         let folder = |path: &Path| {
             let path = path.to_owned();
             move |source| EnvironmentError::Folder { path, source }
         };
-        let mut job = Job {
+        let mut job = CommandsLoad {
             drivers: Vec::new(),
             services: Vec::new(),
         };
@@ -156,7 +156,7 @@ impl Job {
     }
 }
 
-impl Load for Job {
+impl Load for CommandsLoad {
     fn begin(&mut self) -> Result<(), WorkloadError> {
         for (prepared, driver) in &mut self.drivers {
             let repeat = prepared.command.repeat;

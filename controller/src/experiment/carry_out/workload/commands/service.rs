@@ -389,13 +389,13 @@ pub(super) fn of_handle(
     what: &str,
 ) -> OrderProgress {
     let seen = handle.map_or(Ok(None), act);
-    OrderProgress::of(seen.map(Option::unwrap_or_default), what)
+    OrderProgress::from_census(seen.map(Option::unwrap_or_default), what)
 }
 
 /// Judges a program that was asked to end and has ended: whether any of its processes is left.
 pub(super) fn ended(remains: Option<Remains>, remark: Option<String>) -> OrderProgress {
     let seen = remains.map_or(Ok(Census::default()), Remains::end);
-    match OrderProgress::of(seen, "gone") {
+    match OrderProgress::from_census(seen, "gone") {
         OrderProgress::Done { processes, .. } => OrderProgress::Done { processes, remark },
         other => other,
     }

@@ -35,7 +35,7 @@ flows:
     );
     let scenario =
         scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-    Planned::of(scenario, Kind::Embedded).unwrap_or_else(|error| panic!("{error}"))
+    Planned::new(scenario, Kind::Embedded).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A datagram to s, or from s to a.
@@ -381,7 +381,7 @@ impl Bench {
     }
 
     pub fn conclude(&self) -> Conclusion {
-        Conclusion::of(&self.planned, &self.evidence())
+        Conclusion::from_evidence(&self.planned, &self.evidence())
     }
 
     pub fn evidence(&self) -> Evidence {
@@ -395,7 +395,7 @@ impl Bench {
             triggers,
             losses: self.losses.clone(),
             carried: Vec::new(),
-            tellings: Vec::new(),
+            announcements: Vec::new(),
             shares_stamps: false,
         }
     }

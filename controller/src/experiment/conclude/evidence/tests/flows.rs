@@ -116,7 +116,7 @@ fn flows_are_counted_by_the_ports_of_their_hosts_alone() {
     let topology = &bench.planned.scenario.topology;
     let unseen = topology.next_hop("sw", "c").map(|port| port.number);
     evidence.recordings.retain(|of| Some(of.port) != unseen);
-    let some = Conclusion::of(&bench.planned, &evidence);
+    let some = Conclusion::from_evidence(&bench.planned, &evidence);
     assert_eq!(all.flows["first"], some.flows["first"]);
     // A flow that may have come from `c` is not counted.
     assert!(all.flows.contains_key("every") && !some.flows.contains_key("every"));

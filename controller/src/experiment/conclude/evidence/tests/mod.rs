@@ -57,7 +57,7 @@ fn a_frame_that_no_entry_forwards_is_neither_hit_nor_missed() {
         bench.nowhere = (1..=100).collect();
         told(
             &bench.fault(),
-            "20 frames that it would have hit had no way out",
+            "20 frames that it would have hit had no route out",
         );
         let conclusion = bench.conclude();
         let fault = &conclusion.faults[0];

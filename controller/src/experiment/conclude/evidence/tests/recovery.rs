@@ -113,7 +113,7 @@ fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Rec
         triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
         ..Evidence::default()
     };
-    let conclusion = Conclusion::of(&planned, &evidence);
+    let conclusion = Conclusion::from_evidence(&planned, &evidence);
     let recoveries = conclusion.recoveries.clone();
     (conclusion, recoveries)
 }

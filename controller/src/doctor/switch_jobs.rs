@@ -7,7 +7,7 @@ use scenario::names::{aggregate, forward};
 
 /// A job on a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct SummedJob {
     /// Number of the job.
     pub number: u16,
     /// The bitmap of a complete chunk.
@@ -21,19 +21,19 @@ pub struct Job {
     /// Port to the switch above, and the number of this switch there.
     pub up: Option<(u32, u16)>,
     /// Members by number.
-    pub members: BTreeMap<u16, Member>,
+    pub members: BTreeMap<u16, JobMember>,
 }
 
 /// A member of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Member {
+pub struct JobMember {
     /// Ports by which the member's updates may arrive, with the bit that they set.
     pub updates: BTreeMap<u32, u64>,
     /// Ports by which the member's requests may arrive, with their bit.
     pub questions: BTreeMap<u32, u64>,
 }
 
-impl Job {
+impl SummedJob {
     /// The members that contribute to a complete chunk.
     pub fn expected(&self) -> impl Iterator<Item = u16> {
         let all = self.all;
@@ -62,7 +62,7 @@ impl Job {
 
 /// The route of frames to an Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Destination {
     /// Out of a port.
     Port(u32),
     /// To a multicast group.
@@ -73,27 +73,27 @@ pub enum Way {
 
 /// All entries of a switch that concern jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct SwitchJobs {
     /// Whether the program sums.
     pub sums: bool,
     /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
     pub guards: bool,
     /// Jobs by number.
-    pub jobs: BTreeMap<u16, Job>,
+    pub jobs: BTreeMap<u16, SummedJob>,
     /// Numbers of jobs that have members but are not summed.
     pub strays: BTreeSet<u16>,
     /// Routes by Ethernet address.
-    pub ways: BTreeMap<u64, Way>,
+    pub ways: BTreeMap<u64, Destination>,
     /// Ports of multicast groups.
     pub groups: BTreeMap<u32, Vec<u32>>,
 }
 
-impl Told {
+impl SwitchJobs {
     /// Parses the entries and groups of a switch.
-    pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> Told {
-        let mut told = Told {
+    pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> SwitchJobs {
+        let mut told = SwitchJobs {
             sums,
-            ..Told::default()
+            ..SwitchJobs::default()
         };
         let of = |table: &'static str| entries.iter().filter(move |entry| entry.table == table);
         for job in of(aggregate::JOBS).filter_map(job) {
@@ -141,7 +141,7 @@ fn param<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
     params.find(|(given, _)| given == name)?.1.to()
 }
 
-fn job(entry: &TableEntry) -> Option<Job> {
+fn job(entry: &TableEntry) -> Option<SummedJob> {
     let up = match entry.action.name == aggregate::AGGREGATE_PART {
         true => Some((
             param(entry, aggregate::UP_PORT)?,
@@ -152,7 +152,7 @@ fn job(entry: &TableEntry) -> Option<Job> {
             _ => return None,
         },
     };
-    Some(Job {
+    Some(SummedJob {
         number: key(entry, aggregate::KEY_JOB)?,
         all: param(entry, aggregate::ALL_WORKERS)?,
         base: param(entry, aggregate::BASE)?,
@@ -175,14 +175,14 @@ fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
     ))
 }
 
-fn way(entry: &TableEntry) -> Option<(u64, Way)> {
+fn way(entry: &TableEntry) -> Option<(u64, Destination)> {
     let way = match &entry.action.name[..] {
         // The aggregation protocol takes the first of several routes.
         forward::UNICAST | forward::SPREAD | forward::BETWEEN => {
-            Way::Port(param(entry, forward::PORT)?)
+            Destination::Port(param(entry, forward::PORT)?)
         }
-        forward::MULTICAST => Way::Group(param(entry, forward::GROUP)?),
-        forward::BACK => Way::Back,
+        forward::MULTICAST => Destination::Group(param(entry, forward::GROUP)?),
+        forward::BACK => Destination::Back,
         _ => return None,
     };
     Some((key(entry, forward::KEY)?, way))

@@ -11,8 +11,8 @@ use scenario::names::{aggregate, forward, guard};
 use tokio::runtime::Runtime;
 
 use super::cells::Cells;
-use super::guard::Guard;
-use super::told::Told;
+use super::guard::GuardReading;
+use super::switch_jobs::SwitchJobs;
 use crate::jobs::entries::param_of;
 use crate::target::{Item, Query};
 
@@ -21,34 +21,34 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a switch cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub enum ReadingError {
     /// An error of P4Runtime.
     #[error(transparent)]
     Client(#[from] Box<ClientError>),
 }
 
-impl From<ClientError> for LookError {
-    fn from(error: ClientError) -> LookError {
-        LookError::Client(Box::new(error))
+impl From<ClientError> for ReadingError {
+    fn from(error: ClientError) -> ReadingError {
+        ReadingError::Client(Box::new(error))
     }
 }
 
 /// The state of a switch at one time.
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct SwitchReading {
     /// The jobs, from the switch's entries.
-    pub told: Told,
+    pub told: SwitchJobs,
     /// Contents of its cells, or why they cannot be read.
     pub cells: Result<Cells, String>,
     /// Number of received frames by port, if the switch reports it.
     pub arrived: BTreeMap<u32, u64>,
     /// The admitted jobs; `None` if the program does not check the senders of a job's frames.
-    pub guard: Option<Guard>,
+    pub guard: Option<GuardReading>,
     /// Number of frames dropped because the rank that they name is behind another port, since the program was loaded.
     pub foreign: u64,
 }
 
-impl Look {
+impl SwitchReading {
     /// Number of pairs of cells.
     pub fn pairs(&self) -> Option<u32> {
         let cells = self.cells.as_ref().ok()?;
@@ -71,7 +71,7 @@ impl Session {
         runtime: Arc<Runtime>,
         address: &str,
         device_id: u64,
-    ) -> Result<Session, LookError> {
+    ) -> Result<Session, ReadingError> {
         let client = runtime.block_on(async {
             let mut client = Client::connect(address, device_id, PATIENCE).await?;
             client.fetch_pipeline().await?;
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Reads the state once.
-    pub fn look(&self) -> Result<Look, LookError> {
+    pub fn look(&self) -> Result<SwitchReading, ReadingError> {
         let entries = |table: &str| Query::Entries {
             table: Some(table.to_owned()),
         };
@@ -126,10 +126,10 @@ impl Session {
                 _ => {}
             }
         }
-        Ok(Look {
-            told: Told {
+        Ok(SwitchReading {
+            told: SwitchJobs {
                 guards: self.guards,
-                ..Told::new(self.sums, &entries, &groups)
+                ..SwitchJobs::new(self.sums, &entries, &groups)
             },
             cells: self.cells(),
             arrived: self.arrived(),
@@ -148,7 +148,7 @@ impl Session {
         })
     }
 
-    fn guard(&self) -> Result<Guard, ClientError> {
+    fn guard(&self) -> Result<GuardReading, ClientError> {
         // Read first: a lease that has run out by then has also run out when its entry is judged.
         let now_ns = self.clock();
         let entries = self
@@ -160,7 +160,7 @@ impl Session {
             let until_ns = param_of::<u64>(entry, guard::DEADLINE);
             Some(Grant { until_ns, ..grant })
         });
-        Ok(Guard {
+        Ok(GuardReading {
             grants: grants.collect(),
             now_ns,
             outcomes: self.counter(guard::OUTCOMES)?,

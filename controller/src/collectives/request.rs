@@ -9,7 +9,7 @@ use collectives::{Algorithm, Collective};
 /// A collective, by the names of [`Collective::name`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Kind {
+pub enum CollectiveKind {
     /// Each rank has a shard, and all get all of them.
     AllGather,
     /// Each rank has a part for each other.
@@ -26,7 +26,7 @@ pub enum Kind {
     Barrier,
 }
 
-impl Kind {
+impl CollectiveKind {
     /// The collective of so many ranks and elements: of the vector, of all shards, or of what a rank has for all others. Parts
     /// differ by one element at most.
     #[must_use]
@@ -103,9 +103,9 @@ impl Inner {
 
 /// The complete request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Request {
     /// The collective.
-    pub kind: Kind,
+    pub kind: CollectiveKind,
     /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
     pub bytes: u64,
     /// Root of a broadcast or a reduce.
