@@ -8,7 +8,6 @@ use crate::route::drawing::{Picture, head, legend};
 const LEGEND: f64 = 34.0;
 
 /// Draws a prediction. Loads are averages until all messages are done.
-#[must_use]
 pub fn svg(network: &Network, planned: &Prediction, title: &str) -> String {
     let mut loaded = network.clone();
     for number in 0..loaded.links().len() as u32 {

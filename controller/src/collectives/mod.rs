@@ -129,7 +129,7 @@ pub struct Loaded {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Too few ranks, or too many.
-    #[error("{0} ranks: collectives are planned for 2 to {MAX_RANKS}")]
+    #[error("{0} ranks: 2 to {MAX_RANKS} are allowed")]
     Ranks(usize),
     /// A host is not in the network.
     #[error("host `{0}` has no link to a switch")]
@@ -147,7 +147,7 @@ pub enum PlanError {
         links: usize,
     },
     /// The requested root is not a rank.
-    #[error("there is no rank {root} to be the root, only 0 to {}", .ranks - 1)]
+    #[error("the root is rank {root}; 0 to {} are allowed", .ranks - 1)]
     Root {
         /// Requested root.
         root: usize,
@@ -155,7 +155,7 @@ pub enum PlanError {
         ranks: usize,
     },
     /// The collective does not have the requested algorithm here.
-    #[error("{collective} has no such algorithm here; it has {has}")]
+    #[error("{collective} does not have this algorithm here; use one of {has}")]
     NotOffered {
         /// Name of the collective.
         collective: &'static str,
@@ -168,7 +168,7 @@ pub enum PlanError {
     )]
     Numbering(&'static str),
     /// The size in elements exceeds the address space.
-    #[error("a size of {0} bytes is more than is planned for")]
+    #[error("{0} bytes are too large a size")]
     Size(u64),
     /// No route leads from one host to another.
     #[error(transparent)]

@@ -29,7 +29,6 @@ pub enum CollectiveKind {
 impl CollectiveKind {
     /// The collective of so many ranks and elements: of the vector, of all shards, or of what a rank has for all others. Parts
     /// differ by one element at most.
-    #[must_use]
     pub fn collective(self, ranks: usize, len: usize, root: usize) -> Collective {
         match self {
             Self::AllGather => Collective::AllGather {
@@ -47,7 +46,6 @@ impl CollectiveKind {
     }
 
     /// Whether it has a root.
-    #[must_use]
     pub fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce)
     }
@@ -121,7 +119,6 @@ pub struct Request {
 }
 
 /// The algorithms that a word names: one, or all hierarchical ones.
-#[must_use]
 pub fn algorithms(word: &str) -> Vec<Algorithm> {
     let all = Algorithm::ALL.into_iter();
     let levels = |algorithm: &Algorithm| matches!(algorithm, Algorithm::Hierarchical(_));
@@ -146,7 +143,6 @@ pub const NUMBERINGS: [(&str, Numbering); 3] = [
 ];
 
 /// A numbering's word.
-#[must_use]
 pub fn word(numbering: Numbering) -> &'static str {
     let mut all = NUMBERINGS.into_iter();
     let found = all.find(|(_, of)| *of == numbering);

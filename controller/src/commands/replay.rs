@@ -41,7 +41,7 @@ fn offline(args: &cli::Replay, kept: &StoredRun) -> Result<ExitCode, ExitCode> {
         .conclusion
         .faults
         .iter()
-        .filter(|fault| !fault.is_proved())
+        .filter(|fault| !fault.proved)
         .map(|fault| (&fault.id, &fault.reason));
     let disruptions = replayed.conclusion.disruptions.iter();
     let disruptions = disruptions.filter(|fault| !fault.proved);

@@ -19,8 +19,12 @@ use crate::report::{faults, grouped, percent};
 /// The runs with a training, by name.
 fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &TrainingResult)> {
     demo.runs.iter().filter_map(|run| {
-        let wall_s = run.wall.as_secs_f64();
-        Some((run.scenario.as_str(), wall_s, run.training.as_ref()?))
+        let wall_s = run.carried_out.wall.as_secs_f64();
+        Some((
+            run.scenario.as_str(),
+            wall_s,
+            run.carried_out.training.as_ref()?,
+        ))
     })
 }
 
@@ -112,7 +116,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         #[serde(skip_serializing_if = "Option::is_none")]
         machine_strain: Option<&'a MachineLoad>,
     }
-    let strain = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
+    let find = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
     let reference = OneRun {
         name: "reference",
@@ -136,7 +140,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         iterations: of.iterations,
         chunks: chunks_per_iteration(),
         wall_s,
-        machine_strain: strain(name).map(|run| &run.strain),
+        machine_strain: find(name).map(|run| &run.machine_load),
     });
     Json {
         header: &demo.header,

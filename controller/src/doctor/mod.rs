@@ -53,7 +53,7 @@ pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duratio
         ));
         found.extend(guard::judge(switch, apart));
         if let Err(why) = &switch.after.cells {
-            let text = format!("its cells cannot be read, so what hangs there is not known: {why}");
+            let text = format!("its cells cannot be read, so its stuck chunks are unknown: {why}");
             found.push(Finding::note(&format!("switch {}", switch.name), text));
         }
     }

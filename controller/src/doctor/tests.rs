@@ -134,7 +134,7 @@ fn what_was_told_wrongly_is_named() {
     let found = consistent::judge("sw", &right().told(), Some(16));
     assert_eq!(
         texts(&found, Level::Fine),
-        ["job 3: 3 members, 4 slots from 8, all of it consistent"]
+        ["job 3: 3 members, 4 slots from 8, consistent"]
     );
     let to_group = [(forward::GROUP, u128::from(GROUP))];
     let group = way(Mac::of_job(JOB), forward::MULTICAST, &to_group);
@@ -148,7 +148,7 @@ fn what_was_told_wrongly_is_named() {
     let cases = [
         (
             Entries(Vec::new(), Vec::new()),
-            "it was told of no job: nothing is summed",
+            "it has no entry of a job: it sums nothing",
         ),
         (
             right().without(&job).and(job_entry(JOB, 0, BASE)),
@@ -158,21 +158,21 @@ fn what_was_told_wrongly_is_named() {
             right()
                 .without(&member_entry(JOB, 1, 0, 2))
                 .without(&member_entry(JOB, 1, 1, 0)),
-            "job 3: no port is known of worker 1: nothing is taken from there",
+            "job 3: no entry names a port of worker 1: the switch takes no update from there",
         ),
         (
             right().without(&job).and(job_entry(JOB, 0b11, BASE)),
-            "job 3: worker 2 is a member, and a complete chunk has none of it",
+            "job 3: worker 2 is a member, but a complete chunk lacks it",
         ),
         (
             right().without(&member_entry(JOB, 1, 1, 0)),
-            "job 3: worker 1 may send by port 2, and may not ask",
+            "job 3: worker 1 may send updates by port 2, but no requests",
         ),
         (
             right()
                 .without(&member_entry(JOB, 1, 1, 0))
                 .and(member_entry(JOB, 1, 1, 2)),
-            "job 3: worker 1's questions by port 2 pass for updates: they set the bits 0x2",
+            "job 3: the switch takes requests of worker 1 by port 2 for updates: they set the bits 0x2",
         ),
         (
             right()
@@ -182,11 +182,11 @@ fn what_was_told_wrongly_is_named() {
         ),
         (
             right().and(member_entry(9, 0, 0, 1)),
-            "job 9 has members and is not summed: its frames pass",
+            "job 9 has members, but no entry sums it: its frames pass unchanged",
         ),
         (
             right().without(&job).and(job_entry(JOB, 0b111, 13)),
-            "job 3: its slots end at 17, and the switch has 16",
+            "job 3: its slots end at 17, but the switch has only 16",
         ),
         (
             right().and(job_entry(4, 0, 10)),
@@ -194,19 +194,19 @@ fn what_was_told_wrongly_is_named() {
         ),
         (
             right().and(job_entry(259, 0, 0)),
-            "job 259: its frames have the addresses of job 3's: their numbers are equal mod 256",
+            "job 259: its addresses are those of job 3: the numbers of the jobs are equal mod 256",
         ),
         (
             right().without(&group).without(&sum).without(&question),
-            "job 3: 01:00:5e:57:45:03 leads nowhere: what is summed does not come to its members",
+            "job 3: no entry forwards 01:00:5e:57:45:03: the result does not reach its members",
         ),
         (
             right().without(&group).without(&job).and(part_entry()),
-            "job 3: 01:00:5e:57:45:03 leads nowhere: what is summed does not come to its members",
+            "job 3: no entry forwards 01:00:5e:57:45:03: the result does not reach its members",
         ),
         (
             right().without(&sum),
-            "job 3: 02:00:5e:57:45:03 leads nowhere: what it sums does not come to its members",
+            "job 3: no entry forwards 02:00:5e:57:45:03: its sum does not reach its members",
         ),
         (
             right().without(&sum).and(way(
@@ -214,19 +214,19 @@ fn what_was_told_wrongly_is_named() {
                 forward::UNICAST,
                 &[(forward::PORT, 7)],
             )),
-            "job 3: 02:00:5e:57:45:03 leads to port 7, not to a multicast group",
+            "job 3: 02:00:5e:57:45:03 goes to port 7, not to a multicast group",
         ),
         (
             right().without(&question),
-            "job 3: 06:00:5e:57:45:03 does not lead back: ranks that ask have no answer",
+            "job 3: 06:00:5e:57:45:03 does not go back to the sender: requests of ranks get no reply",
         ),
         (
             small,
-            "job 3: port 2 is not in multicast group 5: what is summed does not come to worker 1",
+            "job 3: port 2 is not in multicast group 5: the result does not reach worker 1",
         ),
         (
             none,
-            "job 3: multicast group 5 does not exist: what is summed comes to nobody",
+            "job 3: multicast group 5 does not exist: the result reaches no member",
         ),
     ];
     for (entries, expected) in cases {
@@ -246,7 +246,7 @@ fn what_was_told_wrongly_is_named() {
     );
     let told = wrong(right().without(&job).and(window));
     assert!(
-        told.contains("its window of 6 is no power of two"),
+        told.contains("its window of 6 is not a power of two"),
         "{told}"
     );
     let told = consistent::judge("sw", &SwitchJobs::default(), None);
@@ -284,7 +284,7 @@ fn what_works_is_fine() {
         ),
     ] {
         let found = consistent::judge("sw", &entries.told(), Some(16));
-        let fine = ["job 3: 3 members, 4 slots from 8, all of it consistent"];
+        let fine = ["job 3: 3 members, 4 slots from 8, consistent"];
         assert_eq!(texts(&found, Level::Fine), fine, "{what}: {found:?}");
         assert_eq!(found.len(), 1, "{what}: {found:?}");
     }
@@ -296,7 +296,7 @@ fn what_works_is_fine() {
     let found = consistent::judge("sw", &idle, Some(16));
     assert_eq!(
         texts(&found, Level::Fine),
-        ["it has its program, and no job is admitted"]
+        ["its program is loaded, and no job is admitted"]
     );
     assert_eq!(found.len(), 1, "{found:?}");
 }
@@ -347,19 +347,19 @@ fn lapsed_leases_and_wrong_ports_are_named() {
         (
             guarded(later, [2, 7], 0),
             Level::Wrong,
-            "job 3 (`digits`): 5 of its frames came within 1.0 s by port 4, and its ranks are behind ports 1, 2, 3: \
-             they are dropped",
+            "job 3 (`digits`): the switch dropped 5 of its frames within 1.0 s: they arrived by port 4, but its ranks are \
+             behind ports 1, 2, 3",
         ),
         (
             guarded(None, [0, 1], 0),
             Level::Wrong,
-            "job 3 (`digits`): 1 of its frames came within 1.0 s by port 4, and its ranks are behind ports 1, 2, 3: \
-             they are dropped",
+            "job 3 (`digits`): the switch dropped 1 of its frames within 1.0 s: they arrived by port 4, but its ranks are \
+             behind ports 1, 2, 3",
         ),
         (
             guarded(later, [7, 7], 0),
             Level::Note,
-            "job 3 (`digits`): 7 of its frames have come by ports other than ports 1, 2, 3, none within 1.0 s",
+            "job 3 (`digits`): 7 of its frames arrived by ports other than ports 1, 2, 3, none of them within 1.0 s",
         ),
     ] {
         let found = guard::judge(&seen, APART);
@@ -373,9 +373,7 @@ fn lapsed_leases_and_wrong_ports_are_named() {
     swapped.after.foreign = 5;
     assert_eq!(
         wrong(&[swapped], &[]),
-        [
-            "3 frames that came within 1.0 s name a rank that is behind another port, and are dropped"
-        ]
+        ["the switch dropped 3 frames within 1.0 s: they name a rank that is behind another port"]
     );
     // The frames came before the first reading: the problem has ended, or was another job's.
     let mut before = switch(&[], [0, 0]);
@@ -385,7 +383,7 @@ fn lapsed_leases_and_wrong_ports_are_named() {
     assert_eq!(
         texts(&found, Level::Note),
         [
-            "5 frames have named a rank that is behind another port, and were dropped, none within 1.0 s"
+            "the switch dropped 5 frames that name a rank behind another port, none of them within 1.0 s"
         ]
     );
     assert_eq!(found.len(), 1, "{found:?}");
@@ -457,7 +455,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     assert_eq!(
         wrong(from_ref(&seen), &waiting),
         [
-            "slot 2 of job 3 waits for worker 2 since 40 ms, last seen on port 3 with chunk #5, by which nothing came within \
+            "slot 2 of job 3 has waited for worker 2 for 40 ms, last seen on port 3 with chunk #5, by which no frame arrived within \
           1.0 s (chunk #6, and one more slot the same)"
         ]
     );
@@ -466,7 +464,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     let all = [one, two, rank(2, None)];
     let told = wrong(from_ref(&seen), &all);
     assert!(
-        told[0].ends_with(". Rank 2 is there (process 72), and has given nothing to sum"),
+        told[0].ends_with(". Rank 2 runs (process 72), and has contributed nothing"),
         "{told:?}"
     );
     let mut dead = all.clone();
@@ -481,11 +479,11 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     sends[2] = rank(2, Some((6, 30.0)));
     let told = wrong(&[switch(&[(6, 3)], [10, 14])], &sends);
     assert!(
-        told[0].contains("never seen on port 3, by which 4 frames came"),
+        told[0].contains("never seen on port 3, by which 4 frames arrived"),
         "{told:?}"
     );
     assert!(
-        told[0].ends_with("Rank 2 has sent it: what it sends does not arrive here"),
+        told[0].ends_with("Rank 2 has sent it: its frames do not arrive here"),
         "{told:?}"
     );
     // No rank was asked: the readings show a minimum duration.
@@ -497,7 +495,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         .unwrap();
     assert!(
         told.text
-            .starts_with("slot 2 of job 3 waits for worker 2 since more than 1.0 s"),
+            .starts_with("slot 2 of job 3 has waited for worker 2 for more than 1.0 s"),
         "{told}"
     );
     assert!(told.hint.as_ref().unwrap().contains("--rank"), "{told}");
@@ -506,7 +504,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     let found = judge(&[seen], &idle, APART);
     assert_eq!(texts(&found, Level::Wrong), Vec::<&str>::new());
     assert!(
-        texts(&found, Level::Note)[0].contains("an earlier use of the job has left it"),
+        texts(&found, Level::Note)[0].contains("an earlier use of the job left it"),
         "{found:?}"
     );
 }
@@ -541,10 +539,10 @@ fn cells_that_nobody_asks_for_are_no_hang() {
     ] {
         let found = judge(from_ref(&seen), &[], APART);
         let (level, told) = match hangs {
-            true => (Level::Wrong, "slot 2 of job 3 waits for worker 2"),
+            true => (Level::Wrong, "slot 2 of job 3 has waited for worker 2"),
             false => (
                 Level::Note,
-                "slot 2 of job 3 holds chunk #6 without worker 2, and no rank has sent anything within 1.0 s",
+                "slot 2 of job 3 holds chunk #6 without worker 2, and within 1.0 s no rank sent anything",
             ),
         };
         let found = texts(&found, level);
@@ -579,12 +577,12 @@ fn what_ranks_wait_for_and_no_switch_misses() {
     for (cells, expected) in [
         (
             &[(6, 7)][..],
-            "slot 2 of job 3 waits since 2.5 s for chunk #6, which is complete at switch sw: what the switch sends does not \
+            "slot 2 of job 3 has waited 2.5 s for chunk #6, which is complete at switch sw: the switch's frames do not \
              arrive here",
         ),
         (
             &[],
-            "of which switch sw has nothing: what the ranks send does not arrive there",
+            "of which switch sw has nothing: the ranks' frames do not arrive there",
         ),
         (
             &[(14, 7)],
@@ -612,7 +610,7 @@ fn what_ranks_wait_for_and_no_switch_misses() {
     // Without any switch, the finding uses what the rank knows from its switch.
     let told = wrong(&[], &waiting);
     assert!(
-        told[0].contains("the switch has not said whom it misses"),
+        told[0].contains("the switch has not reported whose part is missing"),
         "{told:?}"
     );
     let mut missing = waiting.clone();
@@ -627,7 +625,9 @@ fn what_ranks_wait_for_and_no_switch_misses() {
     let told = wrong(&[], &missing);
     assert_eq!(
         told,
-        ["slot 2 of job 3 waits for workers 1 and 2 since 2.5 s (chunk #6), as the switch says"]
+        [
+            "slot 2 of job 3 has waited for workers 1 and 2 for 2.5 s (chunk #6), as the switch reports"
+        ]
     );
 }
 
@@ -638,15 +638,15 @@ fn ranks_that_contradict_each_other() {
     let mut twice = healthy.clone();
     twice[2] = rank(1, None);
     twice[2].after.as_mut().unwrap().process = 99;
-    assert!(wrong(&[], &twice)[0].starts_with("rank 1 is there 2 times, at "));
+    assert!(wrong(&[], &twice)[0].starts_with("rank 1 runs 2 times, at "));
     let mut other = healthy.clone();
     other[1].after.as_mut().unwrap().ranks = 4;
     other[2].after.as_mut().unwrap().window = 8;
     assert_eq!(
         wrong(&[], &other),
         [
-            "rank 0 says that it has 3 ranks, rank 1 that it has 4",
-            "rank 0 has a window of 4, rank 2 one of 8"
+            "rank 0 reports a job of 3 ranks, rank 1 one of 4",
+            "rank 0 reports a window of 4, rank 2 one of 8"
         ]
     );
     let mut late = healthy.clone();
@@ -656,7 +656,7 @@ fn ranks_that_contradict_each_other() {
     assert_eq!(
         told,
         [
-            "what it shows is 3.2 s old: process 70 computes, or hangs",
+            "its status is 3.2 s old: process 70 computes or hangs",
             "nothing answers"
         ]
     );

@@ -59,7 +59,8 @@ pub fn run(
     )?;
 
     let result = conclude::conclude(testbed, judging, carried_out, &before, observer)?;
-    let accuracy = result.training.as_ref().map(|training| training.accuracy);
-    observer.ends(result.wall, accuracy);
+    let training = result.carried_out.training.as_ref();
+    let accuracy = training.map(|training| training.accuracy);
+    observer.ends(result.carried_out.wall, accuracy);
     Ok(result)
 }

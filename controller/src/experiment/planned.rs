@@ -10,6 +10,7 @@ use scenario::{Diagnostics, Plan};
 use crate::target::Kind;
 
 /// A scenario with its plan.
+#[derive(Clone)]
 pub struct Planned {
     /// The scenario.
     pub scenario: Scenario,

@@ -22,7 +22,7 @@ pub fn how_it_ended(process: &mut Process) -> Result<String, ProcessError> {
     if status.signal().is_some() {
         // The standard library writes "signal: 9 (SIGKILL)".
         let signal = status.to_string().replacen("signal: ", "signal ", 1);
-        return Ok(format!("it was ended by {signal}"));
+        return Ok(format!("{signal} ended it"));
     }
     Ok(last_words(process).unwrap_or_else(|| status.to_string()))
 }

@@ -14,7 +14,6 @@ pub(crate) const MARGIN: f64 = 40.0;
 const LEGEND: f64 = 34.0;
 
 /// Draws a network: links colored by the load of their fuller direction, summing switches filled.
-#[must_use]
 pub fn svg(network: &Network, title: &str) -> String {
     let picture = Picture::new(network);
     let height = picture.height + LEGEND;

@@ -171,7 +171,6 @@ pub struct Sums {
 
 /// Plans trainings in a network, and subtracts their traffic from it. `robust`: among equally fast plans, chooses those with
 /// which the loss of one switch affects few trainings. `source`: the file of the trainings.
-#[must_use]
 pub fn plan(
     network: &mut Network,
     trainings: &[TrainingInNetwork],
@@ -385,7 +384,6 @@ fn links(network: &Network) -> Vec<Direction> {
 
 impl Direction {
     /// Used share of the capacity.
-    #[must_use]
     pub fn part(&self) -> f64 {
         self.load_bps as f64 / self.rate_bps as f64
     }
@@ -405,7 +403,6 @@ fn switches(network: &Network) -> Vec<Sums> {
 
 impl Routes {
     /// Whether all trainings are planned.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         let mut trainings = self.trainings.iter();
         trainings.all(|training| matches!(training.outcome, Outcome::Plan(_)))

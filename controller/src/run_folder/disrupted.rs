@@ -32,7 +32,6 @@ pub struct DisruptionEvent<'a> {
 }
 
 /// The executions of faults of programs and switches, in order.
-#[must_use]
 pub fn disruptions<'a>(
     planned: &'a Planned,
     carried: &'a [DisruptionExecution],
@@ -63,7 +62,6 @@ pub fn disruptions<'a>(
 }
 
 /// The log of a run in the form of its folder: frames first, then faults of programs and switches.
-#[must_use]
 pub fn log(planned: &Planned, carried: &[DisruptionExecution], hits: &[Hit]) -> String {
     lines(&events(planned, hits)) + &lines(&disruptions(planned, carried))
 }

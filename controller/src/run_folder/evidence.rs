@@ -102,7 +102,7 @@ struct StoredPort {
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// The run did not finish, or the folder is not that of a run.
-    #[error("{} has no {EVIDENCE}: it is no folder of a run, or of one that did not come to its end", .0.display())]
+    #[error("{} has no {EVIDENCE}: it is not the folder of a run, or the run did not finish", .0.display())]
     Unfinished(PathBuf),
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -139,7 +139,6 @@ pub(super) fn protocol_file(number: usize) -> String {
 
 impl Stored {
     /// Collects the record of a run that its folder keeps.
-    #[must_use]
     pub fn new(target: &str, planned: &Planned, run: &RunResult) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
@@ -196,9 +195,6 @@ pub struct StoredRun {
 }
 
 /// Reads the folder of a run.
-///
-/// # Errors
-///
 /// Returns an error if a file is missing, truncated, or contradicts another one.
 pub fn load(folder: &Path) -> Result<StoredRun, StoredError> {
     let text = |name: &str| {

@@ -39,7 +39,6 @@ const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
 
 /// Name of a topology file's copy in the folder of a run.
-#[must_use]
 pub fn topology_file(named: &str) -> &'static str {
     let [graphml, json] = TOPOLOGIES;
     if named.ends_with(".json") {
@@ -65,7 +64,10 @@ fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
 pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
     }
 }
 

@@ -53,7 +53,7 @@ pub enum PlaceError {
     },
     /// The run would delete a file that it reads.
     #[error(
-        "{} stands in {}, all of whose files the run would replace: name another folder", file.display(), folder.display()
+        "{} is in {}, whose files the run would replace: name another folder", file.display(), folder.display()
     )]
     Reads {
         /// Path of the folder.

@@ -59,7 +59,6 @@ pub struct Difference {
 
 /// Runs the model over the stored captures, if they have every frame. Otherwise compares the log with the counters and with
 /// the stored frames.
-#[must_use]
 pub fn replay(kept: &StoredRun) -> Replayed {
     let (passed, frames) = kept.evidence.frames();
     // Other captures have truncated frames, which are not in the order of their port.
@@ -230,7 +229,6 @@ pub struct Compared {
 }
 
 /// Compares the ordinals of each flow that each fault had to hit, as far as both runs have them.
-#[must_use]
 pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));
@@ -290,7 +288,6 @@ pub struct ComparedDisruption {
 
 /// How often each run had to disrupt programs and switches, by the steps that came, and how often it did. The plan
 /// determines when a step comes, but not how long a program takes to end, so times are not compared.
-#[must_use]
 pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {

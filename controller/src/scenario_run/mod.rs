@@ -18,7 +18,7 @@ use crate::experiment::{
 };
 use crate::reference::Reference;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, disruptions, faults, strain, triggers};
+use crate::report::{Check, Verdict, disruptions, faults, machine_load, triggers};
 
 pub use report::{json, page, show};
 
@@ -41,7 +41,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<ScenarioRun, ExperimentError> {
     let mut run = carry_out(planned, conditions, observer)?;
-    if let (Some(job), Some(training)) = (planned.training(), &run.training) {
+    if let (Some(job), Some(training)) = (planned.training(), &run.carried_out.training) {
         let reference = Reference::compute(run.seed, job)?;
         let is_equal = training.weights_sha256 == reference.weights_sha256
             && training.disagreeing_workers.is_empty();
@@ -54,15 +54,15 @@ pub fn run(
 /// Compares all measurements with the expectations.
 fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
-    let expectations = match run.aborted {
+    let expectations = match run.carried_out.aborted {
         Some(_) => Vec::new(),
         None => expect::evaluate(scenario, &run.metrics),
     };
     let late = faults::late(&run.conclusion.faults);
     let verdict = Verdict {
         checks: checks(scenario, &run, &expectations),
-        degraded: strain::with_machine(late, "the run", &run.strain),
-        remarks: run.remarks.clone(),
+        degraded: machine_load::with_machine(late, "the run", &run.machine_load),
+        remarks: run.carried_out.measured.remarks.clone(),
     };
     ScenarioRun {
         header: Header::new(command(scenario)),
@@ -92,7 +92,7 @@ fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec
         equated.any(|pair| counts.iter().all(|count| pair.contains(&count)))
     };
     let faults = run.conclusion.faults.iter();
-    let faults = faults.filter(|fault| !fault.is_proved() || !is_expected(&fault.id));
+    let faults = faults.filter(|fault| !fault.proved || !is_expected(&fault.id));
     // A run without a check on frames does not fail because frames are missing.
     let is_given_up = |fault: &FaultResult| {
         fault.unproved_from_ns.is_some()
@@ -124,9 +124,9 @@ fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec
     });
     let is_harmless = |loss: &Loss| loss.since_ns.is_some() && !scenario.asks_of_frames(None);
     let losses = losses.map(|loss| Check::new(is_harmless(loss), loss.to_string()));
-    let failures = run.failures.iter();
+    let failures = run.carried_out.measured.failures.iter();
     let failures = failures.map(|failure| Check::new(false, failure.as_str()));
-    let aborted = run.aborted.iter();
+    let aborted = run.carried_out.aborted.iter();
     aborted
         .map(|aborted| Check::new(false, aborted.to_string()))
         .chain(faults)

@@ -80,7 +80,7 @@ struct Series {
 
 impl<'r> OverTime<'r> {
     pub fn new(planned: &'r Planned, run: &'r RunResult) -> OverTime<'r> {
-        let end_s = run.wall.as_secs_f64().max(1e-3);
+        let end_s = run.carried_out.wall.as_secs_f64().max(1e-3);
         let start_ns = run.evidence.start_ns().unwrap_or(0);
         let since = |at_ns: u64| (at_ns as f64 - start_ns as f64) / 1e9;
         let mut series = series(run, since, end_s);
@@ -191,7 +191,7 @@ impl<'r> OverTime<'r> {
             .iter()
             .any(|series| series.points.iter().any(|point| point.1.is_none()))
         {
-            parts.push("Triangles at the top: questions without a good answer.".to_owned());
+            parts.push("Triangles at the top: requests without a good answer.".to_owned());
         }
         if self
             .series
@@ -210,7 +210,7 @@ impl<'r> OverTime<'r> {
             .any(|series| series.name.starts_with("command "))
         {
             parts.push(
-                "A command's run stands at its beginning, a number of its output at the time when it was written."
+                "A command's run is shown at its start, a number of its output at the time when it was written."
                     .to_owned(),
             );
         }
@@ -263,7 +263,7 @@ fn short(value: f64) -> String {
 
 /// Series of clients and commands, then of probes, each in declared order.
 fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
-    let measured = run.timed.iter().map(|timed| {
+    let measured = run.carried_out.measured.timed.iter().map(|timed| {
         let points = timed.points.iter();
         let points = points.map(|(at_ns, value)| (since(*at_ns), Some(*value)));
         (
@@ -272,7 +272,7 @@ fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series
             points.collect::<Vec<_>>(),
         )
     });
-    let probes = run.probes.iter().map(|probe| {
+    let probes = run.carried_out.probes.iter().map(|probe| {
         let points = probe.samples.iter().map(|sample| {
             let latency = sample.latency_ns.map(|ns| ns as f64);
             (sample.at_ns as f64 / 1e9, latency)

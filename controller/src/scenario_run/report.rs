@@ -70,9 +70,9 @@ fn steps_table(run: &RunResult) -> Table {
     table
 }
 
-const STEPS_LEGEND: &str = "The longest write: from its sending to the first switch until the last switch has confirmed it. \
-     Skew: between the first switch's confirmation and the last one's; for so long they were in different steps. \
-     Skipped: the next was due before it was written.";
+const STEPS_LEGEND: &str = "The longest write: from its sending to the first switch until the last switch confirmed it. \
+     Skew: from the first switch's confirmation to the last one's; in this time the switches were in different steps. \
+     Skipped: the next step was due before this one was written.";
 
 /// The groups of requests that clients measured, with the value of one metric for each group.
 fn clients(
@@ -156,9 +156,9 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
     let faults = faults::table(scenario, &run.conclusion.faults);
     let recovered = recoveries::table(&run.conclusion.recoveries);
     let disrupted = disruptions::table(scenario, &run.conclusion.disruptions);
-    let repaired = repairs::table(&run.repairs, start_ns);
+    let repaired = repairs::table(&run.carried_out.repairs, start_ns);
     let triggered = triggers::table(&run.conclusion.triggers);
-    let probes = programs::probes_table(&run.probes);
+    let probes = programs::probes_table(&run.carried_out.probes);
     [
         Section::new("Faults", faults, faults::LEGEND)
             .then(|page| OverTime::new(planned, run).add(page, planned)),
@@ -192,7 +192,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
                 .about(disruptions::TIMES_LEGEND);
             }
         }),
-        Section::new("Gradients planned again", repaired, repairs::LEGEND),
+        Section::new("Replanned gradients", repaired, repairs::LEGEND),
         Section::new("Triggers", triggered, triggers::LEGEND),
         Section::new("Timeline", steps_table(run), STEPS_LEGEND).then(|page| {
             page.heading("What holds").successes(&judged.verdict);
@@ -200,11 +200,19 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
         Section::new("Flows, from the captures", flows_table(run), ""),
         Section::new("What the clients measured", clients_table(run), "")
             .then(|page| add_latencies(page, run)),
-        Section::new("Commands", programs::commands_table(&run.commands), ""),
-        Section::new("", programs::series_table(&run.commands), ""),
+        Section::new(
+            "Commands",
+            programs::commands_table(&run.carried_out.measured.commands),
+            "",
+        ),
+        Section::new(
+            "",
+            programs::series_table(&run.carried_out.measured.commands),
+            "",
+        ),
         Section::new("What the probes saw", probes, "").then(|page| {
-            programs::add_failures(page, &run.probes);
-            programs::add_outputs(page, &run.commands);
+            programs::add_failures(page, &run.carried_out.probes);
+            programs::add_outputs(page, &run.carried_out.measured.commands);
         }),
         Section::new("Other measurements", other_metrics(run), ""),
     ]
@@ -276,18 +284,18 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         ok: judged.verdict.is_ok(),
         degraded: !judged.verdict.degraded.is_empty(),
         degraded_reasons: &judged.verdict.degraded,
-        wall_s: run.wall.as_secs_f64(),
-        aborted: &run.aborted,
-        failures: &run.failures,
-        machine_strain: &run.strain,
+        wall_s: run.carried_out.wall.as_secs_f64(),
+        aborted: &run.carried_out.aborted,
+        failures: &run.carried_out.measured.failures,
+        machine_strain: &run.machine_load,
         faults: &run.conclusion.faults,
         recoveries: &run.conclusion.recoveries,
         disruptions: &run.conclusion.disruptions,
-        repairs: &run.repairs,
+        repairs: &run.carried_out.repairs,
         triggers: &run.conclusion.triggers,
         steps: &run.steps,
-        commands: &run.commands,
-        probes: &run.probes,
+        commands: &run.carried_out.measured.commands,
+        probes: &run.carried_out.probes,
         over_time: OverTime::new(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
@@ -302,7 +310,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     if !scenario.description.is_empty() {
         page.paragraph(&scenario.description);
     }
-    let wall_s = run.wall.as_secs_f64();
+    let wall_s = run.carried_out.wall.as_secs_f64();
     page.paragraph(&format!(
         "Seed {}; the workload took {wall_s:.1} s.",
         run.seed

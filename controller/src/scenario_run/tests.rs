@@ -8,10 +8,10 @@ use testbeds::capture::{Direction, Frame, Recording};
 use testbeds::probes::Sample;
 
 use super::*;
-use crate::experiment::carry_out::ProbeResult;
 use crate::experiment::carry_out::workload::{
     CommandResult, SeriesResult, StreamKept, Timed, statistics,
 };
+use crate::experiment::carry_out::{CarriedOut, ProbeResult};
 use crate::experiment::conclude::evidence::Evidence;
 use crate::experiment::conclude::steps::StepResult;
 use crate::experiment::conclude::{Conclusion, add_metrics};
@@ -118,10 +118,11 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     let run = RunResult {
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
-        wall: Duration::from_secs(1),
-        repairs: Vec::new(),
+        carried_out: CarriedOut {
+            wall: Duration::from_secs(1),
+            ..CarriedOut::default()
+        },
         steps: Vec::new(),
-        timed: Vec::new(),
         marks: {
             let mut marks = crate::experiment::observe::hit_log::Marks::default();
             conclusion.hits.iter().for_each(|hit| marks.add(hit));
@@ -129,13 +130,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         },
         conclusion,
         metrics,
-        training: None,
-        commands: Vec::new(),
-        probes: Vec::new(),
-        aborted: None,
-        failures: Vec::new(),
-        remarks: Vec::new(),
-        strain: MachineLoad::default(),
+        machine_load: MachineLoad::default(),
         evidence,
     };
     judged(&planned.scenario, run)
@@ -287,7 +282,7 @@ fn full() -> (Planned, ScenarioRun) {
         at_ns: n * MS,
         latency_ns: (!n.is_multiple_of(10)).then_some(2_000_000 + n * 1_000),
     };
-    run.probes.push(ProbeResult {
+    run.carried_out.probes.push(ProbeResult {
         name: "web".to_owned(),
         from: "a".to_owned(),
         question: "tcp 10.0.0.2:80".to_owned(),
@@ -300,7 +295,7 @@ fn full() -> (Planned, ScenarioRun) {
         tail: "said".to_owned(),
         bytes: 4,
     };
-    run.commands.push(CommandResult {
+    run.carried_out.measured.commands.push(CommandResult {
         name: "load".to_owned(),
         host: "b".to_owned(),
         service: false,
@@ -317,7 +312,7 @@ fn full() -> (Planned, ScenarioRun) {
         stdout: kept(),
         stderr: kept(),
     });
-    run.timed.push(Timed {
+    run.carried_out.measured.timed.push(Timed {
         name: "command load, duration".to_owned(),
         measure: scenario::expect::Measure::Duration,
         points: (0..)
@@ -325,7 +320,7 @@ fn full() -> (Planned, ScenarioRun) {
             .map(|(n, number)| (n * MS, number))
             .collect(),
     });
-    let probes = judged.run.probes.clone();
+    let probes = judged.run.carried_out.probes.clone();
     probes
         .iter()
         .for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
@@ -474,7 +469,12 @@ fn errors_of_clients_are_a_column_and_a_note_and_fail_nothing() {
     assert!(!told(&judged).contains("errors"), "{}", told(&judged));
     let errors = metric(None, ClientMetric::Errors);
     judged.run.metrics.insert(errors, 7.0);
-    judged.run.remarks.push("client a: refused".to_owned());
+    judged
+        .run
+        .carried_out
+        .measured
+        .remarks
+        .push("client a: refused".to_owned());
     let judged = super::judged(&planned.scenario, judged.run);
     let text = told(&judged);
     assert!(

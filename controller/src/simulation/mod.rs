@@ -105,10 +105,6 @@ pub enum SimulateError {
 }
 
 /// Simulates a scenario.
-///
-/// # Errors
-///
-/// Returns [`SimulateError`] if the scenario has a feature that is not simulated, or nothing to simulate.
 pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, SimulateError> {
     let setup = setup(scenario, options)?;
     let outcome = run(&setup)?;
@@ -116,10 +112,6 @@ pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Simula
 }
 
 /// Builds the simulation of a scenario.
-///
-/// # Errors
-///
-/// Returns the errors of [`simulate`].
 pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, SimulateError> {
     refused::refuse(scenario, options)?;
     if options.all_reduce.is_some() && scenario.jobs.is_empty() {

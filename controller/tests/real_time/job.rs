@@ -269,7 +269,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     // The doctor finds nothing wrong with it, by the address alone.
     let healthy = bed.doctor();
     assert_eq!(healthy.code, Some(PASSED), "{healthy:?}");
-    let consistent = "job 1: 2 members, 64 slots from 0, all of it consistent";
+    let consistent = "job 1: 2 members, 64 slots from 0, consistent";
     assert!(healthy.stdout.contains(consistent), "{healthy:?}");
 
     // It is summed, and nobody else speaks for it.

@@ -140,7 +140,7 @@ impl<'p> Guard<'p> {
         });
         let beyond = limit.filter(|limit| hits > *limit).map(|limit| {
             let all = scenario.faults.iter().map(|fault| fault.id.clone());
-            let reason = format!("{hits} packets were hit, and `limits.hits` is {limit}");
+            let reason = format!("{hits} packets were hit, but `limits.hits` is {limit}");
             (reason, all.collect())
         });
         let Some((reason, faults)) = held.or(beyond) else {

@@ -23,14 +23,11 @@ mod training;
 pub mod workload;
 
 #[cfg(feature = "testbed")]
-pub use error::ExperimentError;
-#[cfg(feature = "testbed")]
-pub use observer::{Iteration, Observer};
-#[cfg(feature = "testbed")]
-pub use probing::ProbeResult;
-#[cfg(feature = "testbed")]
-pub use repair::Repair;
-#[cfg(feature = "testbed")]
-pub use run::{CarriedOut, run};
-#[cfg(feature = "testbed")]
-pub use training::TrainingResult;
+pub use self::{
+    error::ExperimentError,
+    observer::{Iteration, Observer},
+    probing::ProbeResult,
+    repair::Repair,
+    run::{CarriedOut, run},
+    training::TrainingResult,
+};

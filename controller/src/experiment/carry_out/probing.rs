@@ -193,12 +193,12 @@ impl ProbeResult {
             .filter(|_| failed == kept as u64)
         {
             return Some(format!(
-                "probe {name}: no question of {kept} had a good answer; the first: {why}"
+                "probe {name}: none of {kept} requests had a good answer; the first failure: {why}"
             ));
         }
         (self.beyond > 0).then(|| {
             format!(
-                "probe {name}: {} questions after the first {kept} are in none of its figures",
+                "probe {name}: its figures leave out {} requests after the first {kept}",
                 self.beyond
             )
         })

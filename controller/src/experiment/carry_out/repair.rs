@@ -18,7 +18,7 @@ use crate::experiment::Planned;
 use crate::experiment::fleet::{Fleet, now_ns};
 
 /// One replanning of the gradients. Times are in nanoseconds since 1970, as those of captures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// Switches that were gone.
     pub gone: Vec<String>,
@@ -40,15 +40,14 @@ pub struct Repair {
 
 impl Repair {
     /// How long the training waited for the new plan, in nanoseconds; `None` if the training never continued by it.
-    #[must_use]
     pub fn took_ns(&self) -> Option<u64> {
         Some(self.resumed_ns?.saturating_sub(self.seen_ns))
     }
 }
 
 /// Remark on a run with faults whose gradients were replanned.
-pub const REMARK: &str = "gradients were planned again: from then on they went other ways, under other numbers, and faults that \
-     name either may have met none";
+pub const REMARK: &str = "gradients were replanned: from then on they took other routes, under other job numbers, and faults \
+     that name the former ones may have hit none";
 
 /// Adds the replannings under the metric names that expectations use.
 pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
@@ -77,7 +76,6 @@ pub struct Repairer {
 
 impl Repairer {
     /// Creates the repairer of a training that has a plan.
-    #[must_use]
     pub fn new(planned: &Planned, target: TargetModel) -> Option<Repairer> {
         let gradients = planned.scenario.gradients.as_ref()?;
         let switches = planned.plan.switches.iter();
@@ -94,7 +92,6 @@ impl Repairer {
     }
 
     /// Whether the training can continue without a switch, which holds if its server is not attached to the switch.
-    #[must_use]
     pub fn can_miss(&self, switch: &str) -> bool {
         let Some(Workload::Training(training)) = &self.scenario.workload else {
             return false;
@@ -113,10 +110,7 @@ impl Repairer {
         let mut repair = Repair {
             gone: gone.iter().cloned().collect(),
             seen_ns: now_ns(),
-            installed_ns: None,
-            resumed_ns: None,
-            sums: Vec::new(),
-            failed: None,
+            ..Repair::default()
         };
         // Planned from the network of the scenario file: a switch that was gone may have returned.
         let replanned = (self.scenario).replanned(&gone, &self.summing, self.next_number);
@@ -130,7 +124,7 @@ impl Repairer {
                     self.next_number = gradients.next_number();
                 }
                 self.carried_out.push(self.repairs.len());
-                tracing::info!(gone = repair.gone.join(", "), "gradients are planned again");
+                tracing::info!(gone = repair.gone.join(", "), "gradients are replanned");
             }
             Err(why) => repair.failed = Some(why.to_string()),
         }

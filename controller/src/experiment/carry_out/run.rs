@@ -24,20 +24,22 @@ use crate::experiment::observe::judging::SoFar;
 use crate::experiment::prepare::{Conditions, Environment, SwitchProcess, Testbed};
 
 /// What the controller carried out, and what the workload and the probes measured meanwhile.
+#[derive(Default)]
 pub struct CarriedOut {
     /// Wall-clock duration of the workload.
     pub wall: Duration,
-    /// Executions of the faults of programs and switches.
+    /// Executions of the faults of programs and switches; empty once the evidence has them.
     pub disruptions: Vec<DisruptionExecution>,
     /// One entry for each new plan of a training's gradients.
     pub repairs: Vec<Repair>,
-    /// Measurements of the workload, with its failures, and remarks on all figures.
+    /// Measurements of the workload, with unexpected failures, and remarks on all figures of the run. The run's result has the
+    /// metrics.
     pub measured: Measured,
     /// Results of the training, if the workload is one.
     pub training: Option<TrainingResult>,
     /// Results of the probes, in declared order.
     pub probes: Vec<ProbeResult>,
-    /// Why the run was aborted, if it was; then the workload has no measurements.
+    /// Why the run was aborted, if it was. Effects up to the abort are proved nevertheless; the workload has no measurements.
     pub aborted: Option<Aborted>,
 }
 

@@ -5,6 +5,7 @@ use scenario::disruption::{Disruption, Subject};
 use scenario::vacuous;
 use serde::Serialize;
 
+use super::count;
 use super::evidence::Evidence;
 use crate::experiment::Planned;
 use crate::experiment::carry_out::disruption::DisruptionExecution;
@@ -42,7 +43,6 @@ pub struct DisruptionResult {
 
 impl DisruptionResult {
     /// Judges a disruption by the evidence of the run.
-    #[must_use]
     pub fn judge(
         planned: &Planned,
         disruption: &Disruption,
@@ -53,11 +53,11 @@ impl DisruptionResult {
         let times = evidence.carried.iter();
         let times: Vec<DisruptionExecution> =
             times.filter(|time| time.fault == *id).cloned().collect();
-        let count = |holds: &dyn Fn(&DisruptionExecution) -> bool| {
+        let holding = |holds: &dyn Fn(&DisruptionExecution) -> bool| {
             times.iter().filter(|time| holds(time)).count() as u64
         };
-        let fired = count(&|time| time.skipped.is_none());
-        let observed = count(&DisruptionExecution::is_seen);
+        let fired = holding(&|time| time.skipped.is_none());
+        let observed = holding(&DisruptionExecution::is_seen);
         let collateral = match does.subject() {
             Subject::Command(_) => None,
             Subject::Switch(_) => {
@@ -106,10 +106,8 @@ impl DisruptionResult {
         match (disruption.does.subject(), self.collateral) {
             (Subject::Command(_), _) | (_, Some(0)) => {}
             (_, Some(passed)) => {
-                let frames = if passed == 1 { "frame" } else { "frames" };
-                against.push(format!(
-                    "{passed} {frames} left the switch while it was down"
-                ));
+                let frames = count(passed, "frame");
+                against.push(format!("{frames} left the switch while it was down"));
             }
             (_, None) => against.push(
                 "frames that left the switch while it was down were not counted: the judge learned of its outage too late"
@@ -140,11 +138,8 @@ impl DisruptionResult {
             let skipped = self.times.iter().filter_map(|time| time.skipped.as_deref());
             let skipped: Vec<&str> = skipped.collect();
             if let Some(first) = skipped.first() {
-                let times = if skipped.len() == 1 { "time" } else { "times" };
-                remarks.push(format!(
-                    "{} {times} it was not carried out: {first}",
-                    skipped.len()
-                ));
+                let times = count(skipped.len() as u64, "time");
+                remarks.push(format!("{times} it was not carried out: {first}"));
             }
         }
         for remark in self.times.iter().filter_map(|time| time.remark.as_ref()) {

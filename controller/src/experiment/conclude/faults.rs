@@ -229,23 +229,18 @@ impl FaultResult {
     }
 
     fn differences(&self) -> Vec<String> {
+        let (missed, collateral) = (count(self.missed, "frame"), count(self.collateral, "frame"));
+        let (fired, observed) = (self.fired, self.observed);
         let mut differences = Vec::new();
         if self.missed > 0 {
-            differences.push(format!(
-                "it spared {} that it had to hit",
-                count(self.missed, "frame")
-            ));
+            differences.push(format!("it spared {missed} that it had to hit"));
         }
         if self.collateral > 0 {
-            differences.push(format!(
-                "it hit {} that it had to spare",
-                count(self.collateral, "frame")
-            ));
+            differences.push(format!("it hit {collateral} that it had to spare"));
         }
-        if self.fired != self.observed {
+        if fired != observed {
             differences.push(format!(
-                "the switch counted {}, captures saw {}",
-                self.fired, self.observed
+                "the switch counted {fired}, captures saw {observed}"
             ));
         }
         differences
@@ -276,11 +271,6 @@ impl FaultResult {
             ));
         }
         reasons
-    }
-
-    /// Whether the run proves that the fault hit all frames that it had to hit, and no other.
-    pub fn is_proved(&self) -> bool {
-        self.proved
     }
 
     /// For a delay with a bound: whether every frame left within the bound.

@@ -35,25 +35,16 @@ const DRAINING: Duration = Duration::from_millis(250);
 pub fn conclude(
     mut testbed: Testbed<'_>,
     judging: Judging,
-    carried_out: CarriedOut,
+    mut carried_out: CarriedOut,
     before: &Before,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, ExperimentError> {
     let planned = testbed.planned;
     let scenario = &planned.scenario;
-    let CarriedOut {
-        wall,
-        disruptions,
-        repairs,
-        measured,
-        training,
-        probes,
-        aborted,
-    } = carried_out;
-    let (mut metrics, mut remarks) = (measured.metrics, measured.remarks);
+    let mut metrics = std::mem::take(&mut carried_out.measured.metrics);
     let priorities = testbed.fleet.priorities();
     let writes = testbed.fleet.epoch_writes();
-    let steps = steps::steps(&planned.plan.timeline, writes, wall);
+    let steps = steps::steps(&planned.plan.timeline, writes, carried_out.wall);
     let skew_ns = steps::longest_skew_ns(writes);
     metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
     testbed.fleet.disarm()?;
@@ -90,38 +81,31 @@ pub fn conclude(
         triggers,
         // Includes the recorder's losses: a later judgment of the folder lacks the same frames.
         losses: proof.losses.clone(),
-        carried: disruptions,
+        carried: std::mem::take(&mut carried_out.disruptions),
         shares_stamps: testbed.shares_stamps,
     };
     let conclusion = Conclusion::from_proof(planned, &evidence, proof);
     drop(testbed);
     add_metrics(&mut metrics, &conclusion);
-    let aborted = aborted.map(|aborted| {
+    carried_out.aborted = carried_out.aborted.map(|aborted| {
         let faults = conclusion.faults.iter();
         let counted = faults.filter(|fault| aborted.faults.contains(&fault.id));
         let unforwarded = counted.map(|fault| fault.unforwarded).sum();
         aborted.with_unforwarded(unforwarded)
     });
+    let remarks = &mut carried_out.measured.remarks;
     remarks.extend(kept_until(&evidence));
     let ends = evidence.kept.log_ends.iter();
     remarks.extend(ends.map(|error| format!("{EVENTS} ends early: {error}")));
     Ok(RunResult {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
-        wall,
+        carried_out,
         conclusion,
-        repairs,
         steps,
-        timed: measured.timed,
         marks: marks.into_marks(),
         metrics,
-        training,
-        commands: measured.commands,
-        probes,
-        aborted,
-        failures: measured.failures,
-        remarks,
-        strain: MachineLoad {
+        machine_load: MachineLoad {
             verdict_after_ns,
             ..MachineLoad::since(before, priorities)
         },
@@ -135,7 +119,7 @@ fn kept_until(evidence: &Evidence) -> Option<String> {
     let after = at_ns.saturating_sub(evidence.start_ns().unwrap_or(*at_ns));
     let after_s = Duration::from_nanos(after).as_secs_f64();
     Some(format!(
-        "captures: no frame is kept from {after_s:.1} s on: {why}; the verdict does not depend on it"
+        "captures: the folder keeps no frame from {after_s:.1} s on: {why}; the verdict does not depend on it"
     ))
 }
 

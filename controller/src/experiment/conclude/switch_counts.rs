@@ -1,13 +1,13 @@
 //! Counts of the switches that are not counts of faults.
 
-use std::collections::BTreeMap;
-
 use proof::{Loser, Loss};
 use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
 use scenario::names;
+use scenario::plan::SwitchPlan;
 
 use crate::experiment::fleet::FleetError;
 use crate::experiment::prepare::Testbed;
+use crate::target::PortCount;
 
 /// Frames that the switches report as lost.
 pub fn losses(testbed: &mut Testbed<'_>) -> Result<Vec<Loss>, FleetError> {
@@ -42,30 +42,22 @@ pub fn losses(testbed: &mut Testbed<'_>) -> Result<Vec<Loss>, FleetError> {
 /// Packet counts of the switches, as metrics.
 pub fn metrics(testbed: &mut Testbed<'_>) -> Result<Metrics, FleetError> {
     let mut metrics = Metrics::new();
-    for switch in &testbed.planned.plan.switches {
-        let counts = testbed.fleet.port_counts(&switch.name)?;
-        let received: u64 = counts.iter().map(|port| port.rx_frames).sum();
-        let sent: u64 = counts.iter().map(|port| port.tx_frames).sum();
-        let marked: u64 = counts.iter().map(|port| port.tx_marked_frames).sum();
-        let program = testbed.fleet.program(&switch.name);
+    for SwitchPlan { name, .. } in &testbed.planned.plan.switches {
+        let mut insert = |what, count: u64| {
+            metrics.insert(Metric::switch(name, what), count as f64);
+        };
+        let ports = testbed.fleet.port_counts(name)?;
+        let sum = |count: fn(&PortCount) -> u64| ports.iter().map(count).sum();
+        insert(SwitchMetric::Received, sum(|port| port.rx_frames));
+        insert(SwitchMetric::Sent, sum(|port| port.tx_frames));
+        insert(SwitchMetric::Marked, sum(|port| port.tx_marked_frames));
+        let program = testbed.fleet.program(name);
         let notes = program.map_or(Vec::new(), |program| program.notes.clone());
-        let cells = testbed
-            .fleet
-            .counter(&switch.name, names::classify::NOTES)?;
+        let cells = testbed.fleet.counter(name, names::classify::NOTES)?;
         let noted = notes
             .iter()
             .filter_map(|note| cells.get(usize::from(note.code)));
-        let values = BTreeMap::from([
-            (SwitchMetric::Received, received),
-            (SwitchMetric::Sent, sent),
-            (SwitchMetric::Marked, marked),
-            (SwitchMetric::Unparsed, noted.map(|cell| cell.packets).sum()),
-        ]);
-        metrics.extend(
-            values
-                .into_iter()
-                .map(|(what, count)| (Metric::switch(&switch.name, what), count as f64)),
-        );
+        insert(SwitchMetric::Unparsed, noted.map(|cell| cell.packets).sum());
     }
     Ok(metrics)
 }

@@ -59,7 +59,6 @@ fn key_of(entry: &TableEntry) -> EntryKey<'_> {
 
 impl Change {
     /// Computes the changes from an old version of a switch to a new one.
-    #[must_use]
     pub fn between(old: Version<'_>, new: Version<'_>) -> Change {
         let new_program = match is_same_program(old.program, new.program) {
             true => Vec::new(),
@@ -84,19 +83,16 @@ impl Change {
     }
 
     /// Whether only entries change, and the switch keeps its program.
-    #[must_use]
     pub fn keeps_program(&self) -> bool {
         self.new_program.is_empty()
     }
 
     /// Updates for the old program, before the change.
-    #[must_use]
     pub fn before(&self) -> &[(UpdateType, Item)] {
         &self.before
     }
 
     /// Updates for the new program (or the kept one), after the change.
-    #[must_use]
     pub fn after(&self) -> &[(UpdateType, Item)] {
         &self.after
     }
@@ -220,7 +216,7 @@ fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     );
     reasons.extend(
         had.difference(&has)
-            .map(|name| format!("header {name} is gone")),
+            .map(|name| format!("header {name} no longer exists")),
     );
     let engines = [&old.planned.engine, &new.planned.engine];
     let sides = [
@@ -282,7 +278,6 @@ pub struct KeptRegisters {
 
 impl KeptRegisters {
     /// Determines which cells of a switch's units are carried over and which registers are cleared.
-    #[must_use]
     pub fn new(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> KeptRegisters {
         let has = &new.program.p4info;
         let mut carried = KeptRegisters::default();
@@ -333,7 +328,6 @@ impl KeptRegisters {
     }
 
     /// The reads to perform before the change.
-    #[must_use]
     pub fn queries(&self) -> Vec<crate::target::Query> {
         let from = self
             .cells
@@ -346,7 +340,6 @@ impl KeptRegisters {
     }
 
     /// The writes to perform after the change. `read` holds the results of the queries, in order.
-    #[must_use]
     pub fn writes(&self, read: &[Vec<Value>]) -> Vec<(UpdateType, Item)> {
         let zero = |register: &Register| Item::Register {
             name: register.preamble.name.clone(),
@@ -379,7 +372,6 @@ fn registers(info: &P4Info, direction: Direction, unit: usize) -> impl Iterator<
 }
 
 /// Writes that reset the fault counters: each scenario starts them at 0.
-#[must_use]
 pub fn cleared_counters(info: &P4Info) -> Vec<(UpdateType, Item)> {
     let of_faults = |name: &str| {
         let lapsed = [Direction::Ingress, Direction::Egress].map(names::lease::lapsed);

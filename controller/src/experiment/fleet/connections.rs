@@ -330,7 +330,6 @@ impl Fleet {
     }
 
     /// Announcements of RDMA connections to switches.
-    #[must_use]
     pub fn announcements(&self) -> &[Telling] {
         &self.announcements
     }

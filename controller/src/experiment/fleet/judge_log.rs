@@ -1,7 +1,6 @@
 //! Log of the writes and announcements that the controller sends to switches, for the judge that judges their frames meanwhile.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
 use proof::{EpochWrite, Outage};
 use scenario::telling::Telling;
@@ -37,8 +36,7 @@ impl JudgeLog {
     pub fn begin(&self) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock: any entry sent from now on is later.
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        untaken.writing_ns = Some(since.map_or(0, |since| since.as_nanos() as u64));
+        untaken.writing_ns = Some(super::now_ns());
     }
 
     /// Records that the step was written, with its writes on these switches.

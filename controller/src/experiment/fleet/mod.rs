@@ -406,7 +406,6 @@ impl Fleet {
     }
 
     /// The epoch that is in force on every switch.
-    #[must_use]
     pub fn epoch(&self) -> u16 {
         self.epoch
     }

@@ -39,7 +39,7 @@ impl Replacement {
     ) -> Result<Replacement, FleetError> {
         if kind != Kind::Embedded {
             return Err(FleetError::Replace(format!(
-                "{kind} takes no scenario in the place of another: end `control`, and begin again"
+                "{kind} cannot replace a scenario while it runs: end `weir control` and start it again"
             )));
         }
         let names = |planned: &Planned| -> Vec<String> {
@@ -49,7 +49,7 @@ impl Replacement {
         let (have, want) = (names(old), names(&new));
         if have != want {
             return Err(FleetError::Replace(format!(
-                "{}: its switches are {}; those that run are {}",
+                "{}: its switches are {}, but the running ones are {}",
                 new.scenario.file,
                 want.join(", "),
                 have.join(", ")

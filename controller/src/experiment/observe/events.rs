@@ -107,7 +107,6 @@ const FIELDS: [&str; 10] = [
 ];
 
 /// The events of a run: switch by switch, in the order in which the frames arrived.
-#[must_use]
 pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     let library = &planned.scenario.protocols;
     let of_hit = |hit: &'a Hit| {
@@ -198,7 +197,6 @@ fn changed(before: &[u8], after: &Rewritten) -> Vec<ChangedBytes> {
 }
 
 /// Formats each event as one line of JSON.
-#[must_use]
 pub fn lines<E: Serialize>(events: &[E]) -> String {
     let lines = events
         .iter()

@@ -96,7 +96,6 @@ impl Marks {
     }
 
     /// Returns the marks, by injection and time.
-    #[must_use]
     pub fn into_marks(self) -> Vec<Mark> {
         self.marks.into_values().collect()
     }

@@ -76,10 +76,7 @@ impl Judging {
         let so_far = SoFar::default();
         let own = Own {
             so_far: Arc::clone(&so_far),
-            planned: Planned {
-                scenario: planned.scenario.clone(),
-                plan: planned.plan.clone(),
-            },
+            planned: planned.clone(),
             hits: HitLog::new(folder)?,
             minutes: MinuteLog::new(folder),
             ports: ports.to_vec(),

@@ -229,23 +229,23 @@ mod tests {
         while Ticks::now().own < before.ticks.own + 20 {
             work = work.wrapping_add(1);
         }
-        let strain = MachineLoad::since(&before, BTreeMap::new());
-        assert!(strain.busy_share > 0.0 && work > 0);
-        assert!(strain.others_share < strain.busy_share, "{strain:?}");
+        let load = MachineLoad::since(&before, BTreeMap::new());
+        assert!(load.busy_share > 0.0 && work > 0);
+        assert!(load.others_share < load.busy_share, "{load:?}");
     }
 
     #[test]
     fn others_are_to_blame_where_they_left_too_little() {
-        let strain = |busy_share, others_share, stolen_share| MachineLoad {
+        let load = |busy_share, others_share, stolen_share| MachineLoad {
             busy_share,
             others_share,
             stolen_share,
             ..MachineLoad::default()
         };
-        assert!(strain(1.0, 0.85, 0.0).is_of_others());
-        assert!(strain(0.7, 0.0, 0.2).is_of_others(), "the machine below");
-        assert!(!strain(1.0, 0.02, 0.01).is_of_others(), "the run itself");
-        assert!(!strain(0.4, 0.3, 0.0).is_of_others(), "enough was left");
+        assert!(load(1.0, 0.85, 0.0).is_of_others());
+        assert!(load(0.7, 0.0, 0.2).is_of_others(), "the machine below");
+        assert!(!load(1.0, 0.02, 0.01).is_of_others(), "the run itself");
+        assert!(!load(0.4, 0.3, 0.0).is_of_others(), "enough was left");
     }
 
     #[test]

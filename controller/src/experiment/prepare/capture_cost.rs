@@ -33,7 +33,6 @@ struct CapturedPort {
 
 impl Captures {
     /// Lists the captures of `weir run`, or of `weir between` if the topology is a wire.
-    #[must_use]
     pub fn from_planned(planned: &Planned) -> Captures {
         let topology = &planned.scenario.topology;
         let (command, record) = match topology.wire {

@@ -106,7 +106,7 @@ impl Environment {
     fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), EnvironmentError> {
         if let Err(error) = publish_names(bed.topology(), scratch) {
             self.remarks.push(format!(
-                "programs do not know the hosts by their names, only by {{host.NAME.ip}}: {error}"
+                "programs cannot use the hosts' names, only {{host.NAME.ip}}: {error}"
             ));
         }
         let mut first = None;

@@ -25,7 +25,6 @@ pub enum Record {
 
 impl Record {
     /// Selects how much `weir between` records of a scenario.
-    #[must_use]
     pub fn for_between(scenario: &Scenario) -> Record {
         match scenario.captures {
             Captures::All => Record::Everything,
@@ -34,7 +33,6 @@ impl Record {
     }
 
     /// Selects how much `weir run` records of a scenario.
-    #[must_use]
     pub fn for_run(scenario: &Scenario) -> Record {
         match scenario.captures {
             Captures::All => Record::Everything,
@@ -73,7 +71,6 @@ pub struct Reasons {
 }
 
 /// The ports that a run of a scenario records, by switch name and port number.
-#[must_use]
 pub fn recorded(planned: &Planned, record: Record) -> Vec<Recorded> {
     let scenario = &planned.scenario;
     let mut ports: BTreeMap<(String, u32), Reasons> = BTreeMap::new();

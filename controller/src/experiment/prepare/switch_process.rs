@@ -180,28 +180,22 @@ pub fn start_all(
 pub struct SwitchProcesses(pub Vec<SwitchProcess>);
 
 impl Drop for SwitchProcesses {
+    /// Asks all running embedded switches to exit and waits for them together.
     fn drop(&mut self) {
-        end(&mut self.0);
-    }
-}
-
-/// Asks all running embedded switches to exit and waits for them together.
-fn end(switches: &mut [SwitchProcess]) {
-    // The kernel closes the ports of a killed process one by one; a switch that exits closes them in parallel. BMv2 is killed.
-    let mut asked = Vec::new();
-    for switch in switches
-        .iter_mut()
-        .filter(|switch| switch.bmv2_files.is_none())
-    {
-        switch.process.terminate();
-        // A suspended process would not see the signal.
-        switch.process.resume();
-        asked.push(&mut switch.process);
-    }
-    let deadline = Instant::now() + ENDS_WITHIN;
-    for process in asked {
-        // A switch that does not exit in time is killed when its process is dropped.
-        let _ = process.wait(deadline.saturating_duration_since(Instant::now()));
+        // The kernel closes the ports of a killed process one by one; a switch that exits closes them in parallel. BMv2 is killed.
+        let embedded = |switch: &&mut SwitchProcess| switch.bmv2_files.is_none();
+        let mut asked = Vec::new();
+        for switch in self.0.iter_mut().filter(embedded) {
+            switch.process.terminate();
+            // A suspended process would not see the signal.
+            switch.process.resume();
+            asked.push(&mut switch.process);
+        }
+        let deadline = Instant::now() + ENDS_WITHIN;
+        for process in asked {
+            // A switch that does not exit in time is killed when its process is dropped.
+            let _ = process.wait(deadline.saturating_duration_since(Instant::now()));
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub enum StartError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// A `psa_switch` without Thrift cannot be controlled.
-    #[error("{} was built without Thrift, so nobody can control it", .0.display())]
+    #[error("{} was built without Thrift, and cannot be controlled: install a BMv2 with Thrift", .0.display())]
     NoThrift(PathBuf),
     /// The process ended, or does not listen.
     #[error("{program} of switch {switch} did not start: {reason}")]
@@ -199,7 +199,7 @@ fn await_listening(
         if start.elapsed() > START_TIMEOUT {
             let waited = START_TIMEOUT.as_secs();
             return Err(silent(format!(
-                "nobody listens at {address} after {waited} s"
+                "no program listens at {address} after {waited} s"
             )));
         }
         std::thread::sleep(LOOK);

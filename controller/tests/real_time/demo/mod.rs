@@ -114,7 +114,7 @@ fn observed(observer: &mut dyn Observer) -> Result<Demo, ExperimentError> {
 /// What the demo says of the weights of its three runs on the network.
 fn weights(demo: &Demo) -> [&str; 3] {
     demo.runs.each_ref().map(|run| {
-        let training = run.training.as_ref().unwrap();
+        let training = run.carried_out.training.as_ref().unwrap();
         training.weights_sha256.as_str()
     })
 }
@@ -216,7 +216,7 @@ fn a_worker_that_dies_is_an_error_that_names_what_is_missing() {
     let error = observed(&mut Killer).map(drop).unwrap_err().to_string();
     // The cause first, then what others miss of it.
     let first = error.lines().next().unwrap_or_default();
-    assert_eq!(first, "w3: it was ended by signal 9 (SIGKILL)", "{error}");
+    assert_eq!(first, "w3: signal 9 (SIGKILL) ended it", "{error}");
     assert!(error.contains("chunk"), "{error}");
 }
 

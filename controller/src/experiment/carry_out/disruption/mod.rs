@@ -20,7 +20,7 @@ use crate::experiment::prepare::LaunchError;
 pub use switchboard::Switchboard;
 
 /// One execution of a disruption. Times are in nanoseconds since 1970, as those of captures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DisruptionExecution {
     /// Name of the fault.
@@ -57,18 +57,11 @@ impl DisruptionExecution {
             fault: fault.to_owned(),
             epoch,
             asked_ns: now_ns(),
-            done_ns: None,
-            processes: 0,
-            undo_ns: None,
-            undone_ns: None,
-            skipped: None,
-            unseen: None,
-            remark: None,
+            ..DisruptionExecution::default()
         }
     }
 
     /// Whether the disruption was carried out, and the controller observed all of it.
-    #[must_use]
     pub fn is_seen(&self) -> bool {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
@@ -138,7 +131,6 @@ pub struct Disruptor<'p> {
 
 impl<'p> Disruptor<'p> {
     /// Creates the disruptor of a scenario, before any disruption.
-    #[must_use]
     pub fn new(planned: &'p Planned) -> Disruptor<'p> {
         let disruptions = planned.scenario.disruptions.iter();
         Disruptor {
@@ -196,9 +188,8 @@ impl<'p> Disruptor<'p> {
             let Some(carried) = self.carried.get_mut(running.entry) else {
                 continue;
             };
-            match running.phase {
-                Phase::Idle => {}
-                Phase::Doing | Phase::Done | Phase::Undoing => running.give_up(carried, load),
+            if running.phase != Phase::Idle {
+                running.give_up(carried, load);
             }
         }
         self.carried

@@ -94,18 +94,6 @@ pub enum CommandError {
     /// A file of weir could not be created.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    /// A service ended before others could use it.
-    #[error("service `{name}` on {host} ended before it was ready: {how}{hint}")]
-    EndedEarly {
-        /// Name of the service.
-        name: String,
-        /// Host of the service.
-        host: String,
-        /// The service's exit status and last lines of output.
-        how: String,
-        /// Advice for the user.
-        hint: &'static str,
-    },
     /// A service was not ready in time.
     #[error("service `{name}` on {host} was not ready within {}: {what}", show_duration(*.within_ns))]
     NotReady {
@@ -118,13 +106,15 @@ pub enum CommandError {
         /// The condition that did not hold, and the service's last lines of output.
         what: String,
     },
-    /// A service ended while drivers still used it.
-    #[error("service `{name}` on {host} ended in mid-run: {how}{hint}")]
-    EndedInMidRun {
+    /// A service ended before others could use it, or while drivers still used it.
+    #[error("service `{name}` on {host} ended {when}: {how}{hint}")]
+    Ended {
         /// Name of the service.
         name: String,
         /// Host of the service.
         host: String,
+        /// `before it was ready`, or `in mid-run`.
+        when: &'static str,
         /// The service's exit status and last lines of output.
         how: String,
         /// Possible cause, and advice for the user.

@@ -3,8 +3,6 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use testbeds::host::Process;
-
 use super::{Load, Measured, Position, WorkloadError};
 
 pub struct Idle {
@@ -50,10 +48,6 @@ impl Load for Idle {
             total,
             message: String::new(),
         }
-    }
-
-    fn process(&mut self, _host: &str) -> Option<&mut Process> {
-        None
     }
 
     fn finish(self: Box<Self>) -> Result<Measured, WorkloadError> {

@@ -65,7 +65,9 @@ pub trait Load: Send {
     fn position(&self) -> Position;
 
     /// The workload's process in a host.
-    fn process(&mut self, host: &str) -> Option<&mut Process>;
+    fn process(&mut self, _host: &str) -> Option<&mut Process> {
+        None
+    }
 
     /// Begins to carry out an order of a fault on one of its commands.
     fn order(&mut self, command: &str, _order: Order) -> OrderProgress {

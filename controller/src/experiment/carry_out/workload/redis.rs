@@ -187,13 +187,8 @@ impl Load for RedisLoad {
 
 fn command(weir: &Path, client: &RedisClient, server: SocketAddrV4, limit: Duration) -> Command {
     let mut command = Command::new(weir);
-    command.args([
-        "client",
-        "--name",
-        &client.name,
-        "--server",
-        &server.to_string(),
-    ]);
+    command.args(["client", "--name", &client.name]);
+    command.args(["--server", &server.to_string()]);
     command.args(["--requests", &client.requests.to_string()]);
     command.args(["--value-bytes", &client.value_bytes.to_string()]);
     command.args(["--pause-us", &(client.pause_ns / 1_000).to_string()]);

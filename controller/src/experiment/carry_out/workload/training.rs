@@ -55,6 +55,7 @@ struct Failure {
 }
 
 /// The agents of a job, the server first; all are started and ready.
+#[derive(Default)]
 pub struct TrainingLoad {
     agents: Vec<Agent>,
     iterations: u32,
@@ -92,19 +93,10 @@ impl TrainingLoad {
             command.args(["--job", &JOB.to_string()]);
             command.args(["--workers", &training.workers.len().to_string()]);
             command.args(["--window", &training.window.to_string()]);
-            command.args([
-                "--seed",
-                &scenario.seed.to_string(),
-                "--rounds",
-                &training.iterations.to_string(),
-            ]);
-            command.args([
-                "--mac",
-                &own.mac.to_string(),
-                "--ip",
-                &own.ip.to_string(),
-                "--wait",
-            ]);
+            command.args(["--seed", &scenario.seed.to_string()]);
+            command.args(["--rounds", &training.iterations.to_string()]);
+            command.args(["--mac", &own.mac.to_string()]);
+            command.args(["--ip", &own.ip.to_string(), "--wait"]);
             match bed.host_attachment(name)? {
                 Attachment::Interface(interface) => command.args(["--iface", &interface]),
                 socket @ Attachment::Socket(_) => {
@@ -135,12 +127,8 @@ impl TrainingLoad {
         for (rank, worker) in training.workers.iter().enumerate() {
             let mut command = Command::new(weir);
             command.args(["agent", "worker", "--rank", &rank.to_string()]);
-            command.args([
-                "--server-mac",
-                &server.mac.to_string(),
-                "--server-ip",
-                &server.ip.to_string(),
-            ]);
+            command.args(["--server-mac", &server.mac.to_string()]);
+            command.args(["--server-ip", &server.ip.to_string()]);
             if let Some(place) = gradients.and_then(|gradients| place(gradients, worker)) {
                 command.args(["--via", &place.via.to_string()]);
                 if let Some(part) = place.part {
@@ -162,10 +150,7 @@ impl TrainingLoad {
         let mut job = TrainingLoad {
             agents,
             iterations: training.iterations,
-            rounds: Vec::new(),
-            failed_at: None,
-            moves: VecDeque::new(),
-            replans: Vec::new(),
+            ..TrainingLoad::default()
         };
         job.await_ready()?;
         tracing::info!(workers = training.workers.len(), "agents are ready");
@@ -178,8 +163,8 @@ impl TrainingLoad {
                 Output::Line(line) if matches!(serde_json::from_str(&line), Ok(Line::Ready)) => {}
                 _ => {
                     agent.process.wait(Duration::from_secs(1))?;
-                    let said =
-                        last_words(&mut agent.process).unwrap_or_else(|| "is not ready".to_owned());
+                    let said = last_words(&mut agent.process)
+                        .unwrap_or_else(|| "did not report that it is ready".to_owned());
                     return Err(TrainingError::Agents(vec![format!(
                         "{}: {said}",
                         agent.process.host()
@@ -386,7 +371,7 @@ impl Agent {
         if let Ok(line) = serde_json::to_string(order)
             && let Err(error) = self.process.write_line(&line)
         {
-            tracing::debug!(host = self.process.host(), %error, "an order came too late");
+            tracing::debug!(host = self.process.host(), %error, "the agent ended before an order arrived");
         }
     }
 

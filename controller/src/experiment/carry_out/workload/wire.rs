@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use testbeds::host::Process;
 use testbeds::net::{Found, NetError, Netlink};
 
 use super::{Load, Measured, Position, WorkloadError};
@@ -68,7 +67,7 @@ impl Wire {
         if let Some(side) = [0, 1].into_iter().find(|side| !carrier(*side)) {
             tracing::info!(
                 interface = name(side),
-                "link is down: the other side is told"
+                "link is down: its other side is set down too"
             );
             self.netlink.set_up(name(1 - side), false)?;
             self.held_down = Some(1 - side);
@@ -123,7 +122,7 @@ impl Wire {
     fn is_gone(&mut self, side: usize) {
         tracing::warn!(
             interface = self.names[side],
-            "the interface is gone: the wire ends"
+            "the interface no longer exists: the wire ends"
         );
         self.gone = Some((side, self.elapsed()));
     }
@@ -162,14 +161,10 @@ impl Load for Wire {
         }
     }
 
-    fn process(&mut self, _host: &str) -> Option<&mut Process> {
-        None
-    }
-
     fn finish(self: Box<Self>) -> Result<Measured, WorkloadError> {
         let failure = self.gone.map(|(side, after)| {
             format!(
-                "interface {} was gone {:.1} s after the beginning: the wire ended with it",
+                "interface {} no longer existed {:.1} s after the start: the wire ended",
                 self.names[side],
                 after.as_secs_f64()
             )

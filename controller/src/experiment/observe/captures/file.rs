@@ -187,9 +187,7 @@ pub fn read(
             Some(INBOUND) => Way::In,
             Some(OUTBOUND) => Way::Out,
             _ => {
-                return Err(wrong(format!(
-                    "frame {frames} does not say which way it went"
-                )));
+                return Err(wrong(format!("frame {frames} has no direction")));
             }
         };
         recording.frames.push(Frame {

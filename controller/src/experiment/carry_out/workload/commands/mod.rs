@@ -16,7 +16,7 @@ use scenario::workload::commands::Command;
 use scenario::workload::{Commands, Template};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{Output, Program, User};
-use testbeds::host::{Host, Process, ProcessError};
+use testbeds::host::{Host, ProcessError};
 
 use super::error::CommandError;
 use super::{Load, Measured, Order, OrderProgress, Position, WorkloadError};
@@ -207,10 +207,6 @@ impl Load for CommandsLoad {
                 false => format!("waiting for {}", waiting.join(", ")),
             },
         }
-    }
-
-    fn process(&mut self, _host: &str) -> Option<&mut Process> {
-        None
     }
 
     fn order(&mut self, command: &str, order: Order) -> OrderProgress {

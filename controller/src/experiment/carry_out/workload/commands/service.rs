@@ -97,18 +97,14 @@ impl Service {
             }
             if let Some(code) = status {
                 let is_preparation = matches!(ready.when, When::Exit(_));
-                return Err(CommandError::EndedEarly {
-                    name: self.prepared.name().to_owned(),
-                    host: self.prepared.host.name().to_owned(),
-                    how: self.how_it_ended(code),
-                    hint: match code {
-                        0 if !is_preparation => {
-                            " (a service stays in the foreground: `daemon off;` or the like; a preparation \
-                             is `ready: {exit: 0}`)"
-                        }
-                        _ => "",
-                    },
-                });
+                let hint = match code {
+                    0 if !is_preparation => {
+                        " (a service stays in the foreground: `daemon off;` or the like; a preparation \
+                         is `ready: {exit: 0}`)"
+                    }
+                    _ => "",
+                };
+                return Err(self.has_ended("before it was ready", code, hint.to_owned()));
             }
             if Instant::now() >= deadline {
                 return Err(CommandError::NotReady {
@@ -151,7 +147,10 @@ impl Service {
                 self.prepared.ip
             ),
             When::Tcp(port) => {
-                format!("nobody accepts connections at {}:{port}", self.prepared.ip)
+                format!(
+                    "no program accepts connections at {}:{port}",
+                    self.prepared.ip
+                )
             }
             When::Log(regex) => format!("no line of its output matches `{regex}`"),
             When::File(path) => {
@@ -161,8 +160,8 @@ impl Service {
             When::Started => String::new(),
         };
         match self.prepared.output.last_words(LAST_WORDS) {
-            Some(words) => format!("{missing}; it said: {words}"),
-            None => format!("{missing}; it said nothing"),
+            Some(words) => format!("{missing}; its last output: {words}"),
+            None => format!("{missing}; it printed nothing"),
         }
     }
 
@@ -182,14 +181,19 @@ impl Service {
         if self.ended.get_or_insert_with(Instant::now).elapsed() < AFTERMATH {
             return Ok(());
         }
-        Err(CommandError::EndedInMidRun {
+        let hint = self.after_its_probe();
+        let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+        Err(self.has_ended("in mid-run", code, hint))
+    }
+
+    fn has_ended(&self, when: &'static str, code: i32, hint: String) -> CommandError {
+        CommandError::Ended {
             name: self.prepared.name().to_owned(),
             host: self.prepared.host.name().to_owned(),
+            when,
             how: self.how_it_ended(code),
-            hint: self
-                .after_its_probe()
-                .map_or_else(String::new, |hint| format!(" ({hint})")),
-        })
+            hint,
+        }
     }
 
     /// Hint for a service that ended by itself as soon as it was ready: the probe of `ready: {tcp: …}` may have been the only

@@ -116,7 +116,7 @@ fn a_delay_that_is_never_in_time_is_too_long() {
         let mut bench = Bench::new(&one, evenly(60, MS));
         assert_proved(&bench.fault());
         bench.delays_times = 2;
-        let why = "every frame that it held left at least 20.0 ms later than asked";
+        let why = "every frame that it held left at least 20.0 ms later than the fault requests";
         told(&bench.fault(), why);
     }
 }

@@ -4,28 +4,28 @@ use super::percent;
 use crate::experiment::observe::machine::MachineLoad;
 
 /// Adds the machine's load during the run to the reasons, if there are any.
-pub fn with_machine(mut reasons: Vec<String>, run: &str, strain: &MachineLoad) -> Vec<String> {
+pub fn with_machine(mut reasons: Vec<String>, run: &str, load: &MachineLoad) -> Vec<String> {
     if !reasons.is_empty() {
-        reasons.push(machine(run, strain));
+        reasons.push(machine(run, load));
     }
     reasons
 }
 
-fn machine(run: &str, strain: &MachineLoad) -> String {
+fn machine(run: &str, load: &MachineLoad) -> String {
     format!(
-        "the machine: {} of its processors' time was used during {run}, {} by others, {} was taken by the machine below; \
-         the load before was {:.1}{}",
-        percent(strain.busy_share),
-        percent(strain.others_share),
-        percent(strain.stolen_share),
-        strain.load_before,
-        priorities(strain)
+        "the machine: {} of its processor time was used during {run}, {} by other processes, {} was taken by the hypervisor; \
+         the load average before was {:.1}{}",
+        percent(load.busy_share),
+        percent(load.others_share),
+        percent(load.stolen_share),
+        load.load_before,
+        priorities(load)
     )
 }
 
 /// Formats as `; priority of core: real-time, of edge: ordinary`.
-fn priorities(strain: &MachineLoad) -> String {
-    let switches = strain.switch_priorities.iter();
+fn priorities(load: &MachineLoad) -> String {
+    let switches = load.switch_priorities.iter();
     let named: Vec<String> = switches
         .map(|(switch, priority)| format!("of {switch}: {priority}"))
         .collect();
