@@ -1,11 +1,4 @@
 //! Predicts the duration of collectives in a network, and their fastest algorithms, for `weir collectives plan`.
-//!
-//! | file | what |
-//! |---|---|
-//! | `asked.rs` | the request |
-//! | `model.rs` | a network for the cost model of crate `collectives` |
-//! | `text.rs` | the prediction for readers |
-//! | `drawing.rs`, `time_line.rs` | the prediction as SVG: links by load, and a timeline of messages |
 
 mod drawing;
 mod model;

@@ -10,25 +10,25 @@ use collectives::{Algorithm, Collective};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum CollectiveKind {
-    /// Each rank has a shard, and all get all of them.
+    /// Each rank has a shard; all ranks get all shards.
     AllGather,
-    /// Each rank has a part for each other.
+    /// Each rank has a part for each other rank.
     AllToAll,
     /// Each rank gets its shard of the vectors' sum.
     ReduceScatter,
-    /// All get the sum of all vectors.
+    /// All ranks get the sum of all vectors.
     AllReduce,
-    /// All get the root's vector.
+    /// All ranks get the root's vector.
     Broadcast,
     /// The root gets the sum of all vectors.
     Reduce,
-    /// Nobody goes on before all are there.
+    /// No rank continues before all ranks have arrived.
     Barrier,
 }
 
 impl CollectiveKind {
-    /// The collective of so many ranks and elements: of the vector, of all shards, or of what a rank has for all others. Parts
-    /// differ by one element at most.
+    /// The collective of `ranks` ranks and `len` elements: of the vector, of all shards, or of a rank's data for all others. The
+    /// sizes of parts differ by one element at most.
     pub fn collective(self, ranks: usize, len: usize, root: usize) -> Collective {
         match self {
             Self::AllGather => Collective::AllGather {

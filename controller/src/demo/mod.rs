@@ -1,11 +1,11 @@
 //! `weir demo`: runs the same training four times, and compares the results.
 //!
-//! | run | who sums | faults |
+//! | run | sums | faults |
 //! |---|---|---|
 //! | `aggregated` | the switch `core` | none |
 //! | `server_only` | the server | none |
 //! | `faulted` | the switch `core` | on the updates of the two workers behind `edge` |
-//! | `reference` | nobody: one process, no network | none |
+//! | `reference` | one process, without a network | none |
 //!
 //! The first three are scenarios derived from the shipped training-faults.yaml; they run as in `weir run`.
 

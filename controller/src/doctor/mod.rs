@@ -1,15 +1,5 @@
 //! `weir doctor`: finds stuck chunks and wrong entries.
 //!
-//! | file | what |
-//! |---|---|
-//! | `reading.rs` | reads a switch by P4Runtime, without control over it |
-//! | `switch_jobs.rs` | jobs on a switch, from its entries |
-//! | `consistent.rs` | contradictions in these entries |
-//! | `cells.rs` | chunks that are incomplete in a switch's cells |
-//! | `guard.rs` | frames that a switch drops: after a job's lease, or by a port of no rank of the job |
-//! | `ranks.rs` | states that ranks report |
-//! | `standing.rs` | combines both: which ranks and chunks wait, for whom, and since when |
-//!
 //! Everything is read twice: a chunk or rank that has not moved in between is stuck. [`host_agent::doctor`] finds the reasons
 //! why a host cannot be a rank.
 

@@ -25,11 +25,11 @@ mod process_end;
 pub use planned::{Planned, Switches};
 
 #[cfg(feature = "testbed")]
-pub use carry_out::{ExperimentError, Observer};
-#[cfg(feature = "testbed")]
-pub use conclude::RunResult;
-#[cfg(feature = "testbed")]
-pub use prepare::Conditions;
+pub use self::{
+    carry_out::{ExperimentError, Observer},
+    conclude::RunResult,
+    prepare::Conditions,
+};
 
 /// Carries out a scenario.
 #[cfg(feature = "testbed")]

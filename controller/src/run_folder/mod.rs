@@ -3,9 +3,9 @@
 //! `evidence.json` is written last, so a folder without it belongs to a run that did not finish. It replaces the mark of an
 //! unfinished run.
 
+mod claim;
 mod disrupted;
 mod evidence;
-mod place;
 pub mod replay;
 
 use std::fs::{self, OpenOptions};
@@ -18,9 +18,9 @@ use crate::scenario_run::{self, ScenarioRun};
 
 pub use crate::experiment::observe::events::Event;
 pub use crate::experiment::observe::hit_log::EVENTS;
+pub use claim::{ClaimError, ClaimedFolder, begin};
 pub use disrupted::DisruptionEvent;
 pub use evidence::{Stored, StoredError, StoredRun, load};
-pub use place::{Begun, PlaceError, begin};
 
 /// Name of the file with the run's record.
 pub const EVIDENCE: &str = "evidence.json";
@@ -134,6 +134,6 @@ pub fn write(
     )?;
     let path = folder.join(EVIDENCE);
     written(path.clone(), fs::rename(folder.join(temporary), path))?;
-    let mark = folder.join(place::MARK);
+    let mark = folder.join(claim::MARK);
     written(mark.clone(), fs::remove_file(mark))
 }

@@ -1,6 +1,6 @@
 //! Replans a training's gradients when a switch dies or returns.
 //!
-//! A switch is gone when its session has ended, or when a fault has ended it. Then the gradients are replanned on the remaining
+//! A switch is down when its session has ended, or when a fault has ended it. Then the gradients are replanned on the remaining
 //! switches. First they receive the new plan and forget their former parts; then the server, which announces the first chunk that
 //! it sums by the new plan; then the workers. In this order no sum has values of two plans (docs/protocol.md, "Another plan").
 
@@ -20,9 +20,9 @@ use crate::experiment::fleet::{Fleet, now_ns};
 /// One replanning of the gradients. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Switches that were gone.
+    /// Switches that were down.
     pub gone: Vec<String>,
-    /// When the controller noticed that the switches were gone.
+    /// When the controller noticed that the switches were down.
     pub seen_ns: u64,
     /// When the other switches had received the new plan.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ impl Repairer {
             seen_ns: now_ns(),
             ..Repair::default()
         };
-        // Planned from the network of the scenario file: a switch that was gone may have returned.
+        // Planned from the network of the scenario file: a switch that was down may have returned.
         let replanned = (self.scenario).replanned(&gone, &self.summing, self.next_number);
         match replanned {
             Ok(scenario) => {

@@ -67,7 +67,8 @@ pub fn run(
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
-    let (fleet, switches, bed) = testbed.parts();
+    let (fleet, bed) = (&mut testbed.fleet, &testbed.bed);
+    let switches = &mut testbed.switches.0;
     let mut disruptor = Disruptor::new(planned);
     let mut repairer = Repairer::new(planned, conditions.switches.kind.model());
     let (mut starting, mut failures) = (Vec::new(), Vec::new());
@@ -84,7 +85,7 @@ pub fn run(
         let load = &mut *probing.load;
         let mut board = Switchboard {
             fleet: &mut *fleet,
-            processes: &mut *switches,
+            processes: switches,
             bed,
             weir: conditions.weir,
             starting: &mut starting,
@@ -176,7 +177,7 @@ fn start_workload(
     connections: &mut Option<Connections>,
 ) -> Result<Box<dyn Load>, ExperimentError> {
     let planned = testbed.planned;
-    let (fleet, _, bed) = testbed.parts();
+    let (fleet, bed) = (&mut testbed.fleet, &testbed.bed);
     Ok(std::thread::scope(|scope| {
         let starting = scope.spawn(|| workload::start(bed, planned, conditions, environment));
         while !starting.is_finished() {

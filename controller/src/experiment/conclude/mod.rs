@@ -16,7 +16,7 @@ use scenario::expect::metric::{Metric, RunMetric};
 
 use super::carry_out::{CarriedOut, ExperimentError, Observer};
 use super::observe::hit_log::EVENTS;
-use super::observe::judging::{Counted, JudgedRun, Judging};
+use super::observe::judging::{JudgedRun, Judging, SwitchCounts};
 use super::observe::machine::{Before, MachineLoad};
 use super::prepare::Testbed;
 use evidence::Evidence;
@@ -65,7 +65,7 @@ pub fn conclude(
     // The recorder hands over its remaining frames, and ends.
     testbed.bed.stop_recording()?;
     let end = Instant::now();
-    let JudgedRun { proof, kept, marks } = judging.end(Counted {
+    let JudgedRun { proof, kept, marks } = judging.end(SwitchCounts {
         fired: fired.clone(),
         triggers: triggers.clone(),
         losses,

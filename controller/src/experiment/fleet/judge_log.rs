@@ -7,10 +7,10 @@ use scenario::telling::Telling;
 
 /// Log entries that the judge has not taken yet.
 #[derive(Debug, Default)]
-pub struct JudgeLog(Mutex<Untaken>);
+pub struct JudgeLog(Mutex<Pending>);
 
 #[derive(Debug, Default)]
-struct Untaken {
+struct Pending {
     /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
@@ -20,7 +20,7 @@ struct Untaken {
 
 /// Log entries since the judge took the last ones.
 #[derive(Debug)]
-pub struct Taken {
+pub struct LogEntries {
     /// Steps that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
@@ -59,10 +59,10 @@ impl JudgeLog {
     }
 
     /// Takes the log entries; they are complete up to `until_ns` if no step is being written.
-    pub fn take(&self, until_ns: u64) -> Taken {
+    pub fn take(&self, until_ns: u64) -> LogEntries {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until_ns = untaken.writing_ns.unwrap_or(until_ns).min(until_ns);
-        Taken {
+        LogEntries {
             writes: std::mem::take(&mut untaken.writes),
             announcements: std::mem::take(&mut untaken.announcements),
             outages: std::mem::take(&mut untaken.outages),
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::experiment::Planned;
-    use crate::experiment::observe::judging::{Counted, JudgedRun, Judging};
+    use crate::experiment::observe::judging::{JudgedRun, Judging, SwitchCounts};
     use crate::target::Kind;
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         log.down(outage(None));
         judging.sink()(Handed::Until(1_500_000_000));
         log.down(outage(Some(2_000_000_000)));
-        let JudgedRun { proof, .. } = judging.end(Counted {
+        let JudgedRun { proof, .. } = judging.end(SwitchCounts {
             fired: Vec::new(),
             triggers: Vec::new(),
             losses: Vec::new(),

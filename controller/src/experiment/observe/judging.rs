@@ -27,11 +27,11 @@ enum Message {
     /// All frames that were stamped before this time have been handed over.
     Until(u64),
     /// No frame passes any more; contains the switches' counts.
-    End(Box<Counted>),
+    End(Box<SwitchCounts>),
 }
 
 /// Counts of a run, as the switches report them.
-pub struct Counted {
+pub struct SwitchCounts {
     /// Hits of each injection of the plan.
     pub fired: Vec<u64>,
     /// Counts of each trigger of the scenario.
@@ -60,8 +60,8 @@ pub struct JudgedRun {
 }
 
 impl Judging {
-    /// Begins. `ports` are those that are recorded, switch and number, in order; `log` is that of whoever writes steps. What is
-    /// kept of the frames goes into `folder`.
+    /// Starts the judge's thread. `ports`: switch and number of each recorded port, in order. `log`: log of the steps that the
+    /// controller writes. `folder`: receives the kept frames and the log of hits.
     pub fn begin(
         planned: &Planned,
         ports: &[(String, u32)],
@@ -74,7 +74,7 @@ impl Judging {
         let half = planned.scenario.limits.disk_bytes / 2;
         let waiting = folder.map_or_else(std::env::temp_dir, Path::to_owned);
         let so_far = SoFar::default();
-        let own = Own {
+        let own = JudgeThread {
             so_far: Arc::clone(&so_far),
             planned: planned.clone(),
             hits: HitLog::new(folder)?,
@@ -135,7 +135,7 @@ impl Judging {
     }
 
     /// Ends the judging after the recorder has handed over all frames; returns the verdict and the frames that were kept.
-    pub fn end(self, counted: Counted) -> JudgedRun {
+    pub fn end(self, counted: SwitchCounts) -> JudgedRun {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
             Ok(result) => result,
@@ -145,7 +145,7 @@ impl Judging {
 }
 
 /// State of the judge's thread.
-struct Own {
+struct JudgeThread {
     so_far: SoFar,
     planned: Planned,
     hits: HitLog,
@@ -165,7 +165,7 @@ struct Waiting {
     seen: usize,
 }
 
-impl Own {
+impl JudgeThread {
     fn judge(mut self, receiver: &Receiver<Message>) -> JudgedRun {
         let (scenario, plan) = (self.planned.scenario.clone(), self.planned.plan.clone());
         let mut judge = Judge::new(&scenario, &plan, &self.ports, self.conditions);
@@ -189,7 +189,7 @@ impl Own {
                     self.lose(&mut judge, port, frames, by, Some(since_ns));
                 }
                 Message::Until(until_ns) => {
-                    let until_ns = self.hear(&mut judge, until_ns);
+                    let until_ns = self.pass_log(&mut judge, until_ns);
                     if now_ns == 0 {
                         now_ns = until_ns / STEP_NS * STEP_NS;
                     }
@@ -199,14 +199,14 @@ impl Own {
                     }
                 }
                 Message::End(counted) => {
-                    self.hear(&mut judge, u64::MAX);
+                    self.pass_log(&mut judge, u64::MAX);
                     while let Some(first_ns) = self.next_ns() {
                         now_ns = (now_ns + STEP_NS).max(first_ns / STEP_NS * STEP_NS);
                         self.step(&mut judge, now_ns);
                     }
                     let losses = counted.losses.iter().cloned();
                     losses.for_each(|loss| judge.lose(loss));
-                    let Own {
+                    let JudgeThread {
                         planned,
                         keeper,
                         hits,
@@ -234,7 +234,7 @@ impl Own {
     }
 
     /// Passes the log's entries to the judge. Returns the time until which they are complete.
-    fn hear(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
+    fn pass_log(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
         taken
@@ -306,7 +306,7 @@ impl Own {
                 self.keeper.take(batch);
             }
         }
-        let Own {
+        let JudgeThread {
             planned,
             keeper,
             hits,

@@ -28,6 +28,7 @@ pub struct ProgramFolders {
 }
 
 /// The environment of the user's programs; it lasts until its last owner drops it.
+#[derive(Default)]
 pub struct Environment {
     /// The user that programs run as; `None` for the root of the sandbox.
     pub user: Option<User>,
@@ -71,12 +72,9 @@ impl Environment {
     ) -> Result<(Arc<Environment>, Option<Connections>), EnvironmentError> {
         let hosts = bed.topology().hosts.iter();
         let mut environment = Environment {
-            user: None,
-            remarks: Vec::new(),
             file: scenario.file.clone(),
             addresses: hosts.map(|host| (host.name.clone(), host.ip)).collect(),
-            scratch: None,
-            socket: None,
+            ..Environment::default()
         };
         let folders: Vec<String> = commands(scenario)
             .iter()

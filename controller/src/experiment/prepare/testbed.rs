@@ -5,7 +5,7 @@ use testbeds::capture::{Filter, Limits};
 use testbeds::host::Process;
 
 use super::conditions::Conditions;
-use super::switch_process::{self, LaunchError, SwitchProcess, SwitchProcesses};
+use super::switch_process::{self, LaunchError, SwitchProcesses};
 use crate::experiment::Planned;
 use crate::experiment::fleet::Fleet;
 use crate::target::Kind;
@@ -17,7 +17,7 @@ pub struct Testbed<'a> {
     /// Sessions with the switches.
     pub fleet: Fleet,
     /// Processes of the switches. Dropped after the sessions: a switch that exits would wait for its sessions.
-    switches: SwitchProcesses,
+    pub switches: SwitchProcesses,
     /// Whether the switches' programs see the same time stamps of frames as the captures.
     pub shares_stamps: bool,
     /// The network. Dropped last: the switches' ports are in it.
@@ -56,10 +56,5 @@ impl<'a> Testbed<'a> {
             shares_stamps: conditions.switches.kind == Kind::Embedded && bed.shares_stamps(),
             bed,
         })
-    }
-
-    /// Borrows the sessions, the processes and the network at once.
-    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
-        (&mut self.fleet, &mut self.switches.0, &self.bed)
     }
 }

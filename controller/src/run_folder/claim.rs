@@ -40,7 +40,7 @@ const ENDINGS: [&str; 3] = [".pcapng", ".stdout", ".stderr"];
 
 /// Why a run cannot be kept in a folder.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum ClaimError {
     /// The folder contains files that do not belong to a run.
     #[error(
         "{} is not empty, and {why}: name a new folder, or empty this one", folder.display()
@@ -76,7 +76,7 @@ pub enum PlaceError {
 
 /// A folder that belongs to a run as long as this value lives.
 #[derive(Debug)]
-pub struct Begun {
+pub struct ClaimedFolder {
     _mark: File,
 }
 
@@ -85,15 +85,15 @@ pub struct Begun {
 /// # Errors
 ///
 /// Returns an error, and changes nothing, if the folder has other content or a file that the run reads; also for system errors.
-pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
+pub fn begin(folder: &Path, scenario: &Scenario) -> Result<ClaimedFolder, ClaimError> {
     let io = |path: &Path| {
         let path = path.to_owned();
-        move |source| PlaceError::Io { path, source }
+        move |source| ClaimError::Io { path, source }
     };
     fs::create_dir_all(folder).map_err(io(folder))?;
     let before = entries(folder).map_err(io(folder))?;
     if !before.is_empty() {
-        is_of_run(folder, &before).map_err(|why| PlaceError::Taken {
+        is_of_run(folder, &before).map_err(|why| ClaimError::Taken {
             folder: folder.to_owned(),
             why,
         })?;
@@ -109,7 +109,7 @@ pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
         // A file system without locks does not detect two simultaneous runs.
         Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}
         Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
-        Err(TryLockError::WouldBlock) => return Err(PlaceError::Busy(folder.to_owned())),
+        Err(TryLockError::WouldBlock) => return Err(ClaimError::Busy(folder.to_owned())),
     }
     io::Write::write_all(&mut &mark, MARKED.as_bytes()).map_err(io(&path))?;
     for entry in before {
@@ -122,7 +122,7 @@ pub fn begin(folder: &Path, scenario: &Scenario) -> Result<Begun, PlaceError> {
         };
         removed.map_err(io(&path))?;
     }
-    Ok(Begun { _mark: mark })
+    Ok(ClaimedFolder { _mark: mark })
 }
 
 /// Entries of a folder, sorted by name.
@@ -170,7 +170,7 @@ fn holds_protocols(folder: &Path) -> bool {
 }
 
 /// Checks that the files of a scenario lie outside the folder.
-fn spares(folder: &Path, scenario: &Scenario) -> Result<(), PlaceError> {
+fn spares(folder: &Path, scenario: &Scenario) -> Result<(), ClaimError> {
     let Ok(place) = folder.canonicalize() else {
         return Ok(());
     };
@@ -189,7 +189,7 @@ fn spares(folder: &Path, scenario: &Scenario) -> Result<(), PlaceError> {
             .canonicalize()
             .is_ok_and(|file| file.starts_with(&place));
         if is_inside {
-            return Err(PlaceError::Reads {
+            return Err(ClaimError::Reads {
                 folder: folder.to_owned(),
                 file: file.to_owned(),
             });
@@ -279,7 +279,7 @@ mod tests {
             let folder = holding(files);
             let before = names(folder.path());
             let error = begin(folder.path(), &scenario(Path::new("s.yaml"))).unwrap_err();
-            assert!(matches!(error, PlaceError::Taken { .. }), "{error}");
+            assert!(matches!(error, ClaimError::Taken { .. }), "{error}");
             assert!(error.to_string().contains(why), "{error}");
             assert_eq!(names(folder.path()), before, "{why}");
         }
@@ -293,7 +293,7 @@ mod tests {
             let link = folder.path().join(name);
             std::os::unix::fs::symlink(elsewhere.path().join(to), &link).unwrap();
             let error = begin(folder.path(), &scenario(Path::new("s.yaml"))).unwrap_err();
-            assert!(matches!(error, PlaceError::Taken { .. }), "{error}");
+            assert!(matches!(error, ClaimError::Taken { .. }), "{error}");
             fs::remove_file(link).unwrap();
         }
         assert_eq!(names(elsewhere.path()), ["mine"]);
@@ -304,7 +304,7 @@ mod tests {
         let folder = holding(&[FINISHED, (SCENARIO, TEXT)]);
         let file = folder.path().join(SCENARIO);
         let error = begin(folder.path(), &scenario(&file)).unwrap_err();
-        assert!(matches!(error, PlaceError::Reads { .. }), "{error}");
+        assert!(matches!(error, ClaimError::Reads { .. }), "{error}");
         assert_eq!(names(folder.path()), [EVIDENCE, SCENARIO]);
     }
 
@@ -315,7 +315,7 @@ mod tests {
         let first = begin(folder.path(), &scenario).unwrap();
         fs::write(folder.path().join("get.stdout"), "said").unwrap();
         let error = begin(folder.path(), &scenario).unwrap_err();
-        assert!(matches!(error, PlaceError::Busy(_)), "{error}");
+        assert!(matches!(error, ClaimError::Busy(_)), "{error}");
         assert_eq!(names(folder.path()), ["get.stdout", MARK]);
         drop(first);
         begin(folder.path(), &scenario).unwrap();
