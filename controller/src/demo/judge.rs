@@ -143,7 +143,6 @@ mod tests {
             },
             conclusion: Conclusion::default(),
             scenario: scenario.to_owned(),
-            seed: 1,
             steps: Vec::new(),
             marks: Vec::new(),
             metrics: [].into(),

@@ -39,14 +39,11 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<RunResult, ExperimentError> {
     let before = observe::machine::Before::read();
-
     prepare::check_installed(&planned.scenario)?;
     let mut testbed = prepare::Testbed::up(planned, conditions, &mut |switch, process| {
         observer.switch_started(switch, process);
     })?;
-
     let judging = observe::start(&mut testbed, conditions)?;
-
     let (environment, connections) =
         prepare::Environment::prepare(&testbed.bed, &planned.scenario)?;
     let carried_out = carry_out::run(
@@ -57,7 +54,6 @@ pub fn run(
         &judging.so_far(),
         observer,
     )?;
-
     let result = conclude::conclude(testbed, judging, carried_out, &before, observer)?;
     let training = result.carried_out.training.as_ref();
     let accuracy = training.map(|training| training.accuracy);

@@ -42,7 +42,7 @@ pub fn run(
 ) -> Result<ScenarioRun, ExperimentError> {
     let mut run = carry_out(planned, conditions, observer)?;
     if let (Some(job), Some(training)) = (planned.training(), &run.carried_out.training) {
-        let reference = Reference::compute(run.seed, job)?;
+        let reference = Reference::compute(planned.scenario.seed, job)?;
         let is_equal = training.weights_sha256 == reference.weights_sha256
             && training.disagreeing_workers.is_empty();
         let metric = Metric::Training(TrainingMetric::WeightsEqual);

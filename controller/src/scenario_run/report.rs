@@ -280,7 +280,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
     Json {
         header: &judged.header,
         scenario: &run.scenario,
-        seed: run.seed,
+        seed: planned.scenario.seed,
         ok: judged.verdict.is_ok(),
         degraded: !judged.verdict.degraded.is_empty(),
         degraded_reasons: &judged.verdict.degraded,
@@ -313,7 +313,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     let wall_s = run.carried_out.wall.as_secs_f64();
     page.paragraph(&format!(
         "Seed {}; the workload took {wall_s:.1} s.",
-        run.seed
+        scenario.seed
     ));
     for section in sections(planned, judged) {
         section.add(&mut page);

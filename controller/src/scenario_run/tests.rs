@@ -117,7 +117,6 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     add_metrics(&mut metrics, &conclusion);
     let run = RunResult {
         scenario: planned.scenario.name.clone(),
-        seed: planned.scenario.seed,
         carried_out: CarriedOut {
             wall: Duration::from_secs(1),
             ..CarriedOut::default()

@@ -198,14 +198,13 @@ fn lost(
 ) -> Result<Vec<(String, String)>, ExperimentError> {
     let mut lost = Vec::new();
     for process in switches {
-        let Some((switch, reason)) = process.ended() else {
-            continue;
-        };
-        if !spares(&switch) {
-            return Err(ExperimentError::SwitchEnded { switch, reason });
+        if let Some((switch, reason)) = process.ended() {
+            if !spares(&switch) {
+                return Err(ExperimentError::SwitchEnded { switch, reason });
+            }
+            process.give_up();
+            lost.push((switch, reason));
         }
-        process.give_up();
-        lost.push((switch, reason));
     }
     Ok(lost)
 }

@@ -15,7 +15,7 @@ use crate::experiment::Planned;
 use proof::{Loss, Observation, Proof, Strays};
 
 /// The result of a fault: the switches' counts and the captures' counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FaultResult {
     /// Name of the fault.
     pub id: String,
@@ -115,10 +115,8 @@ impl FaultResult {
             beyond: is_held.then_some(seen.beyond),
             recovered: is_rdma.then(|| came_again().count() as u64),
             recovery_ns: came_again().max().filter(|_| is_rdma),
-            unproved_from_ns: None,
-            erred_before: false,
             proved: true,
-            reason: None,
+            ..FaultResult::default()
         };
         let at = |switch: &str| injections.iter().any(|(_, i)| i.switch == switch);
         let given_up = proof.unproved_from.iter();

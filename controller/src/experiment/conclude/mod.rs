@@ -99,7 +99,6 @@ pub fn conclude(
     remarks.extend(ends.map(|error| format!("{EVENTS} ends early: {error}")));
     Ok(RunResult {
         scenario: scenario.name.clone(),
-        seed: scenario.seed,
         carried_out,
         conclusion,
         steps,

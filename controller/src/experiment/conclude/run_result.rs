@@ -13,8 +13,6 @@ use crate::experiment::observe::machine::MachineLoad;
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed of the run.
-    pub seed: u64,
     /// What the controller carried out, and what the workload and the probes measured.
     pub carried_out: CarriedOut,
     /// Results that the evidence proves.

@@ -12,7 +12,7 @@ use crate::experiment::Planned;
 use proof::{Loss, Proof};
 
 /// The result of a trigger: the switch's count and the captures' count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TriggerResult {
     /// Name of the trigger.
     pub name: String,
@@ -72,10 +72,9 @@ impl TriggerResult {
             on,
             observed: seen.came_on,
             keyless: keys.map(|_| seen.keyless),
-            unproved_from_ns: None,
             // A trigger without a count proves nothing, and needs no proof.
             proved: on.is_none(),
-            reason: None,
+            ..TriggerResult::default()
         };
         if let Some(from_ns) = proof.unproved_from.get(&switch.name) {
             let begin_ns = evidence.start_ns().unwrap_or(*from_ns);

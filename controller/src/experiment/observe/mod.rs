@@ -33,8 +33,7 @@ pub fn start(testbed: &mut Testbed<'_>, conditions: Conditions<'_>) -> Result<Ju
     let log = Arc::clone(&testbed.fleet.log);
     let judging = Judging::begin(planned, &ports, of_judge, log, conditions.out)?;
     if !ports.is_empty() {
-        let kept_bytes = kept_bytes(planned);
-        (testbed.bed).record_into(&ports, kept_bytes, digest, judging.sink())?;
+        (testbed.bed).record_into(&ports, kept_bytes(planned), digest, judging.sink())?;
     }
     Ok(judging)
 }
