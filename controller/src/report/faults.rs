@@ -83,9 +83,8 @@ pub fn late(results: &[FaultResult]) -> Vec<String> {
         .filter(|fault| fault.is_in_time() == Some(false));
     late.filter_map(|fault| {
         let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
-        let share = beyond(fault).map_or_else(String::new, |beyond| {
-            format!("; {beyond} were later than that")
-        });
+        let share =
+            beyond(fault).map_or_else(String::new, |beyond| format!(", which {beyond} exceeded"));
         Some(format!(
             "{}: a packet left {} later than requested, the plan allows {}{share}",
             fault.id,

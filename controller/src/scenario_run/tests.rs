@@ -215,7 +215,7 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
         assert!(row.contains(&shown), "{shown}: {row}");
         let share = format!("{beyond_bound} of {all}, ");
         assert!(row.contains(&share), "{share}: {row}");
-        let told = format!("the plan says at most {shown}");
+        let told = format!("the plan allows {shown}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words.contains(&told), is_slow, "{text}");
         let json = serde_json::to_value(json(&planned, &run)).expect("JSON");

@@ -181,7 +181,7 @@ fn what_each_effect_did_wrongly_is_counted() {
     bench.errors = [(11, Error::Loses)].into();
     told(
         &bench.fault(),
-        "1 frame did not leave switch sw as it had to, and no fault explains that",
+        "1 frame did not leave switch sw as required, and no fault explains that",
     );
 }
 
@@ -347,7 +347,7 @@ fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
         if is_followed {
             assert_proved(&fault);
         } else {
-            let why = "too many frames came while an epoch was being written";
+            let why = "too many frames arrived while an epoch was written";
             told(&fault, why);
         }
     }
@@ -425,7 +425,7 @@ fn rates_are_proved_but_for_what_the_clocks_leave_open() {
         bench.errors = [(9, Error::Loses)].into();
         told(
             &bench.fault(),
-            "1 frame did not leave switch sw as it had to",
+            "1 frame did not leave switch sw as required",
         );
     }
     let slow = "faults: [{id: x, flows: first, effect: {rate: {limit: 200kbit/s, queue: 61ms}}}]";
@@ -542,7 +542,7 @@ fn a_fault_that_hits_nothing_fails_with_the_reason() {
     }
 }
 
-/// Reasons for a switch that may be right or wrong, on a machine that stood still.
+/// Reasons for a switch that may be right or wrong, on a machine that stalled.
 const INDISTINCT: [&str; 2] = [
     "every frame that it held left at least",
     "took as long as if it had hit them",
@@ -610,7 +610,7 @@ proptest! {
         let storm = bench.write(2, from.saturating_sub(1), to + 1);
         bench.begins = [(0, 0), (storm, begin)].into();
         for fault in bench.conclude().faults {
-            // A machine that stood still all the while leaves nothing that tells a right switch from a wrong one.
+            // A machine that stalled all the while leaves nothing that tells a right switch from a wrong one.
             let reason = fault.reason.as_deref().unwrap_or_default();
             let is_open = stall.1 > 5 * MS && INDISTINCT.iter().any(|why| reason.contains(why));
             prop_assert!(fault.proved || is_open, "{:#?}", fault);

@@ -70,7 +70,7 @@ fn frames_that_leave_where_or_as_they_should_not_are_seen() {
     bench.errors = [(11, Error::Leaks)].into();
     told(
         &bench.fault(),
-        "1 frame left switch sw that had not come so, or by a port where it does not belong",
+        "1 frame left switch sw changed or by a wrong port",
     );
 }
 
