@@ -109,7 +109,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
 /// Every slot's last packet has the sum; the others are dropped.
 fn aggregation(bench: &mut Bench) -> Result<(), String> {
     for chunk in 0..64u32 {
-        let header = Header::new(chunk * 255, chunk + 1);
+        let header = Header::of(chunk * 255, chunk + 1);
         let sent: Vec<Vec<u32>> = (0..WORKERS).map(|w| values(w, chunk)).collect();
         for i in 0..WORKERS {
             let worker = (i + chunk) % WORKERS;
@@ -129,7 +129,7 @@ fn aggregation(bench: &mut Bench) -> Result<(), String> {
 
 /// Another fragment in a taken slot goes on unsummed and marked; an ACK frees the slot on its way.
 fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
-    let (taken, other) = (Header::new(7, 1000), Header::new(7, 1001));
+    let (taken, other) = (Header::of(7, 1000), Header::of(7, 1001));
     bench.expect(
         "takes a slot",
         0,
@@ -161,7 +161,7 @@ fn collision_and_ack(bench: &mut Bench) -> Result<(), String> {
 
 /// Completion is a counter: a duplicate fills the slot as another worker would.
 fn duplicate(bench: &mut Bench) -> Result<(), String> {
-    let header = Header::new(100, 2000);
+    let header = Header::of(100, 2000);
     let sent = [values(0, 5), values(1, 5), values(2, 5), values(2, 5)];
     for (i, (worker, values)) in [0, 1, 2].into_iter().zip(&sent).enumerate() {
         let frame = packet(worker, SERVER, header, values);
@@ -176,7 +176,7 @@ fn duplicate(bench: &mut Bench) -> Result<(), String> {
 fn others(bench: &mut Bench) -> Result<(), String> {
     let elsewhere = Header {
         switch: 3,
-        ..Header::new(100, 2000)
+        ..Header::of(100, 2000)
     };
     let frame = packet(0, SERVER, elsewhere, &values(0, 6));
     bench.expect(
