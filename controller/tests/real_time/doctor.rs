@@ -496,7 +496,7 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         .number;
     for expected in [
         format!(
-            "switch sw: job 1: worker 0 may send by port {first}, and may not ask: what it loses stays lost"
+            "switch sw: job 1: worker 0 may send updates by port {first}, but no requests: a sum that it loses stays lost"
         ),
         format!(
             "switch sw: job 1: port {port} is not in multicast group {number}: the result does not reach worker 1"

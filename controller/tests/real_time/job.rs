@@ -294,7 +294,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     );
     let doctor = bed.doctor();
     assert_eq!(doctor.code, Some(PASSED), "{doctor:?}");
-    let said = "5 of its frames have come by ports other than ports 1, 2, none within 300 ms";
+    let said = "5 of its frames arrived by ports other than ports 1, 2, none of them within 300 ms";
     assert!(doctor.stdout.contains(said), "{doctor:?}");
 
     // Released: its frames end at the switch, its slots are another's, its number rests.
