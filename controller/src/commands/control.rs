@@ -148,7 +148,7 @@ fn carry_out(
     let mut aborted = None;
     let followed = timeline.follow(fleet, others, |_, fleet, elapsed, awaited| {
         limit.check(elapsed, || "the standard input is still open".to_owned())?;
-        Ok(match guard.look(elapsed, fleet, awaited, |_| {})? {
+        Ok(match guard.check(elapsed, fleet, awaited, |_| {})? {
             GuardVerdict::GoOn => Proceed::GoOn,
             GuardVerdict::Holds => Proceed::Holds,
             GuardVerdict::Aborted(why) => {

@@ -67,7 +67,7 @@ pub enum GuardVerdict {
 /// Checks whether a run has to end, and whether a step is to begin.
 pub struct Guard<'p> {
     planned: &'p Planned,
-    looked: Option<Duration>,
+    checked: Option<Duration>,
 }
 
 impl<'p> Guard<'p> {
@@ -75,14 +75,14 @@ impl<'p> Guard<'p> {
     pub fn new(planned: &'p Planned) -> Guard<'p> {
         Guard {
             planned,
-            looked: None,
+            checked: None,
         }
     }
 
     /// Checks if a check is due, and disarms all faults if a condition holds that ends the run. `awaited` is the number of the
     /// scenario's condition that the timeline waits for; `more` adds recent results of probes, and what was done to programs and
     /// switches.
-    pub fn look(
+    pub fn check(
         &mut self,
         elapsed: Duration,
         fleet: &mut Fleet,
@@ -99,11 +99,11 @@ impl<'p> Guard<'p> {
         };
         let limit = scenario.limits.hits.map(|hits| hits.value);
         let is_idle = wanted().next().is_none() && limit.is_none();
-        let is_early = |looked: Duration| elapsed < looked + LOOK_EVERY;
-        if is_idle || self.looked.is_some_and(is_early) {
+        let is_early = |checked: Duration| elapsed < checked + LOOK_EVERY;
+        if is_idle || self.checked.is_some_and(is_early) {
             return Ok(GuardVerdict::GoOn);
         }
-        self.looked = Some(elapsed);
+        self.checked = Some(elapsed);
         let mut metrics = Metrics::new();
         let wall = Metric::Run(RunMetric::Wall);
         metrics.insert(wall, elapsed.as_nanos() as f64);

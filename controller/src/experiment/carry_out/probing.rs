@@ -92,7 +92,7 @@ impl Probing {
                     host: host.clone(),
                     user: environment.user,
                     command: environment.asker(probe, run),
-                    told: told(run),
+                    told: as_typed(run),
                 }),
             };
             declared.push((probe.clone(), host, question));
@@ -135,7 +135,7 @@ fn authority(to: &Endpoint) -> String {
 }
 
 /// A program and its arguments, as a user writes them.
-fn told(run: &Run) -> String {
+fn as_typed(run: &Run) -> String {
     match run {
         Run::Line(line) => line.text().trim().to_owned(),
         Run::Words(words) => {

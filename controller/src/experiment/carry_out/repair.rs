@@ -102,7 +102,7 @@ impl Repairer {
 
     /// Replans and installs the new plan if switches have died or returned since the last call.
     pub fn poll(&mut self, fleet: &mut Fleet, load: &mut dyn Load) -> Result<(), ExperimentError> {
-        self.look(load);
+        self.update_resumed(load);
         let gone = fleet.gone();
         if gone == self.gone {
             return Ok(());
@@ -134,7 +134,7 @@ impl Repairer {
     }
 
     /// Updates when the training resumed by each plan.
-    fn look(&mut self, load: &dyn Load) {
+    fn update_resumed(&mut self, load: &dyn Load) {
         for (replan, repair) in self.carried_out.iter().enumerate() {
             self.repairs[*repair].resumed_ns = load.resumed_ns(replan);
         }
@@ -142,7 +142,7 @@ impl Repairer {
 
     /// Returns all repairs, once the training has finished.
     pub fn finish(mut self, load: &dyn Load) -> Vec<Repair> {
-        self.look(load);
+        self.update_resumed(load);
         self.repairs
     }
 }

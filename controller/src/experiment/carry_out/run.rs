@@ -111,7 +111,7 @@ pub fn run(
             disruptor.add_metrics(metrics);
             add_seen(metrics, planned, &seen());
         };
-        Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
+        Ok(match guard.check(elapsed, fleet, awaited, add_recent)? {
             GuardVerdict::GoOn => Proceed::GoOn,
             GuardVerdict::Holds => Proceed::Holds,
             GuardVerdict::Aborted(why) => {

@@ -10,7 +10,7 @@ use super::{Load, Measured, Position, WorkloadError};
 use crate::experiment::prepare::WireEnds;
 
 /// Interval between checks whether both sides are up.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// The activity of a wire: packets of other machines pass.
 pub struct Wire {
@@ -22,7 +22,7 @@ pub struct Wire {
     length: Option<Duration>,
     stop: &'static AtomicBool,
     begun: Option<Instant>,
-    looked: Option<Instant>,
+    checked: Option<Instant>,
     netlink: Netlink,
     /// The side that was taken down because the other has no carrier.
     held_down: Option<usize>,
@@ -40,7 +40,7 @@ impl Wire {
             length: between.length,
             stop: between.stop,
             begun: None,
-            looked: None,
+            checked: None,
             netlink,
             held_down: None,
         })
@@ -76,14 +76,14 @@ impl Wire {
     }
 
     /// Checks, if a check is due, whether both sides exist and are up.
-    fn look(&mut self) -> Result<(), NetError> {
+    fn check(&mut self) -> Result<(), NetError> {
         if self
-            .looked
-            .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
+            .checked
+            .is_some_and(|checked| checked.elapsed() < CHECK_EVERY)
         {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
+        self.checked = Some(Instant::now());
         let sides = match self.sides()? {
             Ok(sides) => sides,
             Err(side) => {
@@ -135,7 +135,7 @@ impl Load for Wire {
     }
 
     fn poll(&mut self, most: Duration) -> Result<ControlFlow<()>, WorkloadError> {
-        self.look()?;
+        self.check()?;
         let left = self
             .length
             .map(|length| length.saturating_sub(self.elapsed()));

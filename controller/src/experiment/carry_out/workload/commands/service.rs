@@ -18,7 +18,7 @@ use super::super::error::CommandError;
 use super::Prepared;
 
 /// Polling interval for a service to be ready.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 /// How long drivers may continue after a service has ended: one that serves one client ends a little before the client.
 const AFTERMATH: Duration = Duration::from_millis(200);
 /// A service that ends within this time after a probe found it ready may have ended because of the probe.
@@ -114,7 +114,7 @@ impl Service {
                     what: self.what_is_missing(&ready.when),
                 });
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 
