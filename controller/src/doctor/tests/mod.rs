@@ -216,6 +216,10 @@ fn wrong(switches: &[SwitchReadings], ranks: &[RankReadings]) -> Vec<String> {
     wrong.map(str::to_owned).collect()
 }
 
+fn assert_names(text: &str, expected: &str) {
+    assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+}
+
 #[test]
 fn times_and_numbers_as_people_say_them() {
     let times = [(0.04, "40 ms"), (2.5, "2.5 s"), (600.0, "10 min")];
