@@ -4,8 +4,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use crate::experiment::workload::Position;
-use crate::experiment::{ExperimentError, Observer, Run, Turn};
+use crate::experiment::carry_out::Iteration;
+use crate::experiment::carry_out::workload::Position;
+use crate::experiment::{ExperimentError, Observer};
 use crate::report::{grouped, percent};
 
 /// From this many frames on, judging them takes long enough to be announced where no bar shows it.
@@ -93,22 +94,22 @@ impl Observer for Progress {
         self.begin(scenario, position.total, position.unit);
     }
 
-    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
-        self.advance(&turn.position);
-        if let Some(bar) = self.bar.as_ref().filter(|_| turn.hits > 0) {
-            let hits = grouped(turn.hits);
+    fn iteration(&mut self, now: &mut Iteration<'_>) -> Result<(), ExperimentError> {
+        self.advance(&now.position);
+        if let Some(bar) = self.bar.as_ref().filter(|_| now.hits > 0) {
+            let hits = grouped(now.hits);
             bar.set_message(format!(
                 "{}, faults hit {hits} packets",
-                turn.position.message
+                now.position.message
             ));
         }
         Ok(())
     }
 
-    fn ends(&mut self, run: &Run) {
-        let mut message = format!("{:.1} s", run.wall.as_secs_f64());
-        if let Some(training) = &run.training {
-            message += &format!(", accuracy {}", percent(training.accuracy));
+    fn ends(&mut self, wall: Duration, accuracy: Option<f64>) {
+        let mut message = format!("{:.1} s", wall.as_secs_f64());
+        if let Some(accuracy) = accuracy {
+            message += &format!(", accuracy {}", percent(accuracy));
         }
         self.end(&message);
     }

@@ -20,7 +20,7 @@ pub struct Reference {
 
 impl Reference {
     /// Runs the training.
-    pub fn of(seed: u64, training: &Training) -> Result<Reference, ExperimentError> {
+    pub fn compute(seed: u64, training: &Training) -> Result<Reference, ExperimentError> {
         let start = Instant::now();
         let recipe = Recipe {
             seed,

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use collectives::Algorithm;
 use collectives::cost::choose::Numbering;
-use controller::collectives::{InsideBy, Kind, NUMBERINGS, algorithms, words};
+use controller::collectives::{CollectiveKind, InsideBy, NUMBERINGS, algorithms, words};
 use scenario::units::Dimension;
 
 /// `weir collectives`
@@ -30,7 +30,7 @@ pub struct Plan {
         value_name = "COLLECTIVE",
         value_enum
     )]
-    pub collective: Kind,
+    pub collective: CollectiveKind,
     /// Size of the vector, of all shards together (all_gather), or of what one rank has for all others (all_to_all)
     #[arg(long, default_value = "64MB", value_name = "SIZE", value_parser = size)]
     pub size: u64,

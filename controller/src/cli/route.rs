@@ -39,5 +39,5 @@ pub struct Route {
 
 /// Finds a planner by name; clap rejects other names.
 fn by_name(name: &str) -> By {
-    By::of(name).unwrap_or(By::Method(Method::Grid))
+    By::from_name(name).unwrap_or(By::Method(Method::Grid))
 }

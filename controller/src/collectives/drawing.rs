@@ -2,14 +2,13 @@
 
 use planner::Network;
 
-use super::{Planned, time_line};
+use super::{Prediction, time_line};
 use crate::route::drawing::{Picture, head, legend};
 
 const LEGEND: f64 = 34.0;
 
 /// Draws a prediction. Loads are averages until all messages are done.
-#[must_use]
-pub fn svg(network: &Network, planned: &Planned, title: &str) -> String {
+pub fn svg(network: &Network, planned: &Prediction, title: &str) -> String {
     let mut loaded = network.clone();
     for number in 0..loaded.links().len() as u32 {
         loaded.link_mut(planner::LinkId(number)).load_bps = [0, 0];
@@ -20,9 +19,9 @@ pub fn svg(network: &Network, planned: &Planned, title: &str) -> String {
         // Of parallel links the fullest counts, which comes last.
         loaded.link_mut(arc.link).load_bps[usize::from(arc.back)] = bps;
     }
-    let picture = Picture::of(&loaded);
+    let picture = Picture::new(&loaded);
     let above = picture.height + LEGEND;
-    let line = time_line::TimeLine::of(planned, picture.width.max(760.0));
+    let line = time_line::TimeLine::new(planned, picture.width.max(760.0));
     let (width, height) = (picture.width.max(line.width), above + line.height);
     let mut svg = head(title, width, height);
     svg.push_str(&picture.body);

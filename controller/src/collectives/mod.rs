@@ -1,15 +1,8 @@
 //! Predicts the duration of collectives in a network, and their fastest algorithms, for `weir collectives plan`.
-//!
-//! | file | what |
-//! |---|---|
-//! | `asked.rs` | the request |
-//! | `model.rs` | a network for the cost model of crate `collectives` |
-//! | `text.rs` | the prediction for readers |
-//! | `drawing.rs`, `time_line.rs` | the prediction as SVG: links by load, and a timeline of messages |
 
-mod asked;
 mod drawing;
 mod model;
+mod request;
 mod text;
 mod time_line;
 
@@ -22,9 +15,9 @@ use planner::network::NetworkError;
 use planner::{Network, NodeId};
 use serde::Serialize;
 
-pub use asked::{Asked, Inner, InsideBy, Kind, NUMBERINGS, algorithms, words};
 pub use drawing::svg;
 use model::Modelled;
+pub use request::{CollectiveKind, Inner, InsideBy, NUMBERINGS, Request, algorithms, words};
 
 /// Maximum number of ranks.
 pub const MAX_RANKS: usize = 512;
@@ -33,7 +26,7 @@ const ELEMENT: usize = 4;
 
 /// A prediction.
 #[derive(Debug, Clone, Serialize)]
-pub struct Planned {
+pub struct Prediction {
     /// Name of the collective.
     pub collective: &'static str,
     /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
@@ -44,7 +37,7 @@ pub struct Planned {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<usize>,
     /// The fastest of the allowed algorithms.
-    pub chosen: Told,
+    pub chosen: Candidate,
     /// Ranks by their position in the algorithm, if that differs from their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
@@ -55,14 +48,14 @@ pub struct Planned {
     /// Number of rounds: length of the longest chain of messages that follow one another.
     pub rounds: usize,
     /// All messages by their start, then by their sender.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PlannedMessage>,
     /// Links with traffic, the fullest first.
     pub links: Vec<Loaded>,
     /// Edges inside hosts with traffic, the fullest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Loaded>,
     /// All compared algorithms, the fastest first.
-    pub compared: Vec<Told>,
+    pub compared: Vec<Candidate>,
     /// Algorithms with too many steps to be tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -70,7 +63,7 @@ pub struct Planned {
 
 /// A tried algorithm with its options.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct Candidate {
     /// Word of the algorithm.
     pub algorithm: &'static str,
     /// Numbering of the ranks.
@@ -94,7 +87,7 @@ pub struct LeftOut {
 
 /// A message.
 #[derive(Debug, Clone, Serialize)]
-pub struct Message {
+pub struct PlannedMessage {
     /// Length of the longest chain of messages that ends with this one.
     pub round: usize,
     /// Rank of the sender.
@@ -129,7 +122,7 @@ pub struct Loaded {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Too few ranks, or too many.
-    #[error("{0} ranks: collectives are planned for 2 to {MAX_RANKS}")]
+    #[error("{0} ranks: 2 to {MAX_RANKS} are allowed")]
     Ranks(usize),
     /// A host is not in the network.
     #[error("host `{0}` has no link to a switch")]
@@ -147,7 +140,7 @@ pub enum PlanError {
         links: usize,
     },
     /// The requested root is not a rank.
-    #[error("there is no rank {root} to be the root, only 0 to {}", .ranks - 1)]
+    #[error("the root is rank {root}; 0 to {} are allowed", .ranks - 1)]
     Root {
         /// Requested root.
         root: usize,
@@ -155,7 +148,7 @@ pub enum PlanError {
         ranks: usize,
     },
     /// The collective does not have the requested algorithm here.
-    #[error("{collective} has no such algorithm here; it has {has}")]
+    #[error("{collective} does not have this algorithm here; use one of {has}")]
     NotOffered {
         /// Name of the collective.
         collective: &'static str,
@@ -168,7 +161,7 @@ pub enum PlanError {
     )]
     Numbering(&'static str),
     /// The size in elements exceeds the address space.
-    #[error("a size of {0} bytes is more than is planned for")]
+    #[error("{0} bytes are too large a size")]
     Size(u64),
     /// No route leads from one host to another.
     #[error(transparent)]
@@ -185,7 +178,7 @@ pub enum PlanError {
 ///
 /// # Errors
 /// Returns [`PlanError`].
-pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planned, PlanError> {
+pub fn plan(network: &Network, hosts: &[NodeId], asked: &Request) -> Result<Prediction, PlanError> {
     let modelled = Modelled::new(network, hosts, asked.inner, asked.message_ns)?;
     let ranks = modelled.model.ranks();
     if asked.kind.has_root() && asked.root >= ranks {
@@ -220,7 +213,7 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
         loaded
     };
     let host = |rank: usize| network.name(modelled.host(rank)).to_owned();
-    Ok(Planned {
+    Ok(Prediction {
         collective: collective.name(),
         bytes: asked.bytes,
         ranks: (0..ranks).map(host).collect(),
@@ -242,23 +235,23 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
             })
             .map(|(algorithm, numbering, tiles)| LeftOut {
                 algorithm: algorithm.word(),
-                numbering: asked::word(*numbering),
+                numbering: request::word(*numbering),
                 tiles: *tiles,
             })
             .collect(),
     })
 }
 
-fn told(offer: &Offer) -> Told {
-    Told {
+fn told(offer: &Offer) -> Candidate {
+    Candidate {
         algorithm: offer.algorithm.word(),
-        numbering: asked::word(offer.numbering),
+        numbering: request::word(offer.numbering),
         tiles: offer.tiles,
         predicted_s: offer.prediction.time_s,
     }
 }
 
-fn is_allowed(asked: &Asked, algorithm: collectives::Algorithm) -> bool {
+fn is_allowed(asked: &Request, algorithm: collectives::Algorithm) -> bool {
     asked.algorithms.is_empty() || asked.algorithms.contains(&algorithm)
 }
 
@@ -266,7 +259,7 @@ fn is_allowed(asked: &Asked, algorithm: collectives::Algorithm) -> bool {
 fn allowed<'c>(
     collective: &Collective,
     choice: &'c Choice,
-    asked: &Asked,
+    asked: &Request,
 ) -> Result<Vec<&'c Offer>, PlanError> {
     let offers = choice.offers.iter();
     let mut offers: Vec<&Offer> = offers
@@ -295,7 +288,7 @@ fn allowed<'c>(
         };
         offers.retain(|offer| offer.numbering == same);
         if offers.is_empty() {
-            return Err(PlanError::Numbering(asked::word(numbering)));
+            return Err(PlanError::Numbering(request::word(numbering)));
         }
     }
     Ok(offers)
@@ -305,7 +298,7 @@ fn allowed<'c>(
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],
-) -> Result<Vec<Message>, PlanError> {
+) -> Result<Vec<PlannedMessage>, PlanError> {
     let cost = |error| ChooseError::from(collectives::cost::simulate::CostError::from(error));
     let graph = Graph::new(schedule).map_err(cost)?;
     let rounds = graph.depths(schedule).map_err(cost)?;
@@ -316,7 +309,7 @@ fn messages(
                 continue;
             };
             let period = periods[from][step];
-            messages.push(Message {
+            messages.push(PlannedMessage {
                 round: rounds[graph.node(collectives::graph::At { rank: from, step })],
                 from,
                 to,

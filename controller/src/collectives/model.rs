@@ -9,7 +9,7 @@ use planner::network::{Arc, NetworkError};
 use planner::routing::{Costs, Routing};
 use planner::{LinkId, Network, NodeId};
 
-use super::asked::Inner;
+use super::request::Inner;
 use super::{MAX_RANKS, PlanError};
 
 /// Hosts with ranks in a network, and the cost model of the network.

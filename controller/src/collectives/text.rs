@@ -5,14 +5,14 @@ use std::fmt;
 
 use scenario::units::{show_duration, show_rate, show_size};
 
-use super::{Loaded, Planned};
+use super::{Loaded, Prediction};
 
 /// Maximum number of listed links.
 const LINKS: usize = 10;
 /// Maximum number of listed messages.
 const MESSAGES: usize = 12;
 
-impl fmt::Display for Planned {
+impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = self
             .root
@@ -63,7 +63,7 @@ impl fmt::Display for Planned {
     }
 }
 
-impl Planned {
+impl Prediction {
     /// Lists the best number of tiles for each algorithm and numbering.
     fn compared(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\ncompared")?;
@@ -124,7 +124,7 @@ impl Planned {
     }
 }
 
-impl fmt::Display for super::Told {
+impl fmt::Display for super::Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.algorithm)?;
         if self.tiles > 1 {

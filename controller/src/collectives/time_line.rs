@@ -5,7 +5,7 @@ use std::fmt::Write;
 use scenario::units::show_size;
 
 use super::text::duration;
-use super::{Message, Planned};
+use super::{PlannedMessage, Prediction};
 use crate::route::drawing::{MARGIN, escape};
 
 /// Maximum number of ranks with a row.
@@ -30,7 +30,7 @@ pub(super) struct TimeLine {
 }
 
 impl TimeLine {
-    pub fn of(planned: &Planned, width: f64) -> TimeLine {
+    pub fn new(planned: &Prediction, width: f64) -> TimeLine {
         let rows = planned.ranks.len().min(ROWS);
         let whole_s = planned.chosen.predicted_s;
         let scale = match whole_s > 0.0 {
@@ -51,7 +51,7 @@ impl TimeLine {
             );
         }
         let shown = planned.messages.iter().take(BARS);
-        let mut by_rank: Vec<Vec<&Message>> = vec![Vec::new(); rows];
+        let mut by_rank: Vec<Vec<&PlannedMessage>> = vec![Vec::new(); rows];
         for message in shown.filter(|message| message.from < rows) {
             by_rank[message.from].push(message);
         }
@@ -81,7 +81,7 @@ impl TimeLine {
 }
 
 /// Remark on ranks and messages that are not drawn.
-fn note(planned: &Planned, rows: usize) -> Option<String> {
+fn note(planned: &Prediction, rows: usize) -> Option<String> {
     let (ranks, messages) = (planned.ranks.len(), planned.messages.len());
     match (ranks > rows, messages > BARS) {
         (false, false) => None,
@@ -107,7 +107,7 @@ fn axis(body: &mut String, whole_s: f64, scale: f64, from: f64, to: f64) {
 }
 
 /// Draws a rank's messages, with simultaneous ones below each other.
-fn row(body: &mut String, planned: &Planned, messages: &[&Message], scale: f64, y: f64) {
+fn row(body: &mut String, planned: &Prediction, messages: &[&PlannedMessage], scale: f64, y: f64) {
     let mut ends_s: Vec<f64> = Vec::new();
     let lanes = messages.iter().map(|message| {
         let is_free = |end_s: &f64| *end_s <= message.begin_s * (1.0 + 1e-9);

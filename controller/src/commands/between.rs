@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use controller::experiment::{Between, Conditions, Planned, Record, Switches};
+use controller::experiment::prepare::{Record, WireEnds};
+use controller::experiment::{Conditions, Planned, Switches};
 use controller::progress::Progress;
 use controller::scenario_run::ScenarioRun;
 use controller::target::Kind;
@@ -78,7 +79,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         switches: &switches,
         record: Record::for_between(&planned.scenario),
         out: args.out.as_deref(),
-        between: Some(Between {
+        between: Some(WireEnds {
             interfaces,
             length: args.length,
             stop: &STOP,
@@ -218,7 +219,7 @@ fn plan(args: &cli::Between) -> Result<Planned, ExitCode> {
         )));
     }
     let scenario = scenario.with_captures(args.captures);
-    Planned::of(scenario, Kind::Embedded).map_err(|diagnostics| show(&diagnostics, &name, &text))
+    Planned::new(scenario, Kind::Embedded).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
 fn builtin() -> Result<Scenario, ExitCode> {

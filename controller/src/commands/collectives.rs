@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use controller::collectives::{Asked, Inner, plan, svg};
+use controller::collectives::{Inner, Request, plan, svg};
 use planner::{Network, NodeId};
 use scenario::diagnostic::nearest;
 
@@ -28,7 +28,7 @@ fn run(args: &Plan) -> Result<(), ExitCode> {
         nics: args.nics.map_or(fewest, |nics| nics as usize),
         by: args.inside.into(),
     });
-    let asked = Asked {
+    let asked = Request {
         kind: args.collective,
         bytes: args.size,
         root: args.root,

@@ -17,12 +17,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use controller::experiment::Planned;
-use controller::experiment::change::Change;
+use controller::experiment::carry_out::guard::{Aborted, Guard, GuardVerdict};
+use controller::experiment::carry_out::limits::{LimitReached, TimeLimit};
+use controller::experiment::carry_out::timeline::{Activity, Proceed, Timeline};
+use controller::experiment::fleet::change::Change;
+use controller::experiment::fleet::replace::Replacement;
 use controller::experiment::fleet::{Fleet, FleetError};
-use controller::experiment::guard::{Aborted, Guard, Look};
-use controller::experiment::limits::{LimitReached, TimeLimit};
-use controller::experiment::replace::Next;
-use controller::experiment::timeline::{Activity, Timeline, Turned};
 use controller::target::Kind;
 use scenario::plan::Over;
 use scenario::{Diagnostics, elsewhere};
@@ -143,17 +143,17 @@ fn carry_out(
     others: &mut Others<'_>,
 ) -> Result<Option<Aborted>, ExitCode> {
     let timeline = Timeline::new(&planned.plan.timeline);
-    let limit = TimeLimit::of(&planned.scenario);
-    let mut guard = Guard::of(planned);
+    let limit = TimeLimit::from_scenario(&planned.scenario);
+    let mut guard = Guard::new(planned);
     let mut aborted = None;
     let followed = timeline.follow(fleet, others, |_, fleet, elapsed, awaited| {
         limit.check(elapsed, || "the standard input is still open".to_owned())?;
-        Ok(match guard.look(elapsed, fleet, awaited, |_| {})? {
-            Look::GoOn => Turned::GoOn,
-            Look::Holds => Turned::Holds,
-            Look::Aborted(why) => {
+        Ok(match guard.check(elapsed, fleet, awaited, |_| {})? {
+            GuardVerdict::GoOn => Proceed::GoOn,
+            GuardVerdict::Holds => Proceed::Holds,
+            GuardVerdict::Aborted(why) => {
                 aborted = Some(why);
-                Turned::End
+                Proceed::End
             }
         })
     });
@@ -165,9 +165,14 @@ fn carry_out(
 }
 
 /// Prepares the scenario of a file to replace the running one; reports the error if it cannot.
-fn prepare(args: &Control, file: &Path, planned: &Planned, kind: Kind) -> Result<Next, ExitCode> {
+fn prepare(
+    args: &Control,
+    file: &Path,
+    planned: &Planned,
+    kind: Kind,
+) -> Result<Replacement, ExitCode> {
     let new = plan(args, file, kind)?;
-    Next::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
+    Replacement::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
 }
 
 /// Whether `go` came before the end of the input. All other lines are ignored.
@@ -185,9 +190,9 @@ fn await_go(lines: &Receiver<String>) -> bool {
 struct Others<'a> {
     lines: &'a Receiver<String>,
     /// Prepares the scenario of a file.
-    prepare: &'a dyn Fn(&str) -> Result<Next, ExitCode>,
+    prepare: &'a dyn Fn(&str) -> Result<Replacement, ExitCode>,
     /// The scenario that is to replace the running one.
-    next: Option<Next>,
+    next: Option<Replacement>,
 }
 
 /// Why the activity ended early.
@@ -210,7 +215,7 @@ impl Activity for Others<'_> {
         Ok(())
     }
 
-    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ControlError> {
+    fn poll(&mut self, most: Duration) -> Result<ControlFlow<()>, ControlError> {
         let line = match self.lines.recv_timeout(most) {
             Err(RecvTimeoutError::Disconnected) => return Ok(ControlFlow::Break(())),
             Err(RecvTimeoutError::Timeout) => return Ok(ControlFlow::Continue(())),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use controller::doctor::{Asked, Look, Seen, Session, judge};
+use controller::doctor::{RankReadings, Session, SwitchReading, SwitchReadings, judge};
 use host_agent::doctor::{self, Finding, Level, Wanted};
 use host_agent::frames::Io;
 use host_agent::metrics::{self, Status};
@@ -46,18 +46,22 @@ fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
     if !switches.is_empty() || !args.ranks.is_empty() {
         std::thread::sleep(args.apart);
     }
-    let ranks = args.ranks.iter().zip(asked).map(|(address, before)| Asked {
-        address: address.to_string(),
-        before: before.map_err(|error| error.to_string()),
-        after: metrics::fetch(address, PATIENCE).map_err(|error| error.to_string()),
-    });
-    let ranks: Vec<Asked> = ranks.collect();
+    let ranks = args
+        .ranks
+        .iter()
+        .zip(asked)
+        .map(|(address, before)| RankReadings {
+            address: address.to_string(),
+            before: before.map_err(|error| error.to_string()),
+            after: metrics::fetch(address, PATIENCE).map_err(|error| error.to_string()),
+        });
+    let ranks: Vec<RankReadings> = ranks.collect();
     let mut seen = Vec::new();
     for ((device, session), before) in switches.iter().zip(before) {
-        let looked: Result<(Look, Look), _> =
+        let looked: Result<(SwitchReading, SwitchReading), _> =
             before.and_then(|before| Ok((before, session.look()?)));
         match looked {
-            Ok((before, after)) => seen.push(Seen {
+            Ok((before, after)) => seen.push(SwitchReadings {
                 name: device.name.clone(),
                 before,
                 after,
@@ -72,7 +76,7 @@ fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
         print_json(&Report {
             healthy,
             findings: &findings,
-            ranks: ranks.iter().filter_map(Asked::status).collect(),
+            ranks: ranks.iter().filter_map(RankReadings::status).collect(),
         })?;
     } else {
         // Errors come last, where the user looks.
@@ -137,7 +141,7 @@ fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
 }
 
 /// Checks this host, if it was requested, or if nothing else was.
-fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
+fn host(args: &Doctor, ranks: &[RankReadings]) -> Result<Vec<Finding>, ExitCode> {
     let is_alone = args.switches.is_empty() && args.ranks.is_empty();
     if args.interface.is_none() && !is_alone && args.peers.is_empty() {
         return Ok(Vec::new());
@@ -171,7 +175,7 @@ fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
             peers: args.peers.clone(),
             ranks: ranks
                 .iter()
-                .filter_map(Asked::status)
+                .filter_map(RankReadings::status)
                 .map(|status| status.process)
                 .collect(),
         },

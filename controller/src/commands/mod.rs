@@ -47,7 +47,7 @@ pub const ABORTED: u8 = 3;
 /// The exit code for a run.
 #[cfg(feature = "testbed")]
 fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
-    match (&judged.run.aborted, judged.verdict.is_ok()) {
+    match (&judged.run.carried_out.aborted, judged.verdict.is_ok()) {
         (Some(_), _) => ExitCode::from(ABORTED),
         (None, true) => ExitCode::SUCCESS,
         (None, false) => ExitCode::from(FAILED),

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use controller::experiment::Planned;
+use controller::experiment::fleet::change::Change;
+use controller::experiment::fleet::replace::Replacement;
 #[cfg(feature = "testbed")]
-use controller::experiment::capture_cost::Captures;
-use controller::experiment::change::Change;
-use controller::experiment::replace::Next;
+use controller::experiment::prepare::capture_cost::Captures;
 use controller::program;
 use controller::target::Kind;
 use p4lang::tofino::{self, Chip};
@@ -141,7 +141,7 @@ impl Target {
 
 /// The changes that replace one plan by another.
 #[derive(Serialize)]
-struct Replacement {
+struct PlannedReplacement {
     old: String,
     switches: Vec<Change>,
     faults: Over,
@@ -155,7 +155,7 @@ struct Shown<'a, C: Serialize> {
     #[serde(skip_serializing_if = "Option::is_none")]
     captures: Option<C>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    over: Option<&'a Replacement>,
+    over: Option<&'a PlannedReplacement>,
 }
 
 /// The captures of a run; `None` on a chip, and on switches that several files share: no run captures there.
@@ -183,7 +183,7 @@ fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
     None
 }
 
-impl fmt::Display for Replacement {
+impl fmt::Display for PlannedReplacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "replacing {}", self.old)?;
         for change in &self.switches {
@@ -198,7 +198,7 @@ fn replacement(
     old: &Path,
     target: Target,
     (scenario, plan): (&Scenario, &Plan),
-) -> Result<Replacement, ExitCode> {
+) -> Result<PlannedReplacement, ExitCode> {
     let Target::Here(kind @ Kind::Embedded) = target else {
         return Err(fail(
             "--over: only the target `embedded` can replace a running scenario: use `--target embedded`",
@@ -206,13 +206,13 @@ fn replacement(
     };
     let scenario_of_old = load(old, &args.protocols.protocols)?;
     let (file, text) = (scenario_of_old.file.clone(), scenario_of_old.text.clone());
-    let old = Planned::of(scenario_of_old, kind).map_err(|errors| show(&errors, &file, &text))?;
+    let old = Planned::new(scenario_of_old, kind).map_err(|errors| show(&errors, &file, &text))?;
     let new = Planned {
         scenario: scenario.clone(),
         plan: plan.clone(),
     };
-    let next = Next::prepare(&old, new, kind, None).map_err(fail)?;
-    Ok(Replacement {
+    let next = Replacement::prepare(&old, new, kind, None).map_err(fail)?;
+    Ok(PlannedReplacement {
         old: file,
         switches: next.changes(&old, kind).map_err(fail)?,
         faults: next.over,

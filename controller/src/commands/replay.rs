@@ -9,7 +9,7 @@ use controller::report::table::Table;
 use controller::report::text::report;
 use controller::report::{Check, Verdict};
 use controller::run_folder::replay::{Checked, Replayed};
-use controller::run_folder::{self, Kept, replay};
+use controller::run_folder::{self, StoredRun, replay};
 use controller::target::Kind;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn replay(args: &cli::Replay) -> Result<ExitCode, ExitCode> {
     }
 }
 
-fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
+fn offline(args: &cli::Replay, kept: &StoredRun) -> Result<ExitCode, ExitCode> {
     let name = &kept.planned.scenario.name;
     Progress::without_bar(name, args.json).judge(kept.evidence.frames().1);
     let replayed = match replay::replay(kept).map_err(fail)? {
@@ -41,7 +41,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         .conclusion
         .faults
         .iter()
-        .filter(|fault| !fault.is_proved())
+        .filter(|fault| !fault.proved)
         .map(|fault| (&fault.id, &fault.reason));
     let disruptions = replayed.conclusion.disruptions.iter();
     let disruptions = disruptions.filter(|fault| !fault.proved);
@@ -105,7 +105,11 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
 }
 
 /// Reports the comparison of a run's frames with its log, if its folder does not have every frame.
-fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<ExitCode, ExitCode> {
+fn checked_only(
+    args: &cli::Replay,
+    kept: &StoredRun,
+    checked: &Checked,
+) -> Result<ExitCode, ExitCode> {
     let is_sound = checked.difference.is_none();
     if args.json {
         print_json(&json!({
@@ -143,7 +147,7 @@ fn checked_only(args: &cli::Replay, kept: &Kept, checked: &Checked) -> Result<Ex
 }
 
 /// Executes the scenario once more, and compares the ordinals of hit packets with those of the run.
-fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, ExitCode> {
+fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode, ExitCode> {
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {
         return Err(fail(format_args!(

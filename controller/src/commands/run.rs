@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use controller::experiment::{Conditions, Planned, Record};
+use controller::experiment::prepare::Record;
+use controller::experiment::{Conditions, Planned};
 use controller::progress::Progress;
 use controller::{run_folder, scenario_run};
 use testbeds::bed::Wiring;
@@ -113,7 +114,7 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
     }
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
     let scenario = scenario.with_captures(args.captures);
-    Planned::of(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
+    Planned::new(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
 /// Runs a workload's client in its host.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use controller::simulation::{self, AllReduce, Options, Refused};
+use controller::simulation::{self, AllReduce, Options, SimulateError};
 
 use super::{FAILED, fail, load, print, print_json, show};
 use crate::cli::simulate::Simulate;
@@ -29,7 +29,7 @@ fn run(args: &Simulate) -> Result<bool, ExitCode> {
         }),
     };
     let report = simulation::simulate(&scenario, &options).map_err(|refused| match refused {
-        Refused::Plan(diagnostics) | Refused::Unknown(diagnostics) => {
+        SimulateError::Plan(diagnostics) | SimulateError::Unknown(diagnostics) => {
             show(&diagnostics, &scenario.file, &scenario.text)
         }
         other => fail(other),

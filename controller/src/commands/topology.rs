@@ -66,7 +66,7 @@ impl<'a> Network<'a> {
                 workers: &training.workers,
                 window: training.window.into(),
                 iterations: training.iterations.into(),
-                chunks: controller::experiment::aggregation::chunks_per_iteration(),
+                chunks: controller::experiment::fleet::aggregation::chunks_per_iteration(),
             }),
             _ => None,
         };

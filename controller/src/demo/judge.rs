@@ -1,8 +1,9 @@
 //! Conditions that the demo's runs must meet, and failures that a busy machine excuses.
 
-use crate::experiment::{Run, Trained};
+use crate::experiment::RunResult;
+use crate::experiment::carry_out::TrainingResult;
 use crate::reference::Reference;
-use crate::report::{Check, Verdict, faults, grouped, percent, strain};
+use crate::report::{Check, Verdict, faults, grouped, machine_load, percent};
 
 /// Runs without faults lose nothing. A larger share of retransmitted bytes shows that answers are missing or late.
 const RETRANSMITTED_LIMIT: f64 = 0.01;
@@ -15,9 +16,9 @@ const FIRED_GOAL: u64 = 20;
 
 /// The share of the server's bytes that aggregation saves. Retransmitted bytes do not count: their number depends on the
 /// machine.
-pub(super) fn removed(runs: &[Run; 3]) -> f64 {
-    let once = |run: &Run| {
-        let of = run.training.as_ref();
+pub(super) fn removed(runs: &[RunResult; 3]) -> f64 {
+    let once = |run: &RunResult| {
+        let of = run.carried_out.training.as_ref();
         of.map_or(0, |of| {
             of.server_link_bytes
                 .saturating_sub(of.server_link_repeated_bytes)
@@ -27,11 +28,11 @@ pub(super) fn removed(runs: &[Run; 3]) -> f64 {
 }
 
 /// Checks each condition that must hold; includes the values found, and figures that the machine distorted.
-pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> Verdict {
+pub(super) fn verdict(runs: &[RunResult; 3], reference: &Reference, removed: f64) -> Verdict {
     let mut checks = Vec::new();
     let trained = || {
         runs.iter()
-            .filter_map(|run| Some((run.scenario.as_str(), run.training.as_ref()?)))
+            .filter_map(|run| Some((run.scenario.as_str(), run.carried_out.training.as_ref()?)))
     };
     let equal = trained().count() == runs.len()
         && trained().all(|(_, of)| of.weights_sha256 == reference.weights_sha256);
@@ -53,6 +54,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
     let mut degraded = Vec::new();
     for run in &runs[..2] {
         let Some(again) = run
+            .carried_out
             .training
             .as_ref()
             .map(|of| sent_again(&run.scenario, of))
@@ -60,18 +62,18 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
             continue;
         };
         // A process that others kept from running answers late; without other load, the process itself is at fault.
-        if !again.holds && run.strain.is_of_others() {
-            degraded.extend(strain::with_machine(
+        if !again.holds && run.machine_load.is_of_others() {
+            degraded.extend(machine_load::with_machine(
                 vec![again.text],
                 &run.scenario,
-                &run.strain,
+                &run.machine_load,
             ));
         } else {
             checks.push(again);
         }
     }
     let text = format!(
-        "{:.2} % of the server's bytes are gone; at least 86.5 %, at most 87.5 %",
+        "{:.2} % of the server's bytes are saved; at least 86.5 %, at most 87.5 %",
         removed * 100.0
     );
     checks.push(Check::new(
@@ -79,7 +81,7 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
         text,
     ));
     let faulted = &runs[2];
-    for fault in &faulted.faults {
+    for fault in &faulted.conclusion.faults {
         checks.push(faults::check(fault));
         let text = format!(
             "{}: fired {} times, at least {FIRED_GOAL}",
@@ -88,11 +90,11 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
         );
         checks.push(Check::new(fault.fired >= FIRED_GOAL, text));
     }
-    let late = faults::late(&faulted.faults);
-    degraded.extend(strain::with_machine(
+    let late = faults::late(&faulted.conclusion.faults);
+    degraded.extend(machine_load::with_machine(
         late,
         &faulted.scenario,
-        &faulted.strain,
+        &faulted.machine_load,
     ));
     Verdict {
         checks,
@@ -101,10 +103,10 @@ pub(super) fn verdict(runs: &[Run; 3], reference: &Reference, removed: f64) -> V
     }
 }
 
-fn sent_again(name: &str, of: &Trained) -> Check {
+fn sent_again(name: &str, of: &TrainingResult) -> Check {
     let share = of.retransmitted_bytes as f64 / of.sent_bytes.max(1) as f64;
     let text = format!(
-        "{name}: {:.3} % of the bytes were sent again, at most 1 %",
+        "{name}: {:.3} % of the bytes were retransmitted, at most 1 %",
         share * 100.0
     );
     Check::new(share <= RETRANSMITTED_LIMIT, text)
@@ -115,12 +117,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::experiment::machine::Strain;
+    use crate::experiment::carry_out::CarriedOut;
+    use crate::experiment::conclude::Conclusion;
+    use crate::experiment::conclude::evidence::Evidence;
+    use crate::experiment::observe::machine::MachineLoad;
 
     const MB: u64 = 1_000_000;
 
-    fn run(scenario: &str, once: u64, repeated: u64, strain: Strain) -> Run {
-        let training = Trained {
+    fn run(scenario: &str, once: u64, repeated: u64, machine_load: MachineLoad) -> RunResult {
+        let training = TrainingResult {
             accuracy: 0.94,
             weights_sha256: "00".to_owned(),
             disagreeing_workers: Vec::new(),
@@ -131,40 +136,27 @@ mod tests {
             iterations: 30,
             rounds: Vec::new(),
         };
-        Run {
-            met: Vec::new(),
-            commands: Vec::new(),
-            probes: Vec::new(),
-            throughput: Vec::new(),
-            timed: Vec::new(),
-            aborted: None,
-            failures: Vec::new(),
-            remarks: Vec::new(),
+        RunResult {
+            carried_out: CarriedOut {
+                training: Some(training),
+                ..CarriedOut::default()
+            },
+            conclusion: Conclusion::default(),
             scenario: scenario.to_owned(),
-            seed: 1,
-            wall: Duration::from_secs(1),
             steps: Vec::new(),
-            triggers: Vec::new(),
-            faults: Vec::new(),
-            disruptions: Vec::new(),
-            repairs: Vec::new(),
-            flows: [].into(),
-            losses: Vec::new(),
             marks: Vec::new(),
-            recoveries: Vec::new(),
             metrics: [].into(),
-            training: Some(training),
-            strain,
-            evidence: crate::experiment::evidence::Evidence::default(),
+            machine_load,
+            evidence: Evidence::default(),
         }
     }
 
     /// `repeated`: bytes that the run without aggregation retransmits.
-    fn judged(repeated: u64, strain: &Strain) -> Verdict {
+    fn judged(repeated: u64, machine_load: &MachineLoad) -> Verdict {
         let runs = [
-            run("aggregated", 13 * MB, 0, Strain::default()),
-            run("server_only", 104 * MB, repeated, strain.clone()),
-            run("faulted", 13 * MB, 3 * MB, Strain::default()),
+            run("aggregated", 13 * MB, 0, MachineLoad::default()),
+            run("server_only", 104 * MB, repeated, machine_load.clone()),
+            run("faulted", 13 * MB, 3 * MB, MachineLoad::default()),
         ];
         let reference = Reference {
             weights_sha256: "00".to_owned(),
@@ -174,12 +166,12 @@ mod tests {
         verdict(&runs, &reference, removed(&runs))
     }
 
-    fn busy() -> Strain {
-        Strain {
+    fn busy() -> MachineLoad {
+        MachineLoad {
             busy_share: 1.0,
             others_share: 0.8,
             load_before: 16.0,
-            ..Strain::default()
+            ..MachineLoad::default()
         }
     }
 
@@ -193,10 +185,10 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_excuses_no_retransmission() {
-        let quiet = Strain {
+        let quiet = MachineLoad {
             busy_share: 0.9,
             others_share: 0.02,
-            ..Strain::default()
+            ..MachineLoad::default()
         };
         let verdict = judged(4 * MB, &quiet);
         let failures: Vec<&str> = verdict
@@ -205,7 +197,7 @@ mod tests {
             .collect();
         assert_eq!(
             failures,
-            ["server_only: 3.846 % of the bytes were sent again, at most 1 %"]
+            ["server_only: 3.846 % of the bytes were retransmitted, at most 1 %"]
         );
         assert!(verdict.degraded.is_empty(), "{verdict:?}");
     }
@@ -217,9 +209,9 @@ mod tests {
         assert_eq!(
             verdict.degraded,
             [
-                "server_only: 3.846 % of the bytes were sent again, at most 1 %",
-                "the machine: 100.0 % of its processors' time was used during server_only, 80.0 % by others, 0.0 % was \
-                 taken by the machine below; the load before was 16.0",
+                "server_only: 3.846 % of the bytes were retransmitted, at most 1 %",
+                "the machine: 100.0 % of its processor time was used during server_only, 80.0 % by other processes, 0.0 % \
+                 was taken by the hypervisor; the load average before was 16.0",
             ]
         );
         // Only a failed check needs an excuse.

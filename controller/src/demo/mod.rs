@@ -1,11 +1,11 @@
 //! `weir demo`: runs the same training four times, and compares the results.
 //!
-//! | run | who sums | faults |
+//! | run | sums | faults |
 //! |---|---|---|
 //! | `aggregated` | the switch `core` | none |
 //! | `server_only` | the server | none |
 //! | `faulted` | the switch `core` | on the updates of the two workers behind `edge` |
-//! | `reference` | nobody: one process, no network | none |
+//! | `reference` | one process, without a network | none |
 //!
 //! The first three are scenarios derived from the shipped training-faults.yaml; they run as in `weir run`.
 
@@ -19,8 +19,9 @@ use scenario::Scenario;
 use scenario::workload::{Training, Workload};
 use testbeds::bed::Wiring;
 
+use crate::experiment::prepare::Record;
 use crate::experiment::{
-    Conditions, ExperimentError, Observer, Planned, Record, Run, Switches, run as carry_out,
+    Conditions, ExperimentError, Observer, Planned, RunResult, Switches, run as carry_out,
 };
 use crate::reference::Reference;
 use crate::report::Verdict;
@@ -58,7 +59,7 @@ pub struct Demo {
     /// The requested implementation of links.
     pub wiring: Wiring,
     /// The runs `aggregated`, `server_only`, `faulted`, with the names of their scenarios.
-    pub runs: [Run; 3],
+    pub runs: [RunResult; 3],
     /// The scenario of the last run.
     pub faulted: Planned,
     /// The result of the training without any network.
@@ -84,10 +85,10 @@ pub fn run(settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Demo,
         trained(&faulted)?,
     ];
     let job = faulted.training().ok_or_else(no_training)?;
-    let reference = Reference::of(settings.seed, job)?;
+    let reference = Reference::compute(settings.seed, job)?;
     let server_bytes_removed = judge::removed(&runs);
     Ok(Demo {
-        header: Header::of("weir demo"),
+        header: Header::new("weir demo"),
         wiring: settings.wiring,
         workers: job.workers.len(),
         server_bytes_removed,
@@ -121,7 +122,7 @@ fn scenarios(settings: &Settings<'_>) -> Result<[Planned; 3], ExperimentError> {
     server_only.jobs.clear();
     "server_only".clone_into(&mut server_only.name);
 
-    let plan = |scenario| Planned::of(scenario, Kind::Embedded).map_err(refused);
+    let plan = |scenario| Planned::new(scenario, Kind::Embedded).map_err(refused);
     Ok([plan(aggregated)?, plan(server_only)?, plan(faulted)?])
 }
 
@@ -136,7 +137,7 @@ fn train(
     planned: &Planned,
     settings: &Settings<'_>,
     observer: &mut dyn Observer,
-) -> Result<Run, ExperimentError> {
+) -> Result<RunResult, ExperimentError> {
     let conditions = Conditions {
         between: None,
         switches: &Switches::default(),
@@ -190,7 +191,7 @@ mod tests {
         training(&mut faulted.scenario)?.iterations = MIN_ITERATIONS;
         let job = faulted.training().ok_or_else(no_training)?;
         for seed in 1..=3 {
-            let accuracy = Reference::of(seed, job)?.accuracy;
+            let accuracy = Reference::compute(seed, job)?.accuracy;
             assert!(accuracy >= judge::ACCURACY_GOAL, "seed {seed}: {accuracy}");
         }
         Ok(())

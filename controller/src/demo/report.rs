@@ -4,9 +4,10 @@ use serde::Serialize;
 use testbeds::bed::Wiring;
 
 use super::Demo;
-use crate::experiment::aggregation::chunks_per_iteration;
-use crate::experiment::machine::Strain;
-use crate::experiment::{FaultResult, Trained};
+use crate::experiment::carry_out::TrainingResult;
+use crate::experiment::conclude::FaultResult;
+use crate::experiment::fleet::aggregation::chunks_per_iteration;
+use crate::experiment::observe::machine::MachineLoad;
 use crate::report::chart::{Chart, Content, Form, Panel, Role, Series, Unit, bars};
 use crate::report::html::Page;
 use crate::report::json::Header;
@@ -16,10 +17,14 @@ use crate::report::text::{self, Colour};
 use crate::report::{faults, grouped, percent};
 
 /// The runs with a training, by name.
-fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &Trained)> {
+fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &TrainingResult)> {
     demo.runs.iter().filter_map(|run| {
-        let wall_s = run.wall.as_secs_f64();
-        Some((run.scenario.as_str(), wall_s, run.training.as_ref()?))
+        let wall_s = run.carried_out.wall.as_secs_f64();
+        Some((
+            run.scenario.as_str(),
+            wall_s,
+            run.carried_out.training.as_ref()?,
+        ))
     })
 }
 
@@ -57,7 +62,7 @@ fn runs_table(demo: &Demo) -> Table {
 
 /// The tables of a report, and the figures of a page.
 fn sections(demo: &Demo) -> [Section<'_>; 3] {
-    let results = &demo.runs[2].faults;
+    let results = &demo.runs[2].conclusion.faults;
     let faults = faults::table(&demo.faulted.scenario, results);
     [
         Section::new("Runs", runs_table(demo), "").then(|page| add_figures(page, demo)),
@@ -109,9 +114,9 @@ pub fn json(demo: &Demo) -> impl Serialize {
         chunks: usize,
         wall_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
-        machine_strain: Option<&'a Strain>,
+        machine_strain: Option<&'a MachineLoad>,
     }
-    let strain = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
+    let find = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
     let reference = OneRun {
         name: "reference",
@@ -135,7 +140,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         iterations: of.iterations,
         chunks: chunks_per_iteration(),
         wall_s,
-        machine_strain: strain(name).map(|run| &run.strain),
+        machine_strain: find(name).map(|run| &run.machine_load),
     });
     Json {
         header: &demo.header,
@@ -148,7 +153,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         wall_s: demo.wall.as_secs_f64(),
         runs: runs.chain([reference]).collect(),
         server_bytes_removed_share: demo.server_bytes_removed,
-        faults: &demo.runs[2].faults,
+        faults: &demo.runs[2].conclusion.faults,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Chunks in the cells of a switch.
 
-use super::told::Job;
+use super::switch_jobs::SummedJob;
 
 /// Contents of a switch's cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Cell {
 }
 
 impl Cells {
-    fn at(&self, job: &Job, index: usize) -> Option<Cell> {
+    fn at(&self, job: &SummedJob, index: usize) -> Option<Cell> {
         Some(Cell {
             slot: (index as u32 / 2).checked_sub(job.base)?,
             chunk: *self.owners.get(index)?,
@@ -32,7 +32,7 @@ impl Cells {
     }
 
     /// The cells of a job.
-    pub fn of<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = Cell> + 'a {
+    pub fn of<'a>(&'a self, job: &'a SummedJob) -> impl Iterator<Item = Cell> + 'a {
         let first = 2 * job.base as usize;
         let last = first + 2 * job.window as usize;
         // A job's entry may name more cells than exist.
@@ -40,12 +40,12 @@ impl Cells {
     }
 
     /// The cell of a chunk, whichever chunk owns it.
-    pub fn for_chunk(&self, job: &Job, chunk: u32) -> Option<Cell> {
+    pub fn for_chunk(&self, job: &SummedJob, chunk: u32) -> Option<Cell> {
         self.at(job, job.cell(chunk))
     }
 
     /// Incomplete chunks of a job that have contributions; the oldest first.
-    pub fn incomplete(&self, job: &Job) -> Vec<Cell> {
+    pub fn incomplete(&self, job: &SummedJob) -> Vec<Cell> {
         let cells = self.of(job);
         let some = cells.filter(|cell| cell.bitmap != 0 && cell.bitmap & job.all != job.all);
         let mut some: Vec<Cell> = some.collect();
@@ -57,7 +57,7 @@ impl Cells {
     }
 
     /// The newest chunk that a member has contributed to.
-    pub fn last_of(&self, job: &Job, member: u16) -> Option<u32> {
+    pub fn last_of(&self, job: &SummedJob, member: u16) -> Option<u32> {
         let own = self.of(job).filter(|cell| cell.bitmap >> member & 1 == 1);
         own.map(|cell| cell.chunk).reduce(newer)
     }

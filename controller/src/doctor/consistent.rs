@@ -5,30 +5,31 @@ use std::collections::BTreeMap;
 use host_agent::doctor::Finding;
 use scenario::topology::Mac;
 
-use super::told::{Job, Told, Way};
+use super::switch_jobs::{Destination, SummedJob, SwitchJobs};
 use super::workers;
 
 /// Findings on the entries of a switch; `pairs` is the number of its pairs of cells, if known.
-pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
+pub fn judge(switch: &str, told: &SwitchJobs, pairs: Option<u32>) -> Vec<Finding> {
     let about = format!("switch {switch}");
     if !told.sums {
-        let text = "its program sums nothing: frames of jobs pass";
-        let hint = "load one with jobs: `weir plan --emit-p4` shows what a scenario's is";
+        let text = "its program sums nothing: it forwards frames of jobs unchanged";
+        let hint = "load a program with jobs: `weir plan --emit-p4` prints that of a scenario";
         return vec![Finding::wrong(&about, text).hint(hint)];
     }
     if told.jobs.is_empty() && told.strays.is_empty() && told.guards {
-        let text = "it has its program, and no job is admitted";
+        let text = "its program is loaded, and no job is admitted";
         return vec![Finding::fine(&about, text).hint("`weir job admit` admits one")];
     }
     if told.jobs.is_empty() {
         return vec![Finding::wrong(
             &about,
-            "it was told of no job: nothing is summed",
+            "it has no entry of a job: it sums nothing",
         )];
     }
     let mut found = Vec::new();
     for stray in &told.strays {
-        let text = format!("job {stray} has members and is not summed: its frames pass");
+        let text =
+            format!("job {stray} has members, but no entry sums it: its frames pass unchanged");
         found.push(Finding::wrong(&about, text));
     }
     for job in told.jobs.values() {
@@ -38,7 +39,7 @@ pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
         let number = job.number;
         if wrong.is_empty() {
             let text = format!(
-                "job {number}: {} members, {} slots from {}, all of it consistent",
+                "job {number}: {} members, {} slots from {}, consistent",
                 job.expected().count(),
                 job.window,
                 job.base
@@ -51,7 +52,7 @@ pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
     found
 }
 
-fn members(job: &Job) -> Vec<String> {
+fn members(job: &SummedJob) -> Vec<String> {
     let mut wrong = Vec::new();
     if job.all == 0 {
         wrong.push("it has no members: no chunk is ever complete".to_owned());
@@ -62,7 +63,7 @@ fn members(job: &Job) -> Vec<String> {
         .collect();
     if !without.is_empty() {
         let text = format!(
-            "no port is known of {}: nothing is taken from there, and no chunk is ever complete",
+            "no entry names a port of {}: the switch takes no update from there, and no chunk is ever complete",
             workers(&without)
         );
         wrong.push(text);
@@ -71,7 +72,7 @@ fn members(job: &Job) -> Vec<String> {
         let bit = 1u64.checked_shl(u32::from(*number)).unwrap_or(0);
         if job.all & bit == 0 {
             let text = format!(
-                "worker {number} is a member, and a complete chunk has none of it: no chunk is, once it has sent"
+                "worker {number} is a member, but a complete chunk lacks it: no chunk is complete once it has sent"
             );
             wrong.push(text);
             continue;
@@ -85,7 +86,7 @@ fn members(job: &Job) -> Vec<String> {
         for (port, set) in &member.questions {
             if *set != 0 {
                 let text = format!(
-                    "worker {number}'s questions by port {port} pass for updates: they set the bits {set:#x}"
+                    "the switch takes requests of worker {number} by port {port} for updates: they set the bits {set:#x}"
                 );
                 wrong.push(text);
             }
@@ -93,7 +94,7 @@ fn members(job: &Job) -> Vec<String> {
         for port in member.updates.keys() {
             if !member.questions.contains_key(port) {
                 let text = format!(
-                    "worker {number} may send by port {port}, and may not ask: what it loses stays lost"
+                    "worker {number} may send updates by port {port}, but no requests: a sum that it loses stays lost"
                 );
                 wrong.push(text);
             }
@@ -102,25 +103,25 @@ fn members(job: &Job) -> Vec<String> {
     wrong
 }
 
-fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
+fn slots(job: &SummedJob, told: &SwitchJobs, pairs: Option<u32>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let Job {
+    let SummedJob {
         base,
         window,
         slot_mask,
         ..
     } = *job;
     if !window.is_power_of_two() {
-        wrong.push(format!("its window of {window} is no power of two"));
+        wrong.push(format!("its window of {window} is not a power of two"));
     } else if slot_mask != window - 1 {
         wrong.push(format!(
-            "its slots are masked by {slot_mask:#x}, and its window is {window}"
+            "its slot mask is {slot_mask:#x}, but its window is {window}"
         ));
     }
     let end = u64::from(base) + u64::from(window);
     if let Some(pairs) = pairs.filter(|pairs| end > u64::from(*pairs)) {
         wrong.push(format!(
-            "its slots end at {end}, and the switch has {pairs}"
+            "its slots end at {end}, but the switch has only {pairs}"
         ));
     }
     for other in told.jobs.values().filter(|other| other.number < job.number) {
@@ -130,7 +131,7 @@ fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
         }
         if job.number % 256 == other.number % 256 {
             let text = format!(
-                "its frames have the addresses of job {}'s: their numbers are equal mod 256",
+                "its addresses are those of job {}: the numbers of the jobs are equal mod 256",
                 other.number
             );
             wrong.push(text);
@@ -139,7 +140,7 @@ fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
     wrong
 }
 
-fn addresses(job: &Job, told: &Told) -> Vec<String> {
+fn addresses(job: &SummedJob, told: &SwitchJobs) -> Vec<String> {
     let mut wrong = Vec::new();
     let way = |mac: Mac| told.ways.get(&(mac.value() as u64)).copied();
     let number = job.number;
@@ -151,18 +152,18 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
     let mut to_all = |mac: Mac, what: &str| match way(mac) {
         None => {
             wrong.push(format!(
-                "{mac} leads nowhere: {what} does not come to its members"
+                "no entry forwards {mac}: {what} does not reach its members"
             ));
             None
         }
-        Some(Way::Group(group)) => Some(group),
+        Some(Destination::Group(group)) => Some(group),
         Some(other) => {
-            let told = match other {
-                Way::Port(port) => format!("to port {port}"),
+            let destination = match other {
+                Destination::Port(port) => format!("to port {port}"),
                 _ => "back".to_owned(),
             };
             wrong.push(format!(
-                "{mac} leads {told}, not to a multicast group: {what} does not come to its members"
+                "{mac} goes {destination}, not to a multicast group: {what} does not reach its members"
             ));
             None
         }
@@ -174,23 +175,25 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
     // the sum itself, and needs no entry.
     let from_outside = !is_all_reduce || job.up.is_some();
     if (from_outside || way(group).is_some())
-        && let Some(group) = to_all(group, "what is summed")
+        && let Some(group) = to_all(group, "the result")
     {
-        groups.insert(group, "what is summed");
+        groups.insert(group, "the result");
     }
     if is_all_reduce {
-        if let Some(group) = to_all(sum, "what it sums") {
-            groups.entry(group).or_insert("what it sums");
+        if let Some(group) = to_all(sum, "its sum") {
+            groups.entry(group).or_insert("its sum");
         }
-        if way(question) != Some(Way::Back) {
-            let text = format!("{question} does not lead back: ranks that ask have no answer");
+        if way(question) != Some(Destination::Back) {
+            let text = format!(
+                "{question} does not go back to the sender: requests of ranks get no reply"
+            );
             wrong.push(text);
         }
     }
     for (group, what) in groups {
         let Some(ports) = told.groups.get(&group) else {
             wrong.push(format!(
-                "multicast group {group} does not exist: {what} comes to nobody"
+                "multicast group {group} does not exist: {what} reaches no member"
             ));
             continue;
         };
@@ -201,7 +204,7 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
             .collect();
         for (worker, port) in without {
             wrong.push(format!(
-                "port {port} is not in multicast group {group}: {what} does not come to worker {worker}"
+                "port {port} is not in multicast group {group}: {what} does not reach worker {worker}"
             ));
         }
     }

@@ -6,11 +6,11 @@ use admission::{Grant, State};
 use host_agent::doctor::Finding;
 use scenario::names::guard::{Guarded, outcome_cell};
 
-use super::{Seen, spoken};
+use super::{SwitchReadings, spoken};
 
 /// The jobs that a switch prepared by `weir job setup` shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Guard {
+pub struct GuardReading {
     /// The jobs that were admitted and whose numbers are not free yet.
     pub grants: Vec<Grant>,
     /// The switch's clock; `None` if the switch does not show it.
@@ -21,7 +21,7 @@ pub struct Guard {
     pub strangers: Vec<u64>,
 }
 
-impl Guard {
+impl GuardReading {
     /// Whether the job was admitted here.
     pub(super) fn knows(&self, job: u16) -> bool {
         self.grants.iter().any(|grant| grant.number == job)
@@ -41,21 +41,21 @@ impl Guard {
 }
 
 /// Finds jobs that send after their lease, and ranks that send by the wrong port; `apart` is the time between the two readings.
-pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
+pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     let about = format!("switch {}", switch.name);
     let apart = spoken(apart);
     let mut found = Vec::new();
     let foreign = switch.after.foreign.saturating_sub(switch.before.foreign);
     if foreign > 0 {
         let text = format!(
-            "{foreign} frames that came within {apart} name a rank that is behind another port, and are dropped"
+            "the switch dropped {foreign} frames within {apart}: they name a rank that is behind another port"
         );
         let hint = "two ranks have each other's numbers, or a rank runs on another rank's machine: \
                     `weir job list` shows the port of each rank";
         found.push(Finding::wrong(&about, text).hint(hint));
     } else if switch.after.foreign > 0 {
         let text = format!(
-            "{} frames have named a rank that is behind another port, and were dropped, none within {apart}",
+            "the switch dropped {} frames that name a rank behind another port, none of them within {apart}",
             switch.after.foreign
         );
         found.push(Finding::note(&about, text));
@@ -79,7 +79,7 @@ pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
                     format!("{text}; the switch has dropped {came} frames that ranks sent since"),
                 )
                 .hint(
-                    "admit the job again (`weir job admit`) and start its ranks with what that prints; \
+                    "admit the job again (`weir job admit`) and start its ranks with the options that it prints; \
                      `weir job keep` renews a lease in time",
                 ),
             });
@@ -96,14 +96,14 @@ pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
                 })
                 .map(|(port, _)| port);
             let text = format!(
-                "{job}: {now} of its frames came within {apart} by {}, and its ranks are behind {ports}: they are dropped",
+                "{job}: the switch dropped {now} of its frames within {apart}: they arrived by {}, but its ranks are behind {ports}",
                 self::ports(rising)
             );
             let hint = "a rank is behind another port than the job was admitted for: admit the job with the ports of its ranks";
             found.push(Finding::wrong(&about, text).hint(hint));
         } else if total > 0 {
             let text = format!(
-                "{job}: {total} of its frames have come by ports other than {ports}, none within {apart}"
+                "{job}: {total} of its frames arrived by ports other than {ports}, none of them within {apart}"
             );
             found.push(Finding::note(&about, text));
         }

@@ -1,49 +1,39 @@
 //! `weir doctor`: finds stuck chunks and wrong entries.
 //!
-//! | file | what |
-//! |---|---|
-//! | `look.rs` | reads a switch by P4Runtime, without control over it |
-//! | `told.rs` | jobs on a switch, from its entries |
-//! | `consistent.rs` | contradictions in these entries |
-//! | `cells.rs` | chunks that are incomplete in a switch's cells |
-//! | `guard.rs` | frames that a switch drops: after a job's lease, or by a port of no rank of the job |
-//! | `ranks.rs` | states that ranks report |
-//! | `standing.rs` | combines both: which ranks and chunks wait, for whom, and since when |
-//!
 //! Everything is read twice: a chunk or rank that has not moved in between is stuck. [`host_agent::doctor`] finds the reasons
 //! why a host cannot be a rank.
 
 mod cells;
 mod consistent;
 mod guard;
-mod look;
 mod ranks;
+mod reading;
 mod standing;
-mod told;
+mod switch_jobs;
 
 use std::time::Duration;
 
 use host_agent::doctor::Finding;
 
 pub use cells::{Cell, Cells};
-pub use guard::Guard;
-pub use look::{Look, LookError, Session};
-pub use ranks::Asked;
-pub use told::{Job, Member, Told};
+pub use guard::GuardReading;
+pub use ranks::RankReadings;
+pub use reading::{ReadingError, Session, SwitchReading};
+pub use switch_jobs::{JobMember, SummedJob, SwitchJobs};
 
 /// Two readings of a switch.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SwitchReadings {
     /// Name of the switch.
     pub name: String,
     /// The first reading.
-    pub before: Look,
+    pub before: SwitchReading,
     /// The second reading.
-    pub after: Look,
+    pub after: SwitchReading,
 }
 
 /// Findings from the two readings of switches and ranks; `apart` is the time between them.
-pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
+pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     for switch in switches {
         found.extend(consistent::judge(
@@ -53,7 +43,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
         ));
         found.extend(guard::judge(switch, apart));
         if let Err(why) = &switch.after.cells {
-            let text = format!("its cells cannot be read, so what hangs there is not known: {why}");
+            let text = format!("its cells cannot be read, so its stuck chunks are unknown: {why}");
             found.push(Finding::note(&format!("switch {}", switch.name), text));
         }
     }

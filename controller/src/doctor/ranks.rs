@@ -11,7 +11,7 @@ const LATE: Duration = Duration::from_millis(1_000);
 
 /// Two requests to a rank.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RankReadings {
     /// Address of the rank.
     pub address: String,
     /// The first answer, or why there was none.
@@ -20,7 +20,7 @@ pub struct Asked {
     pub after: Result<Status, String>,
 }
 
-impl Asked {
+impl RankReadings {
     /// The second answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
         self.after.as_ref().ok()
@@ -28,7 +28,7 @@ impl Asked {
 }
 
 /// Findings on each rank, and on the ranks of a job in comparison.
-pub fn judge(asked: &[Asked]) -> Vec<Finding> {
+pub fn judge(asked: &[RankReadings]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jobs: BTreeMap<u16, Vec<&Status>> = BTreeMap::new();
     for one in asked {
@@ -63,7 +63,7 @@ fn alone(status: &Status) -> Vec<Finding> {
     } else if status.age_ms >= LATE.as_secs_f64() * 1e3 {
         let age = super::spoken(Duration::from_secs_f64(status.age_ms / 1e3));
         let text = format!(
-            "what it shows is {age} old: process {} computes, or hangs",
+            "its status is {age} old: process {} computes or hangs",
             status.process
         );
         found.push(match status.role {
@@ -73,15 +73,15 @@ fn alone(status: &Status) -> Vec<Finding> {
         });
     } else {
         let text = match &status.waits {
-            None => "it is there, and has nothing under way".to_owned(),
-            Some(waits) => format!("it is there, and sums chunk #{}", waits.chunk),
+            None => "it runs, and has no operation in progress".to_owned(),
+            Some(waits) => format!("it runs, and sums chunk #{}", waits.chunk),
         };
         found.push(Finding::fine(&about, text));
     }
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     let lost = count("weir_lost_frames_total");
     if lost > 0 {
-        let text = format!("the kernel has dropped {lost} frames that waited for it");
+        let text = format!("the kernel dropped {lost} frames before it read them");
         let hint = "the host is too slow, or the receive buffer too small: sysctl net.core.rmem_max=16777216";
         found.push(Finding::note(&about, text).hint(hint));
     }
@@ -108,7 +108,7 @@ fn together(job: u16, members: &[&Status]) -> Vec<Finding> {
         // Process numbers are local to a host: two hosts may have equal ones, and one process may be reached by two names.
         if processes.len() > 1 || addresses.len() > 1 {
             let text = format!(
-                "{} is there {} times, at {}",
+                "{} runs {} times, at {}",
                 same[0].who(),
                 same.len(),
                 addresses.join(" and ")
@@ -122,7 +122,7 @@ fn together(job: u16, members: &[&Status]) -> Vec<Finding> {
     for other in members {
         if other.ranks != first.ranks {
             let text = format!(
-                "{} says that it has {} ranks, {} that it has {}",
+                "{} reports a job of {} ranks, {} one of {}",
                 first.who(),
                 first.ranks,
                 other.who(),
@@ -132,7 +132,7 @@ fn together(job: u16, members: &[&Status]) -> Vec<Finding> {
         }
         if other.window != first.window {
             let text = format!(
-                "{} has a window of {}, {} one of {}",
+                "{} reports a window of {}, {} one of {}",
                 first.who(),
                 first.window,
                 other.who(),

@@ -8,15 +8,14 @@ use host_agent::metrics::{Status, Waits};
 use scenario::topology::Mac;
 
 use super::cells::Cell;
-use super::ranks::{Asked, named};
-use super::told::Job;
-use super::{Seen, spoken, workers};
+use super::ranks::{RankReadings, named};
+use super::switch_jobs::SummedJob;
+use super::{SwitchReadings, spoken, workers};
 
-const ASK_RANKS: &str =
-    "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT";
+const ASK_RANKS: &str = "ask the ranks: with --rank IP:PORT, the doctor shows which of them wait and what the missing ones do";
 
 /// Findings on stuck chunks and ranks.
-pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
+pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     // Chunks that a finding of a switch names, by job: ranks that wait for these need no finding.
     let mut told: BTreeSet<(u16, u32)> = BTreeSet::new();
@@ -39,7 +38,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
 }
 
 /// The object of a rank's wait, if both answers name the same.
-fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
+fn waiting(rank: &RankReadings) -> Option<(&Status, &Waits)> {
     let (before, after) = (rank.before.as_ref().ok()?, rank.after.as_ref().ok()?);
     let waits = after.waits.as_ref()?;
     let before = before.waits.as_ref()?;
@@ -47,7 +46,7 @@ fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
 }
 
 /// Incomplete chunks of a job without a new contribution between the two readings.
-fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
+fn stuck(switch: &SwitchReadings, job: &SummedJob) -> Vec<Cell> {
     let (Ok(before), Ok(after)) = (&switch.before.cells, &switch.after.cells) else {
         return Vec::new();
     };
@@ -57,17 +56,17 @@ fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
 }
 
 /// The ranks of a job that have answered.
-fn members(ranks: &[Asked], job: u16) -> impl Iterator<Item = &Status> {
-    let all = ranks.iter().filter_map(Asked::status);
+fn members(ranks: &[RankReadings], job: u16) -> impl Iterator<Item = &Status> {
+    let all = ranks.iter().filter_map(RankReadings::status);
     all.filter(move |status| status.job == job)
 }
 
 /// Reports stuck cells: of the chunks that lack the same members, only the oldest is described in full.
 fn cells(
-    switch: &Seen,
-    job: &Job,
+    switch: &SwitchReadings,
+    job: &SummedJob,
     stuck: &[Cell],
-    ranks: &[Asked],
+    ranks: &[RankReadings],
     apart: Duration,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -93,11 +92,11 @@ fn cells(
 }
 
 fn cell_waits(
-    switch: &Seen,
-    job: &Job,
+    switch: &SwitchReadings,
+    job: &SummedJob,
     cell: Cell,
     others: usize,
-    ranks: &[Asked],
+    ranks: &[RankReadings],
     apart: Duration,
 ) -> Finding {
     let about = format!("switch {}", switch.name);
@@ -120,30 +119,30 @@ fn cell_waits(
     let job_ranks = members(ranks, job.number).map(|status| status.ranks).max();
     if longest.is_none() && job_ranks.is_some_and(|ranks| all.len() == usize::from(ranks)) {
         let text = format!(
-            "{place} holds chunk #{chunk} without {}, and no rank waits for it: an earlier use of the job has left it",
+            "{place} holds chunk #{chunk} without {}, and no rank waits for it: an earlier use of the job left it",
             workers(&missing)
         );
         return Finding::note(&about, text);
     }
     if longest.is_none() && is_quiet(switch, job, bitmap) {
         let text = format!(
-            "{place} holds chunk #{chunk} without {}, and no rank has sent anything within {} that could wait for it: the job \
-             has finished, or has summed from host to host since",
+            "{place} holds chunk #{chunk} without {}, and within {} no rank sent anything that could wait for it: the job \
+             has finished, or sums from host to host now",
             workers(&missing),
             spoken(apart)
         );
         return Finding::note(&about, text).hint(ASK_RANKS);
     }
     let since = match longest {
-        Some(since_ms) => format!("since {}", spoken(Duration::from_secs_f64(since_ms / 1e3))),
-        None => format!("since more than {}", spoken(apart)),
+        Some(since_ms) => format!("for {}", spoken(Duration::from_secs_f64(since_ms / 1e3))),
+        None => format!("for more than {}", spoken(apart)),
     };
     let seen: Vec<String> = missing
         .iter()
         .map(|one| last_seen(switch, job, *one, apart))
         .collect();
     let mut text = format!(
-        "{place} waits for {} {since}, {}",
+        "{place} has waited for {} {since}, {}",
         workers(&missing),
         seen.join("; ")
     );
@@ -170,7 +169,7 @@ fn cell_waits(
 
 /// Whether no rank waits for a chunk, as far as a switch knows: a waiting rank sends a request again between two readings.
 /// `false` if the switch does not count, and for workers of a parameter server, whose requests become less frequent.
-fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
+fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool {
     if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
         && after.knows(job.number)
     {
@@ -188,11 +187,11 @@ fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
 }
 
 /// Where a member was last seen, and which frames arrived by its port since.
-fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
+fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();
     if ports.is_empty() {
-        return "of which no port is known".to_owned();
+        return "whose port is unknown".to_owned();
     }
     let by = format!("on port {}", name.join(" or "));
     let last = switch.after.cells.as_ref().ok();
@@ -208,16 +207,16 @@ fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
     });
     if let Some(came) = came.sum::<Option<u64>>() {
         told += &match came {
-            0 => format!(", by which nothing came within {}", spoken(apart)),
-            1 => format!(", by which one frame came within {}", spoken(apart)),
-            _ => format!(", by which {came} frames came within {}", spoken(apart)),
+            0 => format!(", by which no frame arrived within {}", spoken(apart)),
+            1 => format!(", by which 1 frame arrived within {}", spoken(apart)),
+            _ => format!(", by which {came} frames arrived within {}", spoken(apart)),
         };
     }
     told
 }
 
 /// The state that a missing member reports.
-fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<String> {
+fn of_member(ranks: &[RankReadings], job: &SummedJob, member: u16, chunk: u32) -> Option<String> {
     let expected = job.expected().count() as u8;
     let mut all = members(ranks, job.number);
     let status = all.find(|status| match status.child {
@@ -232,18 +231,18 @@ fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<Stri
     Some(match (&status.failed, &status.waits) {
         (Some(why), _) => format!("{who} has given up: {why}"),
         (None, None) => format!(
-            "{who} is there (process {}), and has given nothing to sum",
+            "{who} runs (process {}), and has contributed nothing",
             status.process
         ),
         (None, Some(waits)) if waits.chunk == chunk => {
-            format!("{who} has sent it: what it sends does not arrive here")
+            format!("{who} has sent it: its frames do not arrive here")
         }
         (None, Some(waits)) => format!("{who} is at chunk #{}", waits.chunk),
     })
 }
 
 /// A rank that waits for a chunk that no switch reports as incomplete.
-fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
+fn alone(status: &Status, waits: &Waits, switches: &[SwitchReadings]) -> Finding {
     let about = named(status);
     let Waits {
         chunk,
@@ -265,37 +264,37 @@ fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
         let ahead = chunk.wrapping_sub(cell.chunk) as i32;
         let text = if ahead < 0 {
             format!(
-                "{place} waits since {since} for chunk #{chunk}, and holds #{} at switch {name}: another use of the job has begun",
+                "{place} has waited {since} for chunk #{chunk}, and holds #{} at switch {name}: another use of the job has begun",
                 cell.chunk
             )
         } else if ahead > 0 || cell.bitmap == 0 {
             format!(
-                "{place} waits since {since} for chunk #{chunk}, of which switch {name} has nothing: what the ranks send does \
-                 not arrive there, or is not taken"
+                "{place} has waited {since} for chunk #{chunk}, of which switch {name} has nothing: the ranks' frames do not \
+                 arrive there, or the switch does not take them"
             )
         } else if cell.bitmap & job.all == job.all && job.up.is_some() {
             format!(
-                "{place} waits since {since} for chunk #{chunk}, which is complete at switch {name}: the switch above has not \
+                "{place} has waited {since} for chunk #{chunk}, which is complete at switch {name}: the switch above has not \
                  answered"
             )
         } else if cell.bitmap & job.all == job.all {
             format!(
-                "{place} waits since {since} for chunk #{chunk}, which is complete at switch {name}: what the switch sends does \
-                 not arrive here"
+                "{place} has waited {since} for chunk #{chunk}, which is complete at switch {name}: the switch's frames do not \
+                 arrive here"
             )
         } else {
             format!(
-                "{place} waits since {since} for chunk #{chunk}, to which something was added just now at switch {name}"
+                "{place} has waited {since} for chunk #{chunk}, to which a rank contributed just now at switch {name}"
             )
         };
         return Finding::wrong(&about, text);
     }
     let text = match &misses[..] {
         [] => format!(
-            "{place} waits since {since} for chunk #{chunk}, and the switch has not said whom it misses"
+            "{place} has waited {since} for chunk #{chunk}, and the switch has not reported whose part is missing"
         ),
         some => format!(
-            "{place} waits for {} since {since} (chunk #{chunk}), as the switch says",
+            "{place} has waited for {} for {since} (chunk #{chunk}), as the switch reports",
             workers(some)
         ),
     };

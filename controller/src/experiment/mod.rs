@@ -1,106 +1,62 @@
-//! Carries out a scenario: brings the network up, loads programs, arms faults by the timeline, runs the workload, proves effects.
+//! Carries out a scenario in four phases, and proves its effects. `weir run` does so once, `weir demo` three times.
 //!
-//! `run` does all of this: once for `weir run`, three times for `weir demo`. The modules that need no testbed network (plans,
-//! programs, sessions with switches, the timeline) also compile without the feature `testbed`: `weir control` uses them.
+//! 1. [`prepare`]: a network whose switches run the plan's programs, and the environment of the user's programs.
+//! 2. [`observe`]: frames are recorded at the switches' ports, and judged while they pass.
+//! 3. [`carry_out`]: the workload runs, and the timeline puts faults in force.
+//! 4. [`conclude`]: the switches' counts are compared with the judged frames.
+//!
+//! All phases speak to the switches by way of the [`fleet`]. Modules that need no network of their own also compile without the
+//! feature `testbed`: `weir control` uses them.
 
-pub mod aggregation;
-pub mod change;
+pub mod carry_out;
+#[cfg(feature = "testbed")]
+pub mod conclude;
 pub mod fleet;
-pub mod guard;
-mod lease_keeper;
-pub mod limits;
+#[cfg(feature = "testbed")]
+pub mod observe;
+#[cfg(feature = "testbed")]
+pub(crate) mod percentile;
 mod planned;
-pub mod replace;
-pub mod timeline;
+#[cfg(feature = "testbed")]
+pub mod prepare;
+#[cfg(feature = "testbed")]
+mod process_end;
 
-pub use fleet::{EpochWrite, TriggerCount};
 pub use planned::{Planned, Switches};
 
 #[cfg(feature = "testbed")]
-mod between;
-#[cfg(feature = "testbed")]
-pub mod capture_cost;
-#[cfg(feature = "testbed")]
-pub mod captures;
-#[cfg(feature = "testbed")]
-mod conclusion;
-#[cfg(feature = "testbed")]
-mod connections;
-#[cfg(feature = "testbed")]
-pub mod disruption;
-#[cfg(feature = "testbed")]
-mod error;
-#[cfg(feature = "testbed")]
-pub mod events;
-#[cfg(feature = "testbed")]
-pub mod evidence;
-#[cfg(feature = "testbed")]
-mod grounds;
-#[cfg(feature = "testbed")]
-pub mod hit_log;
-#[cfg(feature = "testbed")]
-mod judging;
-#[cfg(feature = "testbed")]
-mod launch;
-#[cfg(feature = "testbed")]
-mod link;
-#[cfg(feature = "testbed")]
-pub mod machine;
-#[cfg(feature = "testbed")]
-pub mod minute_log;
-#[cfg(feature = "testbed")]
-mod observer;
-#[cfg(feature = "testbed")]
-pub(crate) mod percentile;
-#[cfg(feature = "testbed")]
-mod probing;
-#[cfg(feature = "testbed")]
-pub mod recorded;
-#[cfg(feature = "testbed")]
-mod repair;
-#[cfg(feature = "testbed")]
-mod run;
-#[cfg(feature = "testbed")]
-mod spool;
-#[cfg(feature = "testbed")]
-mod stage;
-#[cfg(feature = "testbed")]
-pub mod steps;
-#[cfg(feature = "testbed")]
-mod telling_log;
-#[cfg(feature = "testbed")]
-mod turns;
-#[cfg(feature = "testbed")]
-pub mod workload;
+pub use self::{
+    carry_out::{ExperimentError, Observer},
+    conclude::RunResult,
+    prepare::Conditions,
+};
 
+/// Carries out a scenario.
 #[cfg(feature = "testbed")]
-pub use ::proof::{Recovery, Teller};
-#[cfg(feature = "testbed")]
-pub use between::{Between, Passing};
-#[cfg(feature = "testbed")]
-pub use conclusion::{Conclusion, FaultResult};
-#[cfg(feature = "testbed")]
-pub use disruption::{Carried, DisruptionResult};
-#[cfg(feature = "testbed")]
-pub use error::ExperimentError;
-#[cfg(feature = "testbed")]
-pub use link::LinkCount;
-#[cfg(feature = "testbed")]
-pub use observer::{Observer, Turn};
-#[cfg(feature = "testbed")]
-pub use probing::ProbeResult;
-#[cfg(feature = "testbed")]
-pub use recorded::Record;
-#[cfg(feature = "testbed")]
-pub use repair::Repair;
-#[cfg(feature = "testbed")]
-pub use run::{Run, Trained, run};
-#[cfg(feature = "testbed")]
-pub use stage::{Conditions, Stage};
-#[cfg(feature = "testbed")]
-pub use turns::TriggerResult;
-
-#[cfg(feature = "testbed")]
-pub(crate) use error::{how_it_ended, last_words};
-#[cfg(all(test, feature = "testbed"))]
-pub(crate) use run::add_metrics;
+pub fn run(
+    planned: &Planned,
+    conditions: Conditions<'_>,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, ExperimentError> {
+    let before = observe::machine::Before::read();
+    prepare::check_installed(&planned.scenario)?;
+    let mut testbed = prepare::Testbed::up(planned, conditions, &mut |switch, process| {
+        observer.switch_started(switch, process);
+    })?;
+    let judging = observe::start(&mut testbed, conditions)?;
+    let (environment, connections) =
+        prepare::Environment::prepare(&testbed.bed, &planned.scenario)?;
+    let carried_out = carry_out::run(
+        &mut testbed,
+        conditions,
+        &environment,
+        connections,
+        &judging.so_far(),
+        observer,
+    )?;
+    let result = conclude::conclude(testbed, judging, carried_out, &before, observer)?;
+    let training = result.carried_out.training.as_ref();
+    let accuracy = training.map(|training| training.accuracy);
+    observer.ends(result.carried_out.wall, accuracy);
+    Ok(result)
+}

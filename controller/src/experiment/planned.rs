@@ -10,6 +10,7 @@ use scenario::{Diagnostics, Plan};
 use crate::target::Kind;
 
 /// A scenario with its plan.
+#[derive(Clone)]
 pub struct Planned {
     /// The scenario.
     pub scenario: Scenario,
@@ -19,7 +20,7 @@ pub struct Planned {
 
 impl Planned {
     /// Plans a scenario.
-    pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
+    pub fn new(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
         Ok(Planned { scenario, plan })
     }

@@ -22,7 +22,6 @@ pub struct Contact {
 }
 
 /// Table entries of a job, for all its workers by number.
-#[must_use]
 pub fn entries(job: u16, window: u32, workers: &[Contact]) -> Vec<TableEntry> {
     let number = u128::from(job);
     let params = [(roce::JOB, number), (roce::WINDOW, u128::from(window))];

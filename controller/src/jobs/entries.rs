@@ -27,7 +27,6 @@ pub struct Summed {
 
 impl Summed {
     /// Entries that make the switch sum: the job, and its members.
-    #[must_use]
     pub fn entries(&self) -> Vec<TableEntry> {
         let job = u128::from(self.number);
         let window = u128::from(self.window);
@@ -64,7 +63,6 @@ impl Summed {
     }
 
     /// Entries for the ports that may send frames of the job: those of its children, and that of the switch above.
-    #[must_use]
     pub fn senders(&self) -> Vec<TableEntry> {
         let mut ports = self.ports.clone();
         ports.extend(self.up.map(|(port, _)| port));
@@ -81,7 +79,6 @@ impl Summed {
     }
 
     /// The meter configuration that limits the job's frames to a rate; without a limit for `None`.
-    #[must_use]
     pub fn rate(&self, rate_bps: Option<u64>) -> Item {
         let burst = burst_bytes(self.window, self.ports.len());
         let config = rate_bps.map(|rate| MeterConfig {
@@ -99,7 +96,6 @@ impl Summed {
     }
 
     /// The multicast group of the sums: all ranks, each behind a port.
-    #[must_use]
     pub fn group(&self) -> MulticastGroup {
         let replicas = self.ports.iter().zip(1..);
         MulticastGroup {
@@ -115,7 +111,6 @@ impl Summed {
 
     /// Forwarding entries of the only switch that sums. There is no entry for the address of sums on their way down: this switch
     /// assigns the address, and no host sends to it.
-    #[must_use]
     pub fn forwarding(&self) -> Vec<TableEntry> {
         let to = [(forward::GROUP, u128::from(group_of(self.number)))];
         let [sum, question] = addresses(self.number);
@@ -137,7 +132,6 @@ pub fn group_of(number: u16) -> u32 {
 }
 
 /// The lease of a job: its frames pass until this time, in ticks of the switch's clock.
-#[must_use]
 pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
     let key = [(guard::KEY_JOB, u128::from(number))];
     match until_ticks {
@@ -150,13 +144,11 @@ pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
 }
 
 /// The route to a host.
-#[must_use]
 pub fn host(mac: Mac, port: u32) -> TableEntry {
     by_mac(mac, forward::UNICAST, &[(forward::PORT, port.into())])
 }
 
 /// The multicast group of broadcasts, with all these ports.
-#[must_use]
 pub fn flood(ports: &[u32]) -> MulticastGroup {
     let replicas = ports.iter().zip(1..);
     MulticastGroup {
@@ -171,14 +163,12 @@ pub fn flood(ports: &[u32]) -> MulticastGroup {
 }
 
 /// The entry that sends broadcasts to their group.
-#[must_use]
 pub fn broadcasts() -> TableEntry {
     let to = [(forward::GROUP, u128::from(group::FLOOD))];
     by_mac(Mac::BROADCAST, forward::MULTICAST, &to)
 }
 
 /// The value of a key field of an entry, if the field is exact and has at most 128 bits.
-#[must_use]
 pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
     let given = entry.key.iter().find(|given| given.field == field)?;
     match &given.value {
@@ -188,7 +178,6 @@ pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
 }
 
 /// The value of a parameter of an entry's action.
-#[must_use]
 pub fn param_of<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
     let mut params = entry.action.params.iter();
     let (_, value): &(String, Value) = params.find(|(given, _)| given == name)?;

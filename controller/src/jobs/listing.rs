@@ -16,9 +16,9 @@ use crate::target::{Item, Query, Target};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listing {
     /// Running jobs, and jobs whose numbers are not free yet, by number.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ListedJob>,
     /// The tenants' slots; slots without a tenant come last, without a name.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TenantSlots>,
     /// Ports by which frames arrived for a job of other ports.
     pub strangers: Vec<Stranger>,
     /// Number of frames that arrived by a job's own ports but that no slot took: the job has no such rank at the port.
@@ -29,7 +29,7 @@ pub struct Listing {
 
 /// A job in the listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Job {
+pub struct ListedJob {
     /// The grant of the job, without its time.
     #[serde(flatten)]
     pub grant: Grant,
@@ -57,7 +57,7 @@ pub struct Counts {
 
 /// Slots of one tenant, or of none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct TenantSlots {
     /// Name of the tenant.
     pub tenant: Option<String>,
     /// The first slot.
@@ -103,7 +103,7 @@ impl Switch {
                 cell(&outcomes, guard::outcome_cell(grant.number, outcome))
             });
             let left_ns = grant.until_ns.and_then(|until| until.checked_sub(now_ns));
-            Job {
+            ListedJob {
                 grant: grant.clone(),
                 state: grant.state(now_ns),
                 left_ns: left_ns.filter(|left| *left > 0),
@@ -123,7 +123,7 @@ impl Switch {
                 .book
                 .running(now_ns)
                 .filter(|grant| slots.contains(&grant.base));
-            Part {
+            TenantSlots {
                 tenant: name.map(str::to_owned),
                 from: slots.start,
                 slots: slots.end - slots.start,
@@ -132,7 +132,7 @@ impl Switch {
                 jobs: tenant.and_then(|tenant| tenant.jobs),
             }
         };
-        let mut parts: Vec<Part> = tenants.map(|tenant| part(Some(&tenant.name))).collect();
+        let mut parts: Vec<TenantSlots> = tenants.map(|tenant| part(Some(&tenant.name))).collect();
         parts.push(part(None));
         Ok(Listing {
             jobs: jobs.collect(),
@@ -202,7 +202,7 @@ impl fmt::Display for Listing {
     }
 }
 
-impl fmt::Display for Job {
+impl fmt::Display for ListedJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             grant,

@@ -18,7 +18,7 @@ mod program;
 mod switch;
 
 pub use host::Host;
-pub use listing::{Counts, Job, Listing, Part, Stranger};
+pub use listing::{Counts, ListedJob, Listing, Stranger, TenantSlots};
 pub use switch::{Setup, Switch};
 
 use admission::{BadTenants, Refusal};
@@ -50,13 +50,13 @@ pub enum JobsError {
     NoProgram(String),
     /// The switch has a program that is not for jobs.
     #[error(
-        "the program of the switch at {0} does not ask who may speak for a job: `weir job setup --replace` gives it another, and \
+        "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and \
          ends what it does now"
     )]
     OtherProgram(String),
     /// An entry that weir did not write.
     #[error(
-        "the switch's entry of job {number} has a note that cannot be read ({reason}): who wrote it?"
+        "the switch's entry of job {number} has a note that cannot be read ({reason}): another tool wrote it"
     )]
     Note {
         /// Number of the job.
@@ -75,7 +75,7 @@ pub enum JobsError {
         ports: Vec<u32>,
     },
     /// A host that is given at two ports.
-    #[error("host {mac} is given at ports {ports:?}")]
+    #[error("host {mac} is given at two ports, {ports:?}: name one")]
     HostTwice {
         /// Address of the host.
         mac: Mac,

@@ -52,7 +52,7 @@ pub struct Setup {
 }
 
 /// State of the tables at one time.
-pub(super) struct Seen {
+pub(super) struct TableState {
     pub(super) book: Book,
     pub(super) now_ns: u64,
 }
@@ -229,7 +229,7 @@ impl Switch {
     }
 
     /// Reads the state of the tables; changes nothing.
-    pub(super) fn look(&mut self) -> Result<Seen, JobsError> {
+    pub(super) fn look(&mut self) -> Result<TableState, JobsError> {
         if !self.target.has_program() {
             return Err(JobsError::NoProgram(self.address.clone()));
         }
@@ -283,14 +283,14 @@ impl Switch {
             };
             grants.insert(number, grant);
         }
-        Ok(Seen {
+        Ok(TableState {
             book: Book::new(tenants, grants.into_values()),
             now_ns,
         })
     }
 
     /// Reads the state of the tables, after it has deleted the remains of ended jobs.
-    fn tidied(&mut self) -> Result<Seen, JobsError> {
+    fn tidied(&mut self) -> Result<TableState, JobsError> {
         let mut seen = self.look()?;
         let ended: Vec<u16> = seen
             .book

@@ -4,7 +4,8 @@ use scenario::model::Scenario;
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds};
-use crate::experiment::{Carried, DisruptionResult};
+use crate::experiment::carry_out::disruption::DisruptionExecution;
+use crate::experiment::conclude::DisruptionResult;
 
 /// Effect of each fault, how often it was carried out, and its longest duration.
 pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
@@ -22,7 +23,7 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     for result in results {
         let mut declared = scenario.disruptions.iter();
         let declared = declared.find(|disruption| disruption.id == result.id);
-        let longest = |span: fn(&Carried) -> Option<u64>| {
+        let longest = |span: fn(&DisruptionExecution) -> Option<u64>| {
             let spans = result.times.iter().filter_map(span);
             spans.max().map_or_else(String::new, milliseconds)
         };
@@ -41,13 +42,13 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
 }
 
 /// Legend of the words in [`table`].
-pub const LEGEND: &str = "\"Done\" is how often the controller carried it out. \"Seen\": /proc showed that all processes had \
-     stopped and went on again, or that none was left; a program that was started again was ready, a switch showed all \
-     entries. \"Took\", \"lasted\" and \"undone in\" are the longest: from its beginning until it was seen to be done, from \
-     then until the controller began to undo it, and from there until that was seen.";
+pub const LEGEND: &str = "\"Done\" is how often the controller carried out the fault. \"Seen\" is how often the controller also \
+     observed the effect: /proc showed that all processes were stopped and resumed, or that none was left; a restarted program \
+     was ready, a restarted switch had all entries. \"Took\", \"lasted\" and \"undone in\" are maxima: until the effect was \
+     observed, from then until the controller began to undo it, and from there until the undoing was observed.";
 
 /// Maximum number of executions that the table lists.
-const TOLD: usize = 100;
+const LISTED: usize = 100;
 
 /// Each execution of each fault, with times since the workload began at `start_ns`.
 pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
@@ -65,7 +66,7 @@ pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     let times = results
         .iter()
         .flat_map(|result| result.times.iter().map(move |time| (result, time)));
-    for (result, time) in times.take(TOLD) {
+    for (result, time) in times.take(LISTED) {
         let since = |at_ns: Option<u64>, from_ns: u64| {
             at_ns.map_or_else(String::new, |ns| milliseconds(ns.saturating_sub(from_ns)))
         };
@@ -86,8 +87,8 @@ pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
 }
 
 /// Legend of the words in [`times_table`].
-pub const TIMES_LEGEND: &str = "Each time, the first hundred at most: when the controller began, since the start of the workload, \
-     and after how long it was seen to be done; the same of its end.";
+pub const TIMES_LEGEND: &str = "The first hundred executions: when the controller began, since the start of the workload, and \
+     after which time it observed the effect; then the same for the undoing.";
 
 /// The check that a disruption is proved: both of its counts, and the errors.
 pub fn check(result: &DisruptionResult) -> Check {

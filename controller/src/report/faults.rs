@@ -4,7 +4,7 @@ use scenario::model::{Fault, Scenario};
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
-use crate::experiment::FaultResult;
+use crate::experiment::conclude::FaultResult;
 
 /// The packets that each fault selects, and how many it met and hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
@@ -25,9 +25,9 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
 }
 
 /// Legend of the words in [`table`], for readers who are new to them.
-pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that came to its switch. \"Fired\" is the switch's own \
-     counter. \"Seen\" comes only from captures on both sides of that switch: the frames that came, replayed through the \
-     model, say which of them had to be hit, and the frames that left say which were.";
+pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that arrived at its switch. \"Fired\" is the switch's own \
+     counter. \"Seen\" comes only from captures on both sides of that switch: the model replays the frames that arrived and \
+     decides which of them the fault had to hit; the frames that left show which it hit.";
 
 /// The declared flows of a fault, each once.
 fn flows(scenario: &Scenario, fault: &Fault) -> String {
@@ -61,7 +61,7 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
 }
 
 /// Legend of the words in [`lateness_table`].
-pub const LATENESS_LEGEND: &str = "\"Latest\" is how much later than asked the latest packet left; `police` asks for no wait. \"Bound\" is what the plan allows for that.";
+pub const LATENESS_LEGEND: &str = "\"Latest\" is the largest lateness of a packet beyond the requested time, which is 0 for `police`. \"Bound\" is the lateness that the plan allows.";
 
 /// Formats as `3 of 100, 3.0 %`.
 fn beyond(result: &FaultResult) -> Option<String> {
@@ -84,9 +84,9 @@ pub fn late(results: &[FaultResult]) -> Vec<String> {
     late.filter_map(|fault| {
         let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
         let share =
-            beyond(fault).map_or_else(String::new, |beyond| format!("; beyond that were {beyond}"));
+            beyond(fault).map_or_else(String::new, |beyond| format!(", which {beyond} exceeded"));
         Some(format!(
-            "{}: a packet left {} later than asked, the plan says at most {}{share}",
+            "{}: a packet left {} later than requested, the plan allows {}{share}",
             fault.id,
             milliseconds(latest),
             milliseconds(bound)
@@ -107,5 +107,5 @@ pub fn check(result: &FaultResult) -> Check {
         Some(reason) => format!("{counts}: {reason}"),
         None => counts,
     };
-    Check::new(result.is_proved(), text)
+    Check::new(result.proved, text)
 }

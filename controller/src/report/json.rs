@@ -4,7 +4,7 @@ use scenario::expect::metric::Metrics;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-use crate::experiment::machine::{self, Machine};
+use crate::experiment::observe::machine::{self, Machine};
 
 /// Version of the format; incremented when a name or its meaning changes.
 pub const SCHEMA: u32 = 3;
@@ -26,7 +26,7 @@ pub struct Header {
 
 impl Header {
     /// Creates the header of a command that runs now on this machine.
-    pub fn of(tool: &'static str) -> Header {
+    pub fn new(tool: &'static str) -> Header {
         Header {
             schema: SCHEMA,
             tool,

@@ -6,12 +6,12 @@ pub mod disruptions;
 pub mod faults;
 pub mod html;
 pub mod json;
+pub mod machine_load;
 #[cfg(feature = "testbed")]
 pub mod recoveries;
 #[cfg(feature = "testbed")]
 pub mod repairs;
 pub mod section;
-pub mod strain;
 pub mod table;
 pub mod text;
 pub mod triggers;

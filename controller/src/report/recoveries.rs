@@ -4,8 +4,8 @@
 use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;
 use super::table::Table;
-use crate::experiment::Recovery;
 use crate::experiment::percentile::percentile;
+use proof::Recovery;
 
 /// A latency until a packet is retransmitted.
 struct Latency {
@@ -68,9 +68,10 @@ pub fn table(recoveries: &[Recovery]) -> Table {
 }
 
 /// Legend of the words in [`table`].
-pub const LEGEND: &str = "NAK generation: from the first packet behind the lost one that went on, to what tells the sender, a \
-     NAK or a READ that begins anew. NAK response: from there to the packet when it comes again. Retransmission: from the lost \
-     packet to the same. Nothing tells of what was lost behind all others; then a time-out brings it back. All at the switch.";
+pub const LEGEND: &str = "NAK generation: from the first packet behind the lost one that passed the switch, to the packet that \
+     notifies the sender: a NAK, or a READ that restarts. NAK response: from there to the retransmitted packet. Retransmission: \
+     from the lost packet to the retransmitted one. No packet notifies the sender of a loss behind all others; then a timeout \
+     triggers the retransmission. All times are those at the switch.";
 
 /// Draws the latencies over the sequence numbers of the taken packets; `None` if all had the same number.
 pub fn drawing(recoveries: &[Recovery]) -> Option<String> {
@@ -109,7 +110,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::experiment::Teller;
+    use proof::Teller;
 
     #[test]
     fn faults_that_hit_in_turns_have_their_rows_once() {

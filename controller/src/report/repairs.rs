@@ -2,15 +2,15 @@
 
 use super::milliseconds;
 use super::table::Table;
-use crate::experiment::Repair;
+use crate::experiment::carry_out::Repair;
 
 /// Each replanning, with times since the workload began at `start_ns`.
 pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
     let head = [
-        "planned again without",
+        "replanned without",
         "at",
-        "switches told after",
-        "went on after",
+        "switches updated after",
+        "resumed after",
         "sums on",
     ];
     let mut table = Table::new(head);
@@ -42,5 +42,5 @@ pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
 }
 
 /// Legend of the words in [`table`].
-pub const LEGEND: &str = "Without which switches the gradients were planned again, and when the first of them was seen to be gone, \
-     or back. Told: the other switches had the new plan. Went on: the server had the first sum of it.";
+pub const LEGEND: &str = "The switches that were down when the gradients were replanned, and when the controller noticed the first \
+     change. Updated: the other switches had the new plan. Resumed: the server had the first sum by it.";

@@ -27,7 +27,6 @@ impl<'a> Section<'a> {
     }
 
     /// Adds a part that only the page shows, after the table, whether or not the table has rows.
-    #[must_use]
     pub fn then(self, rest: impl Fn(&mut Page) + 'a) -> Self {
         Self {
             rest: Some(Box::new(rest)),

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{Check, grouped};
-use crate::experiment::TriggerResult;
+use crate::experiment::conclude::TriggerResult;
 
 /// The condition of each trigger, and how often it fired.
 pub fn table(results: &[TriggerResult]) -> Table {
@@ -20,8 +20,8 @@ pub fn table(results: &[TriggerResult]) -> Table {
 }
 
 /// Legend of the words in [`table`].
-pub const LEGEND: &str = "\"Counted\" is how often it came on by the switch's own counter, where there is one; of a trigger \
-     with keys, for all of them together. \"Seen\" comes from the captures alone.";
+pub const LEGEND: &str = "\"Counted\" is how often the trigger fired by the switch's own counter, if there is one; for a \
+     trigger with keys, for all keys together. \"Seen\" comes from the captures alone.";
 
 /// The check that a trigger is proved; `None` for a trigger without a count and without errors.
 pub fn check(result: &TriggerResult) -> Option<Check> {

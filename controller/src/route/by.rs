@@ -29,8 +29,7 @@ impl By {
     }
 
     /// The planner of a name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<By> {
+    pub fn from_name(name: &str) -> Option<By> {
         match name {
             GOAT => Some(By::Goat),
             name => Method::of(name).map(By::Method),
@@ -38,7 +37,6 @@ impl By {
     }
 
     /// The planner's name in commands.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             By::Method(method) => method.name(),
@@ -48,7 +46,6 @@ impl By {
     }
 
     /// The form in which trainings are read for the planner.
-    #[must_use]
     pub fn reads(self) -> ReadFor<'static> {
         ReadFor {
             by: self.name(),

@@ -14,9 +14,8 @@ pub(crate) const MARGIN: f64 = 40.0;
 const LEGEND: f64 = 34.0;
 
 /// Draws a network: links colored by the load of their fuller direction, summing switches filled.
-#[must_use]
 pub fn svg(network: &Network, title: &str) -> String {
-    let picture = Picture::of(network);
+    let picture = Picture::new(network);
     let height = picture.height + LEGEND;
     let mut svg = head(title, picture.width, height);
     svg.push_str(&picture.body);
@@ -44,8 +43,8 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    pub fn of(network: &Network) -> Picture {
-        let layout = Layout::of(network);
+    pub fn new(network: &Network) -> Picture {
+        let layout = Layout::new(network);
         Picture {
             body: body(network, &layout),
             width: (2.0 * MARGIN + layout.width * STEP_X).max(420.0),

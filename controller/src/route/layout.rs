@@ -20,7 +20,7 @@ const MAX_HOSTS: usize = 48;
 const SWEEPS: usize = 4;
 
 impl Layout {
-    pub fn of(network: &Network) -> Layout {
+    pub fn new(network: &Network) -> Layout {
         let draws_hosts = network.hosts().count() <= MAX_HOSTS;
         let mut layers = layers(network);
         order(network, &mut layers);

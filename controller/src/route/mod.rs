@@ -24,7 +24,7 @@ pub struct Routes {
     /// Name of the planner.
     pub by: &'static str,
     /// The trainings, in the order of the file.
-    pub trainings: Vec<Training>,
+    pub trainings: Vec<TrainingPlan>,
     /// Effect of the loss of a switch, if plans were chosen by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robust: Option<Robust>,
@@ -53,7 +53,7 @@ pub struct Robust {
 
 /// A training, planned or refused.
 #[derive(Debug, Clone, Serialize)]
-pub struct Training {
+pub struct TrainingPlan {
     /// Name of the training.
     pub name: String,
     /// Number of workers.
@@ -82,14 +82,14 @@ pub struct Placed {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The plan of a training.
-    Plan(Box<Planned>),
+    Plan(Box<NamedPlan>),
     /// Why there is no plan, with the position in the file that prevents it.
     Refused(Box<Diagnostic>),
 }
 
 /// A plan with names instead of node ids.
 #[derive(Debug, Clone, Serialize)]
-pub struct Planned {
+pub struct NamedPlan {
     /// Rate at which every worker can send, in bits per second; answers come at the same rate, if there are any.
     pub rate_bps: f64,
     /// Upper bound of the rate of any plan of this kind, if known, in bits per second.
@@ -104,7 +104,7 @@ pub struct Planned {
     /// The resource that is full when all workers send at this rate.
     pub full: Option<String>,
     /// The parts: which workers are summed where.
-    pub parts: Vec<Part>,
+    pub parts: Vec<NamedPart>,
     /// The tree of each server's answers. Empty if only the workers' sending is planned.
     pub answers: Vec<Answers>,
 }
@@ -120,7 +120,7 @@ pub struct Answers {
 
 /// Workers that one node sums.
 #[derive(Debug, Clone, Serialize)]
-pub struct Part {
+pub struct NamedPart {
     /// Share of the gradient.
     pub share: f64,
     /// Number of the fragment, from 1, if the gradient is cut.
@@ -131,14 +131,14 @@ pub struct Part {
     /// The switch that sums; `None` if the server sums.
     pub on: Option<String>,
     /// The summed workers.
-    pub members: Vec<Member>,
+    pub members: Vec<NamedMember>,
     /// Nodes on the route of the sum, from the switch to the server.
     pub up: Vec<String>,
 }
 
 /// A worker of a part.
 #[derive(Debug, Clone, Serialize)]
-pub struct Member {
+pub struct NamedMember {
     /// Host of the worker.
     pub worker: String,
     /// Nodes on the route from the worker's host to the node that sums.
@@ -171,7 +171,6 @@ pub struct Sums {
 
 /// Plans trainings in a network, and subtracts their traffic from it. `robust`: among equally fast plans, chooses those with
 /// which the loss of one switch affects few trainings. `source`: the file of the trainings.
-#[must_use]
 pub fn plan(
     network: &mut Network,
     trainings: &[TrainingInNetwork],
@@ -209,7 +208,7 @@ pub fn plan(
             before.push(read);
         }
         let placed = placed(network, read);
-        Training {
+        TrainingPlan {
             name,
             workers: (placed.as_ref()).map_or(senders, |placed| {
                 placed.hosts.iter().map(|(_, count)| count).sum()
@@ -319,13 +318,13 @@ fn refused(
 }
 
 /// Names the nodes of a plan.
-fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) -> Planned {
+fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) -> NamedPlan {
     let name = |node: NodeId| network.name(node).to_owned();
     let nodes = |from: NodeId, route: &[Arc]| {
         let passed = route.iter().map(|arc| name(network.ends(*arc).1));
         std::iter::once(name(from)).chain(passed).collect()
     };
-    let parts = plan.parts.iter().map(|part| Part {
+    let parts = plan.parts.iter().map(|part| NamedPart {
         share: part.share,
         fragment: read.gradient.as_ref().map(|_| part.piece + 1),
         server: name(job.servers[part.server].host),
@@ -333,7 +332,7 @@ fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) ->
         members: (part.members.iter())
             .map(|member| {
                 let host = job.workers[member.worker];
-                Member {
+                NamedMember {
                     worker: name(host),
                     way: nodes(host, &member.route),
                 }
@@ -353,11 +352,11 @@ fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) ->
     let binding = Loads::of(network, job, plan).binding(network, job);
     let is_bounded = plan.bound_bps.is_finite();
     let for_rate = is_bounded && plan.goal == Goal::Rate;
-    Planned {
+    NamedPlan {
         rate_bps: plan.rate_bps,
         bound_bps: for_rate.then_some(plan.bound_bps),
         gap: for_rate.then(|| plan.gap()),
-        traffic: traffic::of(network, job, read, plan),
+        traffic: traffic::of_plan(network, job, read, plan),
         full: binding.map(|binding| binding.resource.describe(network)),
         parts: parts.collect(),
         answers: answers.collect(),
@@ -385,7 +384,6 @@ fn links(network: &Network) -> Vec<Direction> {
 
 impl Direction {
     /// Used share of the capacity.
-    #[must_use]
     pub fn part(&self) -> f64 {
         self.load_bps as f64 / self.rate_bps as f64
     }
@@ -405,7 +403,6 @@ fn switches(network: &Network) -> Vec<Sums> {
 
 impl Routes {
     /// Whether all trainings are planned.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         let mut trainings = self.trainings.iter();
         trainings.all(|training| matches!(training.outcome, Outcome::Plan(_)))

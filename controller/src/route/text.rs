@@ -5,7 +5,7 @@ use std::fmt;
 
 use scenario::units::{show_duration, show_rate, show_size};
 
-use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes, Traffic};
+use super::{NamedMember, NamedPart, NamedPlan, Outcome, Placed, Robust, Routes, Traffic};
 
 /// Maximum number of listed links, the fullest first.
 const LINKS: usize = 10;
@@ -45,7 +45,7 @@ impl fmt::Display for Routes {
     }
 }
 
-fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
+fn planned(f: &mut fmt::Formatter<'_>, plan: &NamedPlan) -> fmt::Result {
     if let Some(traffic) = &plan.traffic {
         passes(f, traffic)?;
     }
@@ -63,7 +63,7 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
     if let Some(full) = &plan.full {
         writeln!(f, "  full: {full}")?;
     }
-    let mut told: Vec<Vec<&Part>> = Vec::new();
+    let mut told: Vec<Vec<&NamedPart>> = Vec::new();
     // Fragments of the same workers that the same node sums share one line.
     let mut alike: BTreeMap<_, usize> = BTreeMap::new();
     for part in &plan.parts {
@@ -188,7 +188,7 @@ fn lost(robust: &Robust) -> String {
 }
 
 /// Sums of a node, which may cover several fragments of the same workers.
-fn sums(parts: &[&Part]) -> String {
+fn sums(parts: &[&NamedPart]) -> String {
     let [part, ..] = parts else {
         return String::new();
     };
@@ -219,7 +219,7 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// Name of a worker, with the switches on its route.
-fn member(member: &Member) -> String {
+fn member(member: &NamedMember) -> String {
     let passed = member.way.len().saturating_sub(1);
     match member
         .way

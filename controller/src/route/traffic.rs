@@ -108,7 +108,7 @@ pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan)
 }
 
 /// Computes the traffic with a plan that minimizes it.
-pub(super) fn of(
+pub(super) fn of_plan(
     network: &Network,
     job: &Job,
     read: &TrainingInNetwork,

@@ -3,11 +3,12 @@
 use scenario::disruption::Subject;
 use serde::Serialize;
 
-use crate::experiment::{Carried, Planned};
+use crate::experiment::Planned;
+use crate::experiment::carry_out::disruption::DisruptionExecution;
 
 /// The execution of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Disrupted<'a> {
+pub struct DisruptionEvent<'a> {
     /// When the controller observed that it was done, or else began it, in nanoseconds since 1970.
     pub at_ns: u64,
     /// Effect of the fault.
@@ -25,21 +26,23 @@ pub struct Disrupted<'a> {
     pub outcome: &'static str,
     /// The record of the execution.
     #[serde(flatten)]
-    pub carried: &'a Carried,
+    pub carried: &'a DisruptionExecution,
 }
 
 /// The executions of faults of programs and switches, in order.
-#[must_use]
-pub fn disruptions<'a>(planned: &'a Planned, carried: &'a [Carried]) -> Vec<Disrupted<'a>> {
+pub fn disruptions<'a>(
+    planned: &'a Planned,
+    carried: &'a [DisruptionExecution],
+) -> Vec<DisruptionEvent<'a>> {
     let scenario = &planned.scenario;
-    let of = |carried: &'a Carried| {
+    let of = |carried: &'a DisruptionExecution| {
         let mut declared = scenario.disruptions.iter();
         let disruption = declared.find(|of| of.id == carried.fault)?;
         let (command, switch) = match disruption.does.subject() {
             Subject::Command(name) => (Some(name), None),
             Subject::Switch(name) => (None, Some(name)),
         };
-        Some(Disrupted {
+        Some(DisruptionEvent {
             at_ns: carried.done_ns.unwrap_or(carried.asked_ns),
             effect: disruption.does.word(),
             command,

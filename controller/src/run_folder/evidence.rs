@@ -16,12 +16,14 @@ use sha2::{Digest, Sha256};
 use testbeds::capture::Frame;
 
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
-use crate::experiment::captures::file::{self as captures_file, ReadError};
-use crate::experiment::captures::{self, KeptPort};
-use crate::experiment::evidence::Evidence;
-use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
+use crate::experiment::carry_out::disruption::DisruptionExecution;
+use crate::experiment::conclude::evidence::Evidence;
+use crate::experiment::observe::captures::file::{self as captures_file, ReadError};
+use crate::experiment::observe::captures::{self, KeptPort};
+use crate::experiment::{Planned, RunResult};
 use crate::target::Kind;
 use proof::Loss;
+use proof::{EpochWrite, TriggerCount};
 
 /// Version of the format; incremented when a name or its meaning changes.
 const SCHEMA: u32 = 2;
@@ -64,7 +66,7 @@ pub struct Stored {
     losses: Vec<Loss>,
     /// Executions of faults of programs and switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    carried: Vec<Carried>,
+    carried: Vec<DisruptionExecution>,
     /// Whether the switches' programs and the captures have the same time stamps of frames.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
@@ -100,7 +102,7 @@ struct StoredPort {
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// The run did not finish, or the folder is not that of a run.
-    #[error("{} has no {EVIDENCE}: it is no folder of a run, or of one that did not come to its end", .0.display())]
+    #[error("{} has no {EVIDENCE}: it is not the folder of a run, or the run did not finish", .0.display())]
     Unfinished(PathBuf),
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -137,8 +139,7 @@ pub(super) fn protocol_file(number: usize) -> String {
 
 impl Stored {
     /// Collects the record of a run that its folder keeps.
-    #[must_use]
-    pub fn of(target: &str, planned: &Planned, run: &Run) -> Stored {
+    pub fn new(target: &str, planned: &Planned, run: &RunResult) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
         for port in &evidence.kept.ports {
@@ -159,14 +160,14 @@ impl Stored {
             plan_sha256: digest(planned),
             protocols: planned.scenario.protocols.own().len(),
             writes: evidence.writes.clone(),
-            tellings: evidence.tellings.clone(),
+            tellings: evidence.announcements.clone(),
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
             triggers: evidence.triggers.clone(),
             losses: evidence.losses.clone(),
             carried: evidence.carried.clone(),
             shares_stamps: evidence.shares_stamps,
-            met: run.met.clone(),
+            met: run.conclusion.met.clone(),
             kept: planned.scenario.captures,
             stopped: evidence.kept.stopped.clone(),
             log_ends: evidence.kept.log_ends.clone(),
@@ -182,7 +183,7 @@ fn digest(planned: &Planned) -> String {
 }
 
 /// A run as its folder contains it.
-pub struct Kept {
+pub struct StoredRun {
     /// The record of the run.
     pub stored: Stored,
     /// The scenario, with its new plan.
@@ -194,10 +195,10 @@ pub struct Kept {
     folder: PathBuf,
 }
 
-/// A frame in the folder of a run, with its port's position in [`Kept::ports`].
+/// A frame in the folder of a run, with its port's position in [`StoredRun::ports`].
 pub type KeptFrame = (usize, Frame);
 
-impl Kept {
+impl StoredRun {
     /// The recorded ports, switch and number.
     #[must_use]
     pub fn ports(&self) -> Vec<(String, u32)> {
@@ -221,7 +222,8 @@ impl Kept {
                 break;
             }
             let is_cut = self.stored.stopped.is_some();
-            let mut reader = captures_file::Reader::open(&self.folder, switch, ports.len(), is_cut)?;
+            let mut reader =
+                captures_file::Reader::open(&self.folder, switch, ports.len(), is_cut)?;
             files.push(OpenFile {
                 first,
                 next: reader.next(),
@@ -281,11 +283,8 @@ impl OpenFile {
 }
 
 /// Reads the folder of a run.
-///
-/// # Errors
-///
 /// Returns an error if a file is missing, truncated, or contradicts another one.
-pub fn load(folder: &Path) -> Result<Kept, StoredError> {
+pub fn load(folder: &Path) -> Result<StoredRun, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
         super::read_file(&path).map_err(|source| StoredError::Read { path, source })
@@ -309,7 +308,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     let scenario = scenario(folder, &stored)?.with_captures(Some(stored.kept));
     let kind = Kind::from_str(&stored.target, false).map_err(|error| wrong(EVIDENCE, error))?;
     let planned =
-        Planned::of(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
+        Planned::new(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
     if digest(&planned) != stored.plan_sha256 {
         return Err(StoredError::OtherPlan {
             folder: folder.to_owned(),
@@ -338,16 +337,16 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             kept: port.frames,
         })
     });
-    Ok(Kept {
+    Ok(StoredRun {
         events: text(EVENTS)?,
         evidence: Evidence {
-            kept: captures::Kept {
+            kept: captures::KeptFrames {
                 ports: ports.collect(),
                 stopped: stored.stopped.clone(),
                 log_ends: stored.log_ends.clone(),
             },
             writes: stored.writes.clone(),
-            tellings: stored.tellings.clone(),
+            announcements: stored.tellings.clone(),
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
             triggers: stored.triggers.clone(),

@@ -3,23 +3,24 @@
 //! `evidence.json` is written last, so a folder without it belongs to a run that did not finish. It replaces the mark of an
 //! unfinished run.
 
+mod claim;
 mod disrupted;
 mod evidence;
-mod place;
 pub mod replay;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::experiment::{Planned, events};
+use crate::experiment::Planned;
+use crate::experiment::observe::events;
 use crate::scenario_run::{self, ScenarioRun};
 
-pub use crate::experiment::events::Event;
-pub use crate::experiment::hit_log::EVENTS;
-pub use disrupted::Disrupted;
-pub use evidence::{Kept, Stored, StoredError, load};
-pub use place::{Begun, PlaceError, begin};
+pub use crate::experiment::observe::events::Event;
+pub use crate::experiment::observe::hit_log::EVENTS;
+pub use claim::{ClaimError, ClaimedFolder, begin};
+pub use disrupted::DisruptionEvent;
+pub use evidence::{Stored, StoredError, StoredRun, load};
 
 /// Name of the file with the run's record.
 pub const EVIDENCE: &str = "evidence.json";
@@ -38,7 +39,6 @@ const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
 
 /// Name of a topology file's copy in the folder of a run.
-#[must_use]
 pub fn topology_file(named: &str) -> &'static str {
     let [graphml, json] = TOPOLOGIES;
     if named.ends_with(".json") {
@@ -64,7 +64,10 @@ fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
 pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
     }
 }
 
@@ -122,7 +125,7 @@ pub fn write(
     };
     let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));
     written(path, appended)?;
-    let stored = Stored::of(target, planned, run);
+    let stored = Stored::new(target, planned, run);
     // The rename makes the file appear complete or not at all.
     let temporary = EVIDENCE_WRITTEN;
     put(
@@ -131,6 +134,6 @@ pub fn write(
     )?;
     let path = folder.join(EVIDENCE);
     written(path.clone(), fs::rename(folder.join(temporary), path))?;
-    let mark = folder.join(place::MARK);
+    let mark = folder.join(claim::MARK);
     written(mark.clone(), fs::remove_file(mark))
 }

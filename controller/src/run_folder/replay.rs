@@ -7,21 +7,22 @@ use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
 use super::disrupted;
-use super::evidence::{Kept, StoredError};
-use crate::experiment::{Conclusion, events};
+use super::evidence::{StoredError, StoredRun};
+use crate::experiment::conclude::Conclusion;
+use crate::experiment::observe::events;
 use proof::Outcome;
 use testbeds::capture::Frame;
 
 /// The result of replaying a folder.
 pub enum Replayed {
     /// The folder has every frame: the run was judged again.
-    Judged(Box<Judged>),
+    Judged(Box<Replay>),
     /// The folder has some frames or none: they were compared with the log.
     Checked(Checked),
 }
 
 /// The new judgment of the stored evidence.
-pub struct Judged {
+pub struct Replay {
     /// Results of the faults and flows.
     pub conclusion: Conclusion,
     /// Number of events.
@@ -62,7 +63,7 @@ pub struct Difference {
 /// # Errors
 ///
 /// Returns an error if a capture is damaged.
-pub fn replay(kept: &Kept) -> Result<Replayed, StoredError> {
+pub fn replay(kept: &StoredRun) -> Result<Replayed, StoredError> {
     let (passed, frames) = kept.evidence.frames();
     // Other captures have truncated frames, which are not in the order of their port.
     if passed == 0 || kept.stored.kept == Captures::All && passed == frames {
@@ -104,8 +105,8 @@ pub fn replay(kept: &Kept) -> Result<Replayed, StoredError> {
     }))
 }
 
-fn judged(kept: &Kept) -> Result<Judged, StoredError> {
-    let Kept {
+fn judged(kept: &StoredRun) -> Result<Replay, StoredError> {
+    let StoredRun {
         planned, evidence, ..
     } = kept;
     let mut log = Comparison {
@@ -121,9 +122,11 @@ fn judged(kept: &Kept) -> Result<Judged, StoredError> {
         |hit| log.add(&events::lines(&events::events(planned, &[hit]))),
     )?;
     let carried = disrupted::disruptions(planned, &evidence.carried);
-    events::lines(&carried).lines().for_each(|line| log.add(line));
-    Ok(Judged {
-        conclusion: Conclusion::from(planned, evidence, proof),
+    events::lines(&carried)
+        .lines()
+        .for_each(|line| log.add(line));
+    Ok(Replay {
+        conclusion: Conclusion::from_proof(planned, evidence, proof),
         events: log.lines,
         difference: log.end(),
     })
@@ -188,7 +191,7 @@ fn logged(events: &str) -> Vec<Logged> {
 }
 
 /// Compares the number of hits in the log with the switches' counts; returns the difference, if any.
-fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
+fn counted(kept: &StoredRun, logged: &[Logged]) -> Option<String> {
     let injections = &kept.planned.plan.injections;
     let place = |fault: &str, flow: &str, switch: &str| {
         (fault.to_owned(), flow.to_owned(), switch.to_owned())
@@ -213,7 +216,7 @@ fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
 /// The captured frames by switch, port and time.
 type Captured = HashMap<(String, u32, u64), Vec<Frame>>;
 
-fn captured(kept: &Kept) -> Result<Captured, StoredError> {
+fn captured(kept: &StoredRun) -> Result<Captured, StoredError> {
     let mut captured = Captured::new();
     let ports = kept.ports();
     for read in kept.frames()? {
@@ -226,7 +229,7 @@ fn captured(kept: &Kept) -> Result<Captured, StoredError> {
 }
 
 /// Whether the captures contain the frame of an event.
-fn is_kept(kept: &Kept, captured: &Captured, event: &Logged) -> bool {
+fn is_kept(kept: &StoredRun, captured: &Captured, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
     let latency = latencies.iter().find(|latency| latency.port == event.port);
@@ -262,8 +265,7 @@ pub struct Compared {
 }
 
 /// Compares the ordinals of each flow that each fault had to hit, as far as both runs have them.
-#[must_use]
-pub fn compare(first: &Kept, second: &Kept) -> Vec<Compared> {
+pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));
     let compared = plan
@@ -322,8 +324,7 @@ pub struct ComparedDisruption {
 
 /// How often each run had to disrupt programs and switches, by the steps that came, and how often it did. The plan
 /// determines when a step comes, but not how long a program takes to end, so times are not compared.
-#[must_use]
-pub fn compare_disruptions(first: &Kept, second: &Kept) -> Vec<ComparedDisruption> {
+pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {
         let due = [first, second].map(|run| {

@@ -12,13 +12,13 @@ use scenario::expect::{self, Outcome};
 
 use proof::Loss;
 
+use crate::experiment::conclude::{FaultResult, TriggerResult};
 use crate::experiment::{
-    Conditions, ExperimentError, FaultResult, Observer, Planned, Run, TriggerResult,
-    run as carry_out,
+    Conditions, ExperimentError, Observer, Planned, RunResult, run as carry_out,
 };
 use crate::reference::Reference;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, disruptions, faults, strain, triggers};
+use crate::report::{Check, Verdict, disruptions, faults, machine_load, triggers};
 
 pub use report::{json, page, show};
 
@@ -27,7 +27,7 @@ pub struct ScenarioRun {
     /// The command that ran, when, and on which machine.
     pub header: Header,
     /// The results of the run.
-    pub run: Run,
+    pub run: RunResult,
     /// The outcome of each line of `expect`.
     pub expectations: Vec<Outcome>,
     /// Summary of the results.
@@ -41,8 +41,8 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<ScenarioRun, ExperimentError> {
     let mut run = carry_out(planned, conditions, observer)?;
-    if let (Some(job), Some(training)) = (planned.training(), &run.training) {
-        let reference = Reference::of(run.seed, job)?;
+    if let (Some(job), Some(training)) = (planned.training(), &run.carried_out.training) {
+        let reference = Reference::compute(planned.scenario.seed, job)?;
         let is_equal = training.weights_sha256 == reference.weights_sha256
             && training.disagreeing_workers.is_empty();
         let metric = Metric::Training(TrainingMetric::WeightsEqual);
@@ -52,20 +52,20 @@ pub fn run(
 }
 
 /// Compares all measurements with the expectations.
-fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
+fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
-    let expectations = match run.aborted {
+    let expectations = match run.carried_out.aborted {
         Some(_) => Vec::new(),
         None => expect::evaluate(scenario, &run.metrics),
     };
-    let late = faults::late(&run.faults);
+    let late = faults::late(&run.conclusion.faults);
     let verdict = Verdict {
         checks: checks(scenario, &run, &expectations),
-        degraded: strain::with_machine(late, "the run", &run.strain),
-        remarks: run.remarks.clone(),
+        degraded: machine_load::with_machine(late, "the run", &run.machine_load),
+        remarks: run.carried_out.measured.remarks.clone(),
     };
     ScenarioRun {
-        header: Header::of(command(scenario)),
+        header: Header::new(command(scenario)),
         run,
         expectations,
         verdict,
@@ -81,7 +81,7 @@ fn command(scenario: &Scenario) -> &'static str {
 }
 
 /// Each condition that must hold, once: if the scenario expects that a fault's two counts agree, the check is not repeated.
-fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check> {
+fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec<Check> {
     let is_expected = |id: &str| {
         let counts =
             [FaultMetric::Fired, FaultMetric::Observed].map(|what| Metric::fault(id, what));
@@ -91,8 +91,8 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
             .filter_map(|line| line.equates());
         equated.any(|pair| counts.iter().all(|count| pair.contains(&count)))
     };
-    let faults = run.faults.iter();
-    let faults = faults.filter(|fault| !fault.is_proved() || !is_expected(&fault.id));
+    let faults = run.conclusion.faults.iter();
+    let faults = faults.filter(|fault| !fault.proved || !is_expected(&fault.id));
     // A run without a check on frames does not fail because frames are missing.
     let is_given_up = |fault: &FaultResult| {
         fault.unproved_from_ns.is_some()
@@ -110,12 +110,12 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         };
         Check::new(expectation.passed, text)
     });
-    let disruptions = run.disruptions.iter();
+    let disruptions = run.conclusion.disruptions.iter();
     let disruptions = disruptions.filter(|fault| !fault.proved || !is_expected(&fault.id));
-    let losses = run.losses.iter();
+    let losses = run.conclusion.losses.iter();
     let is_harmless_trigger =
         |of: &TriggerResult| of.unproved_from_ns.is_some() && !scenario.asks_of_frames(None);
-    let triggers = run.triggers.iter().filter_map(|of| {
+    let triggers = run.conclusion.triggers.iter().filter_map(|of| {
         let check = triggers::check(of)?;
         Some(Check::new(
             check.holds || is_harmless_trigger(of),
@@ -124,9 +124,9 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     });
     let is_harmless = |loss: &Loss| loss.since_ns.is_some() && !scenario.asks_of_frames(None);
     let losses = losses.map(|loss| Check::new(is_harmless(loss), loss.to_string()));
-    let failures = run.failures.iter();
+    let failures = run.carried_out.measured.failures.iter();
     let failures = failures.map(|failure| Check::new(false, failure.as_str()));
-    let aborted = run.aborted.iter();
+    let aborted = run.carried_out.aborted.iter();
     aborted
         .map(|aborted| Check::new(false, aborted.to_string()))
         .chain(faults)

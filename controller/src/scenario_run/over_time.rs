@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use scenario::expect::Measure;
 use serde::Serialize;
 
-use crate::experiment::steps::begun;
-use crate::experiment::{Planned, Run};
+use crate::experiment::conclude::steps::begun;
+use crate::experiment::{Planned, RunResult};
 use crate::report::chart::{COLUMNS, Chart, Content, Panel, Span, Unit, thinned};
 use crate::report::grouped;
 use crate::report::html::Page;
@@ -79,14 +79,14 @@ struct Series {
 }
 
 impl<'r> OverTime<'r> {
-    pub fn of(planned: &'r Planned, run: &'r Run) -> OverTime<'r> {
-        let end_s = run.wall.as_secs_f64().max(1e-3);
+    pub fn new(planned: &'r Planned, run: &'r RunResult) -> OverTime<'r> {
+        let end_s = run.carried_out.wall.as_secs_f64().max(1e-3);
         let start_ns = run.evidence.start_ns().unwrap_or(0);
         let since = |at_ns: u64| (at_ns as f64 - start_ns as f64) / 1e9;
         let mut series = series(run, since, end_s);
         let others = series.len().saturating_sub(MOST_SERIES);
         series.truncate(MOST_SERIES);
-        let flows = run.throughput.iter();
+        let flows = run.conclusion.throughput.iter();
         OverTime {
             end_s,
             steps: steps(planned, run, end_s),
@@ -191,7 +191,7 @@ impl<'r> OverTime<'r> {
             .iter()
             .any(|series| series.points.iter().any(|point| point.1.is_none()))
         {
-            parts.push("Triangles at the top: questions without a good answer.".to_owned());
+            parts.push("Triangles at the top: requests without a good answer.".to_owned());
         }
         if self
             .series
@@ -210,7 +210,7 @@ impl<'r> OverTime<'r> {
             .any(|series| series.name.starts_with("command "))
         {
             parts.push(
-                "A command's run stands at its beginning, a number of its output at the time when it was written."
+                "A command's run is shown at its start, a number of its output at the time when it was written."
                     .to_owned(),
             );
         }
@@ -262,8 +262,8 @@ fn short(value: f64) -> String {
 }
 
 /// Series of clients and commands, then of probes, each in declared order.
-fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
-    let measured = run.timed.iter().map(|timed| {
+fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
+    let measured = run.carried_out.measured.timed.iter().map(|timed| {
         let points = timed.points.iter();
         let points = points.map(|(at_ns, value)| (since(*at_ns), Some(*value)));
         (
@@ -272,7 +272,7 @@ fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
             points.collect::<Vec<_>>(),
         )
     });
-    let probes = run.probes.iter().map(|probe| {
+    let probes = run.carried_out.probes.iter().map(|probe| {
         let points = probe.samples.iter().map(|sample| {
             let latency = sample.latency_ns.map(|ns| ns as f64);
             (sample.at_ns as f64 / 1e9, latency)
@@ -297,7 +297,7 @@ fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
 /// Hits of each fault; hits in one column of a drawing are merged.
 fn hits<'r>(
     planned: &'r Planned,
-    run: &Run,
+    run: &RunResult,
     since: impl Fn(u64) -> f64,
     end_s: f64,
 ) -> BTreeMap<&'r str, Vec<Hit>> {
@@ -347,8 +347,8 @@ fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
     ]
 }
 
-fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
-    let results = run.disruptions.iter().filter_map(|result| {
+fn disruptions(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
+    let results = run.conclusion.disruptions.iter().filter_map(|result| {
         let times = result.times.iter();
         let from_to_s: Vec<(f64, f64)> = times
             .filter_map(|time| {
@@ -367,7 +367,7 @@ fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupt
 }
 
 /// The named steps of the timeline.
-fn steps<'r>(planned: &'r Planned, run: &Run, end_s: f64) -> Vec<Span<'r>> {
+fn steps<'r>(planned: &'r Planned, run: &RunResult, end_s: f64) -> Vec<Span<'r>> {
     let epochs = &planned.scenario.epochs;
     // A step that never began has no width at the end.
     let begun = begun(epochs, &run.evidence.writes).into_iter();

@@ -5,8 +5,8 @@ use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
-use crate::experiment::ProbeResult;
-use crate::experiment::workload::{CommandResult, StreamKept};
+use crate::experiment::carry_out::ProbeResult;
+use crate::experiment::carry_out::workload::{CommandResult, StreamKept};
 use crate::report::html::Page;
 use crate::report::table::Table;
 use crate::report::{grouped, milliseconds};

@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
-use crate::experiment::guard::Aborted;
-use crate::experiment::machine::Strain;
-use crate::experiment::steps::{StepResult, start_ns};
-use crate::experiment::workload::CommandResult;
-use crate::experiment::{
-    DisruptionResult, FaultResult, Planned, ProbeResult, Recovery, Repair, Run, TriggerResult,
-};
+use crate::experiment::carry_out::guard::Aborted;
+use crate::experiment::carry_out::workload::CommandResult;
+use crate::experiment::carry_out::{ProbeResult, Repair};
+use crate::experiment::conclude::steps::{StepResult, start_ns};
+use crate::experiment::conclude::{DisruptionResult, FaultResult, TriggerResult};
+use crate::experiment::observe::machine::MachineLoad;
+use crate::experiment::{Planned, RunResult};
 use crate::report::chart::{Role, bars};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
@@ -23,10 +23,12 @@ use crate::report::section::Section;
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{disruptions, faults, grouped, milliseconds, recoveries, repairs, triggers};
+use proof::Recovery;
 
-fn flows_table(run: &Run) -> Table {
+fn flows_table(run: &RunResult) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
     let names: BTreeSet<Name> = run
+        .conclusion
         .flows
         .keys()
         .map(|name| Name::from(name.as_str()))
@@ -49,7 +51,7 @@ fn flows_table(run: &Run) -> Table {
 }
 
 /// Table of how each step came into force: counts, and the worst times.
-fn steps_table(run: &Run) -> Table {
+fn steps_table(run: &RunResult) -> Table {
     let mut table = Table::new(["step", "times", "skipped", "longest write", "longest skew"]);
     let mut names: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
     names.dedup();
@@ -68,12 +70,15 @@ fn steps_table(run: &Run) -> Table {
     table
 }
 
-const STEPS_LEGEND: &str = "The longest write: from its sending to the first switch until the last switch has confirmed it. \
-     Skew: between the first switch's confirmation and the last one's; for so long they were in different steps. \
-     Skipped: the next was due before it was written.";
+const STEPS_LEGEND: &str = "The longest write: from its sending to the first switch until the last switch confirmed it. \
+     Skew: from the first switch's confirmation to the last one's; in this time the switches were in different steps. \
+     Skipped: the next step was due before this one was written.";
 
 /// The groups of requests that clients measured, with the value of one metric for each group.
-fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
+fn clients(
+    run: &RunResult,
+    wanted: ClientMetric,
+) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
     run.metrics
         .iter()
         .filter_map(move |(metric, value)| match metric {
@@ -87,7 +92,7 @@ fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Opti
 }
 
 /// Table of the latencies that clients measured.
-fn clients_table(run: &Run) -> Table {
+fn clients_table(run: &RunResult) -> Table {
     let errors = |client: &Name| {
         let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
         run.metrics.get(&metric).copied().unwrap_or_default()
@@ -124,7 +129,7 @@ fn clients_table(run: &Run) -> Table {
 }
 
 /// Table of the metrics that no other table has.
-fn other_metrics(run: &Run) -> Table {
+fn other_metrics(run: &RunResult) -> Table {
     let mut table = Table::new(["metric", "value"]);
     for (metric, value) in &run.metrics {
         if !matches!(
@@ -148,18 +153,18 @@ fn other_metrics(run: &Run) -> Table {
 pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Section<'a>; 13] {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let start_ns = start_ns(&run.evidence.writes);
-    let faults = faults::table(scenario, &run.faults);
-    let recovered = recoveries::table(&run.recoveries);
-    let disrupted = disruptions::table(scenario, &run.disruptions);
-    let repaired = repairs::table(&run.repairs, start_ns);
-    let triggered = triggers::table(&run.triggers);
-    let probes = programs::probes_table(&run.probes);
+    let faults = faults::table(scenario, &run.conclusion.faults);
+    let recovered = recoveries::table(&run.conclusion.recoveries);
+    let disrupted = disruptions::table(scenario, &run.conclusion.disruptions);
+    let repaired = repairs::table(&run.carried_out.repairs, start_ns);
+    let triggered = triggers::table(&run.conclusion.triggers);
+    let probes = programs::probes_table(&run.carried_out.probes);
     [
         Section::new("Faults", faults, faults::LEGEND)
-            .then(|page| OverTime::of(planned, run).add(page, planned)),
+            .then(|page| OverTime::new(planned, run).add(page, planned)),
         Section::new(
             "",
-            faults::lateness_table(&run.faults),
+            faults::lateness_table(&run.conclusion.faults),
             faults::LATENESS_LEGEND,
         ),
         Section::new(
@@ -168,7 +173,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             recoveries::LEGEND,
         )
         .then(|page| {
-            if let Some(drawing) = recoveries::drawing(&run.recoveries) {
+            if let Some(drawing) = recoveries::drawing(&run.conclusion.recoveries) {
                 page.figure(&drawing, "Each point is a lost packet.");
             }
         }),
@@ -178,13 +183,16 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             disruptions::LEGEND,
         )
         .then(move |page| {
-            let start_ns = start_ns.filter(|_| !run.disruptions.is_empty());
+            let start_ns = start_ns.filter(|_| !run.conclusion.disruptions.is_empty());
             if let Some(start_ns) = start_ns {
-                page.table(&disruptions::times_table(&run.disruptions, start_ns))
-                    .about(disruptions::TIMES_LEGEND);
+                page.table(&disruptions::times_table(
+                    &run.conclusion.disruptions,
+                    start_ns,
+                ))
+                .about(disruptions::TIMES_LEGEND);
             }
         }),
-        Section::new("Gradients planned again", repaired, repairs::LEGEND),
+        Section::new("Replanned gradients", repaired, repairs::LEGEND),
         Section::new("Triggers", triggered, triggers::LEGEND),
         Section::new("Timeline", steps_table(run), STEPS_LEGEND).then(|page| {
             page.heading("What holds").successes(&judged.verdict);
@@ -192,17 +200,25 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
         Section::new("Flows, from the captures", flows_table(run), ""),
         Section::new("What the clients measured", clients_table(run), "")
             .then(|page| add_latencies(page, run)),
-        Section::new("Commands", programs::commands_table(&run.commands), ""),
-        Section::new("", programs::series_table(&run.commands), ""),
+        Section::new(
+            "Commands",
+            programs::commands_table(&run.carried_out.measured.commands),
+            "",
+        ),
+        Section::new(
+            "",
+            programs::series_table(&run.carried_out.measured.commands),
+            "",
+        ),
         Section::new("What the probes saw", probes, "").then(|page| {
-            programs::add_failures(page, &run.probes);
-            programs::add_outputs(page, &run.commands);
+            programs::add_failures(page, &run.carried_out.probes);
+            programs::add_outputs(page, &run.carried_out.measured.commands);
         }),
         Section::new("Other measurements", other_metrics(run), ""),
     ]
 }
 
-fn add_latencies(page: &mut Page, run: &Run) {
+fn add_latencies(page: &mut Page, run: &RunResult) {
     let latencies: Vec<_> = clients(run, ClientMetric::P90)
         .map(|(client, command, ns)| match command {
             Some(command) => (format!("{client} {command}"), Role::Other, ns / 1e6),
@@ -244,7 +260,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         aborted: &'a Option<Aborted>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         failures: &'a [String],
-        machine_strain: &'a Strain,
+        machine_strain: &'a MachineLoad,
         faults: &'a [FaultResult],
         #[serde(skip_serializing_if = "<[Recovery]>::is_empty")]
         recoveries: &'a [Recovery],
@@ -264,23 +280,23 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
     Json {
         header: &judged.header,
         scenario: &run.scenario,
-        seed: run.seed,
+        seed: planned.scenario.seed,
         ok: judged.verdict.is_ok(),
         degraded: !judged.verdict.degraded.is_empty(),
         degraded_reasons: &judged.verdict.degraded,
-        wall_s: run.wall.as_secs_f64(),
-        aborted: &run.aborted,
-        failures: &run.failures,
-        machine_strain: &run.strain,
-        faults: &run.faults,
-        recoveries: &run.recoveries,
-        disruptions: &run.disruptions,
-        repairs: &run.repairs,
-        triggers: &run.triggers,
+        wall_s: run.carried_out.wall.as_secs_f64(),
+        aborted: &run.carried_out.aborted,
+        failures: &run.carried_out.measured.failures,
+        machine_strain: &run.machine_load,
+        faults: &run.conclusion.faults,
+        recoveries: &run.conclusion.recoveries,
+        disruptions: &run.conclusion.disruptions,
+        repairs: &run.carried_out.repairs,
+        triggers: &run.conclusion.triggers,
         steps: &run.steps,
-        commands: &run.commands,
-        probes: &run.probes,
-        over_time: OverTime::of(planned, run),
+        commands: &run.carried_out.measured.commands,
+        probes: &run.carried_out.probes,
+        over_time: OverTime::new(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }
@@ -294,10 +310,10 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     if !scenario.description.is_empty() {
         page.paragraph(&scenario.description);
     }
-    let wall_s = run.wall.as_secs_f64();
+    let wall_s = run.carried_out.wall.as_secs_f64();
     page.paragraph(&format!(
         "Seed {}; the workload took {wall_s:.1} s.",
-        run.seed
+        scenario.seed
     ));
     for section in sections(planned, judged) {
         section.add(&mut page);

@@ -7,15 +7,19 @@ use testbeds::capture::{Direction, Frame};
 use testbeds::probes::Sample;
 
 use super::*;
-use crate::experiment::evidence::Evidence;
-use crate::experiment::evidence::tests::prove;
+use crate::experiment::carry_out::workload::{
+    CommandResult, SeriesResult, StreamKept, Timed, statistics,
+};
+use crate::experiment::carry_out::{CarriedOut, ProbeResult};
+use crate::experiment::conclude::evidence::Evidence;
+use crate::experiment::conclude::evidence::tests::prove;
+use crate::experiment::conclude::steps::StepResult;
+use crate::experiment::conclude::{Conclusion, add_metrics};
 use crate::experiment::fleet::EpochWrite;
-use crate::experiment::machine::Strain;
-use crate::experiment::steps::StepResult;
-use crate::experiment::workload::{CommandResult, SeriesResult, StreamKept, Timed, statistics};
-use crate::experiment::{Conclusion, ProbeResult, TriggerCount, add_metrics};
+use crate::experiment::observe::machine::MachineLoad;
 use crate::report::text::Colour;
 use crate::target::Kind;
+use proof::TriggerCount;
 
 const MS: u64 = 1_000_000;
 /// The delay of fault `slow`.
@@ -36,7 +40,7 @@ expect: [{expect}]
 "
     );
     let scenario = scenario::load("lab.yaml", &text).expect("a scenario");
-    Planned::of(scenario, Kind::Embedded).expect("a plan")
+    Planned::new(scenario, Kind::Embedded).expect("a plan")
 }
 
 /// A datagram from a to b; `marker` distinguishes it from others.
@@ -95,41 +99,28 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         fired,
         losses: Vec::new(),
         carried: Vec::new(),
-        tellings: Vec::new(),
+        announcements: Vec::new(),
         shares_stamps: false,
     };
     let (proof, hits) = prove(&planned, &evidence, &recordings);
-    let conclusion = Conclusion::from(&planned, &evidence, proof);
+    let conclusion = Conclusion::from_proof(&planned, &evidence, proof);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
-    let run = Run {
-        met: Vec::new(),
+    let run = RunResult {
         scenario: planned.scenario.name.clone(),
-        seed: planned.scenario.seed,
-        wall: Duration::from_secs(1),
-        faults: conclusion.faults,
-        disruptions: conclusion.disruptions,
-        repairs: Vec::new(),
-        triggers: conclusion.triggers,
+        carried_out: CarriedOut {
+            wall: Duration::from_secs(1),
+            ..CarriedOut::default()
+        },
         steps: Vec::new(),
-        flows: conclusion.flows,
-        throughput: conclusion.throughput,
-        timed: Vec::new(),
-        losses: conclusion.losses,
         marks: {
-            let mut marks = crate::experiment::hit_log::Marks::default();
+            let mut marks = crate::experiment::observe::hit_log::Marks::default();
             hits.iter().for_each(|hit| marks.add(hit));
             marks.into_marks()
         },
-        recoveries: conclusion.recoveries,
+        conclusion,
         metrics,
-        training: None,
-        commands: Vec::new(),
-        probes: Vec::new(),
-        aborted: None,
-        failures: Vec::new(),
-        remarks: Vec::new(),
-        strain: Strain::default(),
+        machine_load: MachineLoad::default(),
         evidence,
     };
     judged(&planned.scenario, run)
@@ -167,12 +158,18 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
     assert_eq!(passed(&run), [true, false]);
     // Both held datagrams were seen.
     assert_eq!(
-        (run.run.faults[0].fired, run.run.faults[0].observed),
+        (
+            run.run.conclusion.faults[0].fired,
+            run.run.conclusion.faults[0].observed
+        ),
         (2, 2)
     );
     // The recorder may have stamped a frame a little late when it came.
     assert_eq!(
-        (early.run.faults[0].fired, early.run.faults[0].observed),
+        (
+            early.run.conclusion.faults[0].fired,
+            early.run.conclusion.faults[0].observed
+        ),
         (2, 1)
     );
     assert_eq!(measured(&early, "fault.slow.beyond"), 0.0);
@@ -195,9 +192,9 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
     for (beyond, is_slow) in [(bound, false), (bound + MS, true)] {
         let run = run("", &[MS, DELAY + beyond, MS, DELAY]);
         assert!(run.verdict.is_ok());
-        assert_eq!(run.run.faults[0].lateness_bound_ns, Some(bound));
-        assert_eq!(run.run.faults[0].is_in_time(), Some(!is_slow));
-        assert_eq!(run.run.faults[1].lateness_bound_ns, None);
+        assert_eq!(run.run.conclusion.faults[0].lateness_bound_ns, Some(bound));
+        assert_eq!(run.run.conclusion.faults[0].is_in_time(), Some(!is_slow));
+        assert_eq!(run.run.conclusion.faults[1].lateness_bound_ns, None);
         let text = show(&planned, &run, Colour::Off);
         let row = text
             .lines()
@@ -209,7 +206,7 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
         assert!(row.contains(&shown), "{shown}: {row}");
         let share = format!("{beyond_bound} of {all}, ");
         assert!(row.contains(&share), "{share}: {row}");
-        let told = format!("the plan says at most {shown}");
+        let told = format!("the plan allows {shown}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words.contains(&told), is_slow, "{text}");
         let json = serde_json::to_value(json(&planned, &run)).expect("JSON");
@@ -275,7 +272,7 @@ fn full() -> (Planned, ScenarioRun) {
         at_ns: n * MS,
         latency_ns: (!n.is_multiple_of(10)).then_some(2_000_000 + n * 1_000),
     };
-    run.probes.push(ProbeResult {
+    run.carried_out.probes.push(ProbeResult {
         name: "web".to_owned(),
         from: "a".to_owned(),
         question: "tcp 10.0.0.2:80".to_owned(),
@@ -288,7 +285,7 @@ fn full() -> (Planned, ScenarioRun) {
         tail: "said".to_owned(),
         bytes: 4,
     };
-    run.commands.push(CommandResult {
+    run.carried_out.measured.commands.push(CommandResult {
         name: "load".to_owned(),
         host: "b".to_owned(),
         service: false,
@@ -305,7 +302,7 @@ fn full() -> (Planned, ScenarioRun) {
         stdout: kept(),
         stderr: kept(),
     });
-    run.timed.push(Timed {
+    run.carried_out.measured.timed.push(Timed {
         name: "command load, duration".to_owned(),
         measure: scenario::expect::Measure::Duration,
         points: (0..)
@@ -313,7 +310,7 @@ fn full() -> (Planned, ScenarioRun) {
             .map(|(n, number)| (n * MS, number))
             .collect(),
     });
-    let probes = judged.run.probes.clone();
+    let probes = judged.run.carried_out.probes.clone();
     probes
         .iter()
         .for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
@@ -462,7 +459,12 @@ fn errors_of_clients_are_a_column_and_a_note_and_fail_nothing() {
     assert!(!told(&judged).contains("errors"), "{}", told(&judged));
     let errors = metric(None, ClientMetric::Errors);
     judged.run.metrics.insert(errors, 7.0);
-    judged.run.remarks.push("client a: refused".to_owned());
+    judged
+        .run
+        .carried_out
+        .measured
+        .remarks
+        .push("client a: refused".to_owned());
     let judged = super::judged(&planned.scenario, judged.run);
     let text = told(&judged);
     assert!(

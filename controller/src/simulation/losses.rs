@@ -13,7 +13,7 @@ use scenario::topology::{Host, Mac};
 use wire::Kind;
 
 use super::refused::unknown;
-use super::{Refused, address};
+use super::{SimulateError, address};
 
 /// Filter fields that a simulated frame has.
 const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
@@ -23,7 +23,7 @@ const HINT: &str =
     "of faults `drop` is simulated, all the time, with `select: {probability: …}`: leave it out";
 
 /// Loss at each switch, by the switch's name.
-pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refused> {
+pub fn from_plan(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, SimulateError> {
     let mut losses = Vec::new();
     for injection in &plan.injections {
         let fault = scenario.faults.iter().find(|f| f.id == injection.fault);
@@ -51,7 +51,7 @@ pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refus
 }
 
 /// The share of packets that a fault drops.
-fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, Refused> {
+fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, SimulateError> {
     let refused = |why: &str| {
         let what = format!("the fault `{}`, {why},", fault.id);
         unknown(scenario, fault.span, &what, HINT)
@@ -75,7 +75,7 @@ fn matching(
     scenario: &Scenario,
     flow: &Flow,
     fault: &Fault,
-) -> Result<Vec<(Kind, Address, Option<Address>)>, Refused> {
+) -> Result<Vec<(Kind, Address, Option<Address>)>, SimulateError> {
     let (filter, fault) = (&flow.filter, (&fault.id, fault.span));
     let fields = filter.fields();
     if let Some(field) = fields.iter().find(|field| !FIELDS.contains(field)) {

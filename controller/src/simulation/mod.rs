@@ -27,10 +27,10 @@ use scenario::topology::{BURST_BYTES, Mac, QUEUE_BYTES};
 use scenario::workload::{Training, Workload};
 use scenario::{Diagnostics, TargetModel};
 
-use crate::experiment::aggregation::summed;
+use crate::experiment::fleet::aggregation::summed;
 use crate::jobs::entries::{key_of, param_of};
 
-pub use report::{Carried, Report, Took};
+pub use report::{LinkTraffic, MemberResult, Report};
 
 /// Limit of virtual time: one hour. Members that have not finished by then count as stuck.
 const LIMIT_NS: u64 = 3_600_000_000_000;
@@ -89,7 +89,7 @@ pub struct AllReduce {
 
 /// Why nothing is simulated.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum SimulateError {
     /// The file has no plan.
     #[error("{} has no plan", .0.0.first().map_or("the file", |first| first.file.as_str()))]
     Plan(Diagnostics),
@@ -105,29 +105,21 @@ pub enum Refused {
 }
 
 /// Simulates a scenario.
-///
-/// # Errors
-///
-/// Returns [`Refused`] if the scenario has a feature that is not simulated, or nothing to simulate.
-pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Refused> {
+pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, SimulateError> {
     let setup = setup(scenario, options)?;
     let outcome = run(&setup)?;
-    Ok(Report::of(scenario, &setup, &outcome))
+    Ok(Report::new(scenario, &setup, &outcome))
 }
 
 /// Builds the simulation of a scenario.
-///
-/// # Errors
-///
-/// Returns the errors of [`simulate`].
-pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
+pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, SimulateError> {
     refused::refuse(scenario, options)?;
     if options.all_reduce.is_some() && scenario.jobs.is_empty() {
         return Err(NO_JOB);
     }
-    let plan = scenario::plan(scenario, &TargetModel::EMBEDDED).map_err(Refused::Plan)?;
-    let places = Places::of(scenario);
-    let losses = losses::of(scenario, &plan)?;
+    let plan = scenario::plan(scenario, &TargetModel::EMBEDDED).map_err(SimulateError::Plan)?;
+    let places = Places::new(scenario);
+    let losses = losses::from_plan(scenario, &plan)?;
     let switches = plan.switches.iter().map(|switch| {
         let mut spec = switch_spec(scenario, switch);
         let here = losses.iter().filter(|(at, _)| *at == switch.name);
@@ -176,19 +168,20 @@ pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
             let job = scenario.jobs.first().ok_or(NO_JOB)?;
             of_job(job, asked, &places, share)
         }
-        _ => Err(Refused::Nothing(
+        _ => Err(SimulateError::Nothing(
             "only a `training` can be simulated, or, with --all-reduce, a job",
         )),
     }
 }
 
-const NO_JOB: Refused = Refused::Nothing("--all-reduce wants a job (`jobs:`) in the file");
+const NO_JOB: SimulateError =
+    SimulateError::Nothing("the file has no job: --all-reduce needs one under `jobs:`");
 
 /// Indices of nodes: switches first, then hosts, each in declared order.
 struct Places<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> Places<'a> {
-    fn of(scenario: &'a Scenario) -> Self {
+    fn new(scenario: &'a Scenario) -> Self {
         let hosts = scenario.topology.hosts.iter();
         let hosts = hosts.map(|host| host.name.as_str());
         let switches = scenario.topology.switches.iter().map(String::as_str);
@@ -326,7 +319,7 @@ fn of_job(
     asked: &AllReduce,
     places: &Places<'_>,
     share: Setup,
-) -> Result<Setup, Refused> {
+) -> Result<Setup, SimulateError> {
     let top = job.tree.first().map_or(0, |top| top.children.len());
     let ranks = job.ranks.iter().map(|rank| {
         let place = job.tree.iter().find_map(|summing| {
@@ -343,7 +336,7 @@ fn of_job(
         })
     });
     let ranks: Option<Vec<RankAt>> = ranks.collect();
-    let ranks = ranks.ok_or(Refused::Nothing("a rank is summed by no switch"))?;
+    let ranks = ranks.ok_or(SimulateError::Nothing("a rank is summed by no switch"))?;
     Ok(Setup {
         job: JobConfig {
             job: JobId(job.number),

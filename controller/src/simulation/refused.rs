@@ -4,13 +4,13 @@ use scenario::diagnostic::{Code, Sink, Span};
 use scenario::model::Scenario;
 use scenario::workload::Workload;
 
-use super::{Options, Refused};
+use super::{Options, SimulateError};
 
 const OTHER_WORKLOADS: &str = "a `training` is simulated, or with --all-reduce a job";
 const OTHER_JOBS: &str = "jobs are simulated one at a time: leave it out";
 
 /// Refuses features that cannot be simulated, with their names and positions.
-pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refused> {
+pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), SimulateError> {
     let at = |keys: &[&str]| scenario.span_of(keys).unwrap_or_default();
     let unknown = |span, what: String, hint: &str| Err(unknown(scenario, span, &what, hint));
     if scenario.topology.wire {
@@ -24,7 +24,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refus
         Some(Workload::Redis(_)) => Some("a workload of `redis`"),
         Some(Workload::Idle { .. }) => Some("an `idle` workload"),
         Some(Workload::Training(_)) if all_reduce => {
-            return Err(Refused::Nothing(
+            return Err(SimulateError::Nothing(
                 "--all-reduce is for a job without a `training`",
             ));
         }
@@ -67,9 +67,9 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refus
 }
 
 /// Reports that a feature is not simulated, with its position in the file and advice.
-pub(super) fn unknown(scenario: &Scenario, span: Span, what: &str, hint: &str) -> Refused {
+pub(super) fn unknown(scenario: &Scenario, span: Span, what: &str, hint: &str) -> SimulateError {
     let mut sink = Sink::new(scenario.source());
     let message = format!("{what} cannot be simulated");
     sink.error(Code::NoEffect, span, message).hint(hint);
-    Refused::Unknown(sink.into_diagnostics())
+    SimulateError::Unknown(sink.into_diagnostics())
 }

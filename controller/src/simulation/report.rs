@@ -30,16 +30,16 @@ pub struct Report {
     /// Duration of each round, from the first member's start to the last one's end, in seconds.
     pub rounds_s: Vec<f64>,
     /// Results of the members: a training's server first, then by rank.
-    pub members: Vec<Took>,
+    pub members: Vec<MemberResult>,
     /// Each direction of each link that carried frames, the fullest first.
-    pub links: Vec<Carried>,
+    pub links: Vec<LinkTraffic>,
     /// Number of frames that switches lost because of the scenario's faults.
     pub dropped: u64,
 }
 
 /// Results of a member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Took {
+pub struct MemberResult {
     /// Host of the member.
     pub host: String,
     /// Rank of the member; `None` for the server.
@@ -62,7 +62,7 @@ pub struct Took {
 
 /// Traffic in one direction of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Carried {
+pub struct LinkTraffic {
     /// Start of the direction.
     pub from: String,
     /// End of the direction.
@@ -82,7 +82,7 @@ pub struct Carried {
 }
 
 impl Report {
-    pub(super) fn of(scenario: &Scenario, setup: &Setup, outcome: &Outcome) -> Report {
+    pub(super) fn new(scenario: &Scenario, setup: &Setup, outcome: &Outcome) -> Report {
         let topology = &scenario.topology;
         let hosts = topology.hosts.iter().map(|host| &host.name);
         let names: Vec<&String> = topology.switches.iter().chain(hosts).collect();
@@ -93,7 +93,7 @@ impl Report {
             let there = carried((a.clone(), b.clone()), link.rate.bits_per_s, &passed[0]);
             [there, carried((b, a), link.rate.bits_per_s, &passed[1])]
         });
-        let mut links: Vec<Carried> = directions.filter(|link| link.frames > 0).collect();
+        let mut links: Vec<LinkTraffic> = directions.filter(|link| link.frames > 0).collect();
         links.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
         Report {
             scenario: scenario.name.clone(),
@@ -127,8 +127,8 @@ fn rounds(outcome: &Outcome) -> Vec<f64> {
     (0..count.unwrap_or(0)).map(round).collect()
 }
 
-fn took(member: &Member, host: &str) -> Took {
-    Took {
+fn took(member: &Member, host: &str) -> MemberResult {
+    MemberResult {
         host: host.to_owned(),
         rank: match member.role {
             Role::Server => None,
@@ -148,8 +148,8 @@ fn took(member: &Member, host: &str) -> Took {
     }
 }
 
-fn carried((from, to): (String, String), rate_bps: u64, passed: &Direction) -> Carried {
-    Carried {
+fn carried((from, to): (String, String), rate_bps: u64, passed: &Direction) -> LinkTraffic {
+    LinkTraffic {
         from,
         to,
         rate_bps,
@@ -161,7 +161,7 @@ fn carried((from, to): (String, String), rate_bps: u64, passed: &Direction) -> C
     }
 }
 
-impl Carried {
+impl LinkTraffic {
     /// Time to carry the bytes at the link's rate, in seconds.
     fn seconds(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.rate_bps as f64
@@ -181,7 +181,7 @@ impl fmt::Display for Report {
         }
         let rounds: Vec<String> = self.rounds_s.iter().map(|s| format!("{s:.3}")).collect();
         writeln!(f, "  rounds, s: {}", rounds.join(" "))?;
-        let sum = |of: fn(&Took) -> u64| self.members.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&MemberResult) -> u64| self.members.iter().map(of).sum::<u64>();
         writeln!(
             f,
             "  {} frames sent, {} of them again; {} chunks timed out; {} frames dropped by faults",

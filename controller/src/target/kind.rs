@@ -21,7 +21,6 @@ pub enum Kind {
 
 impl Kind {
     /// The architecture that this kind's programs are written for.
-    #[must_use]
     pub fn arch(self) -> Arch {
         match self {
             Kind::Embedded | Kind::PsaSwitch => Arch::Psa,
@@ -30,7 +29,6 @@ impl Kind {
     }
 
     /// The properties of this kind that plans assume.
-    #[must_use]
     pub fn model(self) -> TargetModel {
         match self {
             Kind::Embedded => TargetModel::EMBEDDED,

@@ -59,7 +59,7 @@ pub enum TargetError {
         reason: String,
     },
     /// The switch's clock, which P4Runtime does not offer, cannot be read.
-    #[error("switch {switch} does not tell its clock: {reason}")]
+    #[error("switch {switch} does not report its clock: {reason}")]
     Clock {
         /// Name of the switch in the topology.
         switch: String,
@@ -67,7 +67,7 @@ pub enum TargetError {
         reason: String,
     },
     /// The port counters cannot be read: a service of the embedded switch outside P4Runtime offers them.
-    #[error("switch {switch} does not tell its port counters: {reason}")]
+    #[error("switch {switch} does not report its port counters: {reason}")]
     PortCounters {
         /// Name of the switch in the topology.
         switch: String,
@@ -110,7 +110,6 @@ pub struct Clock {
 
 impl Clock {
     /// The clock's ticks `ns` nanoseconds later: the deadline of a lease.
-    #[must_use]
     pub fn after(self, ns: u64) -> u64 {
         self.ticks.saturating_add(ns / self.tick_ns)
     }

@@ -95,21 +95,18 @@ impl P4Runtime {
     }
 
     /// Declares that the switch can prepare a program beside the running one, as the embedded one can.
-    #[must_use]
     pub fn swapping(mut self) -> Self {
         self.swaps = true;
         self
     }
 
     /// Whether the switch's program has a table of this name.
-    #[must_use]
     pub fn has_table(&self, table: &str) -> bool {
         let index = self.client.index();
         index.is_ok_and(|index| index.tables.named(table).is_some())
     }
 
     /// Whether the switch has a program whose names are known.
-    #[must_use]
     pub fn has_program(&self) -> bool {
         self.client.index().is_ok()
     }

@@ -267,20 +267,16 @@ fn what_cannot_be_planned_is_said() {
         (STAR, &["--hosts", "h*,h1"], "--hosts: `h1` is named twice"),
         (STAR, &["--hosts", "sw"], "`sw` is a switch, not a host"),
         (STAR, &["--ranks", "5"], "--ranks 5: 4 hosts have 4 ranks"),
-        (
-            STAR,
-            &["--ranks", "1"],
-            "1 ranks: collectives are planned for 2 to 512",
-        ),
+        (STAR, &["--ranks", "1"], "1 ranks: 2 to 512 are allowed"),
         (
             STAR,
             &["--collective", "reduce", "--root", "4"],
-            "there is no rank 4 to be the root, only 0 to 3",
+            "the root is rank 4; 0 to 3 are allowed",
         ),
         (
             STAR,
             &["--algorithm", "pairwise"],
-            "all_reduce has no such algorithm here; it has direct, ring, ",
+            "all_reduce does not have this algorithm here; use one of direct, ring, ",
         ),
         (
             RAILS,

@@ -123,7 +123,7 @@ fn what_is_not_simulated_is_refused_by_name() {
         (
             star.to_owned(),
             &["--all-reduce", "8"],
-            "--all-reduce wants a job",
+            "--all-reduce needs one",
         ),
         (
             format!("{star}{training}"),

@@ -430,7 +430,7 @@ fn an_interface_that_disappears_ends_the_run_and_the_run_is_told() {
     assert_eq!(report["faults"][0]["proved"], true, "{report}");
     let told = report.to_string();
     assert_eq!(
-        told.matches("interface left1 was gone").count(),
+        told.matches("interface left1 no longer existed").count(),
         1,
         "{told}"
     );

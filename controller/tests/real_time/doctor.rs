@@ -11,8 +11,8 @@ use crate::support::*;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Setup, Values};
 use aggregation::rto::Retransmission;
-use controller::experiment::aggregation::aggregation_entries;
 use controller::experiment::fleet::Fleet;
+use controller::experiment::fleet::aggregation::aggregation_entries;
 use controller::experiment::{Planned, Switches};
 use controller::target::{Item, Kind, UpdateType};
 use host_agent::collective::{Config, Member, Pending};
@@ -272,7 +272,7 @@ impl Bed {
     fn new() -> Bed {
         ip("link set lo up");
         let scenario = scenario::load("doctor.yaml", SCENARIO).unwrap();
-        let planned = Planned::of(scenario, Kind::Embedded).unwrap();
+        let planned = Planned::new(scenario, Kind::Embedded).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.args([
             "switch",
@@ -386,7 +386,7 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
     idle.expect_code(PASSED);
     let fine = said(&idle, "fine");
     assert!(
-        fine.contains(&"rank 2 of job 1: it is there, and has nothing under way".to_owned()),
+        fine.contains(&"rank 2 of job 1: it runs, and has no operation in progress".to_owned()),
         "{fine:?}"
     );
     assert!(
@@ -410,12 +410,12 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
     let begins = "switch sw: slot ";
     assert!(wrong[0].starts_with(begins), "{wrong:?}");
     for expected in [
-        " of job 1 waits for worker 2 since ",
+        " of job 1 has waited for worker 2 for ",
         &format!(" ms, last seen on port {port} with chunk #"),
-        "by which nothing came within 400 ms",
+        "by which no frame arrived within 400 ms",
         "and 2 more slots the same",
         &format!(
-            "Rank 2 is there (process {}), and has given nothing to sum",
+            "Rank 2 runs (process {}), and has contributed nothing",
             std::process::id()
         ),
     ] {
@@ -432,14 +432,14 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         "{by_rank:?}"
     );
     assert!(
-        by_rank[0].contains(" waits for worker 2 since "),
+        by_rank[0].contains(" has waited for worker 2 for "),
         "{by_rank:?}"
     );
     assert!(by_rank[0].ends_with("as the switch says"), "{by_rank:?}");
     let finished = doctor(&["--json", "--switch", &switch, "--for", "300ms"]);
     let by_switch = said(finished.expect_code(FAILED), "wrong");
     assert!(
-        by_switch[0].contains("waits for worker 2 since more than 300 ms"),
+        by_switch[0].contains("has waited for worker 2 for more than 300 ms"),
         "{by_switch:?}"
     );
     // It comes.
@@ -499,10 +499,10 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         .number;
     for expected in [
         format!(
-            "switch sw: job 1: worker 0 may send by port {first}, and may not ask: what it loses stays lost"
+            "switch sw: job 1: worker 0 may send updates by port {first}, but no requests: a sum that it loses stays lost"
         ),
         format!(
-            "switch sw: job 1: port {port} is not in multicast group {number}: what is summed does not come to worker 1"
+            "switch sw: job 1: port {port} is not in multicast group {number}: the result does not reach worker 1"
         ),
     ] {
         assert!(

@@ -266,7 +266,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     // The doctor finds nothing wrong with it, by the address alone.
     let healthy = bed.doctor();
     assert_eq!(healthy.code, Some(PASSED), "{healthy:?}");
-    let consistent = "job 1: 2 members, 64 slots from 0, all of it consistent";
+    let consistent = "job 1: 2 members, 64 slots from 0, consistent";
     assert!(healthy.stdout.contains(consistent), "{healthy:?}");
 
     // It is summed, and nobody else speaks for it.
@@ -291,7 +291,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     );
     let doctor = bed.doctor();
     assert_eq!(doctor.code, Some(PASSED), "{doctor:?}");
-    let said = "5 of its frames have come by ports other than ports 1, 2, none within 300 ms";
+    let said = "5 of its frames arrived by ports other than ports 1, 2, none of them within 300 ms";
     assert!(doctor.stdout.contains(said), "{doctor:?}");
 
     // Released: its frames end at the switch, its slots are another's, its number rests.

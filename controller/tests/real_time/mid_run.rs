@@ -80,7 +80,7 @@ fn a_killed_client_is_named_with_its_signal() {
     finished.expect_code(ERROR);
     assert_eq!(
         told(&finished),
-        "weir: client first on a: it was ended by signal 9 (SIGKILL)"
+        "weir: client first on a: signal 9 (SIGKILL) ended it"
     );
 }
 

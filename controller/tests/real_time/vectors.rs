@@ -109,7 +109,7 @@ impl Veth {
     /// BMv2.
     pub fn bmv2(kind: Kind, tools: &Tools, loaded: &Loaded) -> Veth {
         let links = Links::up(loaded);
-        let job = start_bmv2::Job {
+        let job = start_bmv2::Launch {
             kind,
             switch: "sw",
             device_id: 1,

@@ -282,7 +282,7 @@ impl Chart<'_> {
             }
             Content::Points(points) => {
                 let values: Vec<f64> = points.iter().filter_map(|point| point.1).collect();
-                let (scale, of, name) = Scale::of(values, panel.unit);
+                let (scale, of, name) = Scale::fit(values, panel.unit);
                 let name = match (name, scale.is_log()) {
                     (name, false) => name.to_owned(),
                     ("", true) => "logarithmic".to_owned(),

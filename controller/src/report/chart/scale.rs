@@ -62,7 +62,7 @@ impl Scale {
 
     /// An axis for values of a unit, with the multiple that is shown. It is logarithmic if the highest value is so far from most
     /// others that these would all lie at the bottom.
-    pub fn of(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
+    pub fn fit(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
         values.sort_by(f64::total_cmp);
         let (Some(least), Some(most)) = (values.first(), values.last()) else {
             let (of, name) = unit.shown(0.0);
@@ -161,11 +161,11 @@ mod tests {
                 "{most}: {found:?}"
             );
         }
-        let (log, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e9], Unit::Time);
+        let (log, of, unit) = Scale::fit(vec![0.3e6, 3e6, 5e6, 2e9], Unit::Time);
         assert_eq!((of, unit), (1e6, "ms"));
         assert!((log.low - 0.1).abs() < 1e-9 && (log.high - 10_000.0).abs() < 1e-6 && log.is_log());
         assert_eq!(log.ticks().len(), 6);
-        let (linear, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e7], Unit::Time);
+        let (linear, of, unit) = Scale::fit(vec![0.3e6, 3e6, 5e6, 2e7], Unit::Time);
         assert_eq!(
             (linear.high, of, unit, linear.is_log()),
             (20.0, 1e6, "ms", false)

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::{Kind, P4Runtime, PsaSwitch, Target, TargetError};
 
 #[cfg(feature = "testbed")]
-pub use start::{Job, Running, StartError, start};
+pub use start::{Launch, RunningSwitch, StartError, start};
 
 /// Why a BMv2 switch cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -51,7 +51,7 @@ pub enum StartError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// A `psa_switch` without Thrift cannot be controlled.
-    #[error("{} was built without Thrift, so nobody can control it", .0.display())]
+    #[error("{} was built without Thrift, and cannot be controlled: install a BMv2 with Thrift", .0.display())]
     NoThrift(PathBuf),
     /// The process ended, or does not listen.
     #[error("{program} of switch {switch} did not start: {reason}")]
@@ -69,7 +69,7 @@ pub enum StartError {
 }
 
 /// The configuration of a switch to start.
-pub struct Job<'a> {
+pub struct Launch<'a> {
     /// The kind of BMv2 switch.
     pub kind: Kind,
     /// Name of the switch in the topology.
@@ -87,7 +87,7 @@ pub struct Job<'a> {
 }
 
 /// A running switch with its program. Dropping it ends the process and removes its folder.
-pub struct Running {
+pub struct RunningSwitch {
     /// The session with the switch.
     pub target: Box<dyn Target>,
     /// The switch's process.
@@ -100,9 +100,9 @@ pub struct Running {
 pub fn start(
     tools: &Tools,
     runtime: &Arc<Runtime>,
-    job: &Job<'_>,
+    job: &Launch<'_>,
     spawn: impl FnOnce(Command) -> Result<Process, StartError>,
-) -> Result<Running, StartError> {
+) -> Result<RunningSwitch, StartError> {
     let io = |what: &str| {
         let what = what.to_owned();
         move |source| StartError::Io { what, source }
@@ -153,7 +153,7 @@ pub fn start(
     };
     let text = std::fs::read(&json).map_err(io("BMv2's JSON"))?;
     target.load(job.p4info, &text)?;
-    Ok(Running {
+    Ok(RunningSwitch {
         target: Box::new(OnInterfaces {
             target,
             ports: job.ports.clone(),
@@ -199,7 +199,7 @@ fn await_listening(
         if start.elapsed() > START_TIMEOUT {
             let waited = START_TIMEOUT.as_secs();
             return Err(silent(format!(
-                "nobody listens at {address} after {waited} s"
+                "no program listens at {address} after {waited} s"
             )));
         }
         std::thread::sleep(LOOK);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::*;
 use controller::demo::{self, Demo, Settings};
-use controller::experiment::workload::Position;
-use controller::experiment::{ExperimentError, Observer, Turn};
+use controller::experiment::carry_out::Iteration;
+use controller::experiment::carry_out::workload::Position;
+use controller::experiment::{ExperimentError, Observer};
 use serde_json::Value;
 use testbeds::bed::Wiring;
 use testbeds::host::Process;
@@ -113,7 +114,7 @@ fn observed(observer: &mut dyn Observer) -> Result<Demo, ExperimentError> {
 /// What the demo says of the weights of its three runs on the network.
 fn weights(demo: &Demo) -> [&str; 3] {
     demo.runs.each_ref().map(|run| {
-        let training = run.training.as_ref().unwrap();
+        let training = run.carried_out.training.as_ref().unwrap();
         training.weights_sha256.as_str()
     })
 }
@@ -153,7 +154,7 @@ impl Observer for Counter {
         self.positions.push((scenario.to_owned(), seen));
     }
 
-    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
+    fn iteration(&mut self, turn: &mut Iteration<'_>) -> Result<(), ExperimentError> {
         let (_, seen) = self.positions.last_mut().unwrap();
         seen.push(turn.position.clone());
         Ok(())
@@ -171,7 +172,7 @@ fn a_falsified_fault_counter_is_noticed_and_progress_is_told() {
     let _turn = alone();
     let mut counter = Counter::default();
     let demo = observed(&mut counter).unwrap();
-    let fault = &demo.runs[2].faults[0];
+    let fault = &demo.runs[2].conclusion.faults[0];
     assert_eq!(fault.fired, fault.observed + 1);
     let failures = failures(&demo);
     assert!(
@@ -199,7 +200,7 @@ fn a_falsified_fault_counter_is_noticed_and_progress_is_told() {
 struct Killer;
 
 impl Observer for Killer {
-    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
+    fn iteration(&mut self, turn: &mut Iteration<'_>) -> Result<(), ExperimentError> {
         if turn.position.done >= 5
             && let Some(worker) = turn.process("w3")
         {
@@ -215,7 +216,7 @@ fn a_worker_that_dies_is_an_error_that_names_what_is_missing() {
     let error = observed(&mut Killer).map(drop).unwrap_err().to_string();
     // The cause first, then what others miss of it.
     let first = error.lines().next().unwrap_or_default();
-    assert_eq!(first, "w3: it was ended by signal 9 (SIGKILL)", "{error}");
+    assert_eq!(first, "w3: signal 9 (SIGKILL) ended it", "{error}");
     assert!(error.contains("chunk"), "{error}");
 }
 

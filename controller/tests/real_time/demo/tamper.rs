@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use controller::experiment::aggregation::chunks_per_iteration;
+use controller::experiment::carry_out::Iteration;
+use controller::experiment::carry_out::workload::Position;
 use controller::experiment::fleet::FleetError;
-use controller::experiment::workload::Position;
-use controller::experiment::{ExperimentError, Observer, Turn};
+use controller::experiment::fleet::aggregation::chunks_per_iteration;
+use controller::experiment::{ExperimentError, Observer};
 use controller::target::{Item, Query, Target, TargetError, UpdateType};
 use p4lang::runtime::Value;
 use scenario::names::aggregate::{self, BITMAPS, OWNERS};
@@ -36,7 +37,7 @@ impl Observer for Register {
         self.is_first = scenario == "aggregated";
     }
 
-    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
+    fn iteration(&mut self, turn: &mut Iteration<'_>) -> Result<(), ExperimentError> {
         let is_early = turn.position.done < turn.position.total / 3;
         if self.done || !self.is_first || is_early {
             return Ok(());

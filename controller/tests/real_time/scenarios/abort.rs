@@ -111,8 +111,9 @@ faults: [{id: late, flows: m, effect: {delay: 20ms}}]
         let reason = run["aborted"]["reason"].as_str().unwrap();
         let unforwarded = fault["unforwarded"].as_u64().unwrap();
         assert_eq!(fault["fired"], 0, "{fault}");
-        let told =
-            format!("; {unforwarded} of the packets hit in this run had no way out of the switch");
+        let told = format!(
+            "; {unforwarded} of the packets hit in this run had no route out of the switch"
+        );
         assert!(unforwarded > 5 && reason.ends_with(&told), "{reason}");
     }
 }

@@ -359,7 +359,7 @@ fn a_spoilt_folder_is_told() {
     told(
         &|run| fs::remove_file(evidence(run)).unwrap(),
         2,
-        "did not come to its end",
+        "did not finish",
     );
     told(
         &|run| fs::write(evidence(run), "{}").unwrap(),

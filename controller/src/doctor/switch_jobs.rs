@@ -1,0 +1,189 @@
+//! Jobs on a switch, from its entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use p4lang::runtime::{FieldMatch, Match, MulticastGroup, TableEntry};
+use scenario::names::{aggregate, forward};
+
+/// A job on a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummedJob {
+    /// Number of the job.
+    pub number: u16,
+    /// The bitmap of a complete chunk.
+    pub all: u64,
+    /// First pair of cells of the job.
+    pub base: u32,
+    /// Number of slots.
+    pub window: u32,
+    /// Slot mask; `window` − 1 in a correct entry.
+    pub slot_mask: u32,
+    /// Port to the switch above, and the number of this switch there.
+    pub up: Option<(u32, u16)>,
+    /// Members by number.
+    pub members: BTreeMap<u16, JobMember>,
+}
+
+/// A member of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobMember {
+    /// Ports by which the member's updates may arrive, with the bit that they set.
+    pub updates: BTreeMap<u32, u64>,
+    /// Ports by which the member's requests may arrive, with their bit.
+    pub questions: BTreeMap<u32, u64>,
+}
+
+impl SummedJob {
+    /// The members that contribute to a complete chunk.
+    pub fn expected(&self) -> impl Iterator<Item = u16> {
+        let all = self.all;
+        (0..64).filter(move |bit| all >> bit & 1 == 1)
+    }
+
+    /// The members that have not contributed to a chunk.
+    pub fn missing(&self, bitmap: u64) -> Vec<u16> {
+        let expected = self.expected();
+        expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
+    }
+
+    /// Ports by which a member's frames arrive.
+    pub fn ports(&self, member: u16) -> Vec<u32> {
+        let known = self.members.get(&member);
+        known.map_or_else(Vec::new, |known| known.updates.keys().copied().collect())
+    }
+
+    /// Index of the cell of a chunk.
+    pub fn cell(&self, chunk: u32) -> usize {
+        let slot = chunk & self.window.wrapping_sub(1);
+        let version = usize::from(chunk & self.window != 0);
+        2 * (self.base as usize + slot as usize) + version
+    }
+}
+
+/// The route of frames to an Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// Out of a port.
+    Port(u32),
+    /// To a multicast group.
+    Group(u32),
+    /// Back to the sender, after they are answered.
+    Back,
+}
+
+/// All entries of a switch that concern jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SwitchJobs {
+    /// Whether the program sums.
+    pub sums: bool,
+    /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
+    pub guards: bool,
+    /// Jobs by number.
+    pub jobs: BTreeMap<u16, SummedJob>,
+    /// Numbers of jobs that have members but are not summed.
+    pub strays: BTreeSet<u16>,
+    /// Routes by Ethernet address.
+    pub ways: BTreeMap<u64, Destination>,
+    /// Ports of multicast groups.
+    pub groups: BTreeMap<u32, Vec<u32>>,
+}
+
+impl SwitchJobs {
+    /// Parses the entries and groups of a switch.
+    pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> SwitchJobs {
+        let mut told = SwitchJobs {
+            sums,
+            ..SwitchJobs::default()
+        };
+        let of = |table: &'static str| entries.iter().filter(move |entry| entry.table == table);
+        for job in of(aggregate::JOBS).filter_map(job) {
+            told.jobs.insert(job.number, job);
+        }
+        for entry in of(aggregate::MEMBERS) {
+            let Some((number, worker, is_question, port, bit)) = member(entry) else {
+                continue;
+            };
+            let Some(job) = told.jobs.get_mut(&number) else {
+                told.strays.insert(number);
+                continue;
+            };
+            let member = job.members.entry(worker).or_default();
+            let ports = match is_question {
+                true => &mut member.questions,
+                false => &mut member.updates,
+            };
+            ports.insert(port, bit);
+        }
+        told.ways = of(forward::TABLE).filter_map(way).collect();
+        for group in groups {
+            let mut ports: Vec<u32> = group.replicas.iter().map(|copy| copy.port).collect();
+            ports.sort_unstable();
+            told.groups.insert(group.id, ports);
+        }
+        told
+    }
+}
+
+fn key<T: TryFrom<u128>>(entry: &TableEntry, field: &str) -> Option<T> {
+    let found = entry.key.iter().find(|key| key.field == field)?;
+    let FieldMatch {
+        value: Match::Exact(value),
+        ..
+    } = found
+    else {
+        return None;
+    };
+    value.to()
+}
+
+fn param<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
+    let mut params = entry.action.params.iter();
+    params.find(|(given, _)| given == name)?.1.to()
+}
+
+fn job(entry: &TableEntry) -> Option<SummedJob> {
+    let up = match entry.action.name == aggregate::AGGREGATE_PART {
+        true => Some((
+            param(entry, aggregate::UP_PORT)?,
+            param(entry, aggregate::UP_WORKER)?,
+        )),
+        false => match &entry.action.name[..] {
+            aggregate::AGGREGATE_JOB | aggregate::AGGREGATE_UNTIL => None,
+            _ => return None,
+        },
+    };
+    Some(SummedJob {
+        number: key(entry, aggregate::KEY_JOB)?,
+        all: param(entry, aggregate::ALL_WORKERS)?,
+        base: param(entry, aggregate::BASE)?,
+        window: param(entry, aggregate::WINDOW)?,
+        slot_mask: param(entry, aggregate::SLOT_MASK)?,
+        up,
+        members: BTreeMap::new(),
+    })
+}
+
+/// Parses a member's entry: job, worker, whether it is for requests, port, bit.
+fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
+    (entry.action.name == aggregate::MEMBER).then_some(())?;
+    Some((
+        key(entry, aggregate::KEY_JOB)?,
+        key(entry, aggregate::KEY_WORKER)?,
+        key::<u8>(entry, aggregate::KEY_PROBE)? == 1,
+        key(entry, aggregate::KEY_PORT)?,
+        param(entry, aggregate::WORKER_BIT)?,
+    ))
+}
+
+fn way(entry: &TableEntry) -> Option<(u64, Destination)> {
+    let way = match &entry.action.name[..] {
+        // The aggregation protocol takes the first of several routes.
+        forward::UNICAST | forward::SPREAD | forward::BETWEEN => {
+            Destination::Port(param(entry, forward::PORT)?)
+        }
+        forward::MULTICAST => Destination::Group(param(entry, forward::GROUP)?),
+        forward::BACK => Destination::Back,
+        _ => return None,
+    };
+    Some((key(entry, forward::KEY)?, way))
+}

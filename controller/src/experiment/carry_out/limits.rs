@@ -1,0 +1,64 @@
+//! `limits` of a scenario: a run that exceeds a limit fails, and reports which limit it was and how far the run has come.
+
+use std::time::Duration;
+
+use scenario::Scenario;
+use scenario::diagnostic::Span;
+
+/// A run exceeded a limit of its scenario.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {limit} is reached: {state}")]
+pub struct LimitReached {
+    place: String,
+    limit: String,
+    state: String,
+}
+
+/// `limits.time`.
+#[derive(Debug, Clone)]
+pub struct TimeLimit {
+    /// Maximum duration of a run.
+    pub allowed: Duration,
+    place: String,
+}
+
+impl TimeLimit {
+    /// The time limit of a scenario.
+    pub fn from_scenario(scenario: &Scenario) -> TimeLimit {
+        let limits = &scenario.limits;
+        // Machines that weir did not start stay connected until they are stopped; only an explicit limit ends that.
+        let is_open = scenario.topology.wire && limits.time_span.is_none();
+        TimeLimit {
+            allowed: match is_open {
+                true => Duration::MAX,
+                false => Duration::from_nanos(limits.time_ns),
+            },
+            place: place(scenario, scenario.limits.time_span),
+        }
+    }
+
+    /// Returns an error once the limit is exceeded; `state` says how far the run has come.
+    pub fn check(
+        &self,
+        elapsed: Duration,
+        state: impl FnOnce() -> String,
+    ) -> Result<(), LimitReached> {
+        if elapsed <= self.allowed {
+            return Ok(());
+        }
+        Err(LimitReached {
+            place: self.place.clone(),
+            limit: format!("limits.time ({:?})", self.allowed),
+            state: state(),
+        })
+    }
+}
+
+/// Position of a limit, as `FILE:LINE:COLUMN`; only the file for a limit that is not written in it.
+fn place(scenario: &Scenario, span: Option<Span>) -> String {
+    let file = &scenario.file;
+    match span.map(|span| scenario.source().position(span.start)) {
+        Some((line, column)) => format!("{file}:{line}:{column}"),
+        None => format!("{file}, by default"),
+    }
+}

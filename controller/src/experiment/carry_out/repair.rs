@@ -1,0 +1,148 @@
+//! Replans a training's gradients when a switch dies or returns.
+//!
+//! A switch is down when its session has ended, or when a fault has ended it. Then the gradients are replanned on the remaining
+//! switches. First they receive the new plan and forget their former parts; then the server, which announces the first chunk that
+//! it sums by the new plan; then the workers. In this order no sum has values of two plans (docs/protocol.md, "Another plan").
+
+use std::collections::BTreeSet;
+
+use scenario::expect::metric::{Metric, Metrics, TrainingMetric};
+use scenario::model::Scenario;
+use scenario::plan::TargetModel;
+use scenario::workload::Workload;
+use serde::Serialize;
+
+use super::error::ExperimentError;
+use super::workload::Load;
+use crate::experiment::Planned;
+use crate::experiment::fleet::{Fleet, now_ns};
+
+/// One replanning of the gradients. Times are in nanoseconds since 1970, as those of captures.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Switches that were down.
+    pub gone: Vec<String>,
+    /// When the controller noticed that the switches were down.
+    pub seen_ns: u64,
+    /// When the other switches had received the new plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed_ns: Option<u64>,
+    /// When the server had the first sum of the new plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_ns: Option<u64>,
+    /// The positions where gradients are summed from then on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<String>,
+    /// Why there is no new plan, if planning failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl Repair {
+    /// How long the training waited for the new plan, in nanoseconds; `None` if the training never continued by it.
+    pub fn took_ns(&self) -> Option<u64> {
+        Some(self.resumed_ns?.saturating_sub(self.seen_ns))
+    }
+}
+
+/// Remark on a run with faults whose gradients were replanned.
+pub const REMARK: &str = "gradients were replanned: from then on they took other routes, under other job numbers, and faults \
+     that name the former ones may have hit none";
+
+/// Adds the replannings under the metric names that expectations use.
+pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
+    let took = || repairs.iter().filter_map(Repair::took_ns);
+    let longest = took().max().map(|ns| ns as f64);
+    let known = [
+        (TrainingMetric::Repairs, Some(took().count() as f64)),
+        (TrainingMetric::Repair, longest),
+    ];
+    let known = known.into_iter();
+    metrics.extend(known.filter_map(|(what, value)| Some((Metric::Training(what), value?))));
+}
+
+/// Maintains the plan of a training while the training runs.
+pub struct Repairer {
+    scenario: Scenario,
+    target: TargetModel,
+    /// Switches whose programs can sum.
+    summing: BTreeSet<String>,
+    gone: BTreeSet<String>,
+    next_number: u16,
+    repairs: Vec<Repair>,
+    /// For each plan that was carried out, the index of its repair.
+    carried_out: Vec<usize>,
+}
+
+impl Repairer {
+    /// Creates the repairer of a training that has a plan.
+    pub fn new(planned: &Planned, target: TargetModel) -> Option<Repairer> {
+        let gradients = planned.scenario.gradients.as_ref()?;
+        let switches = planned.plan.switches.iter();
+        let summing = switches.filter(|switch| switch.aggregates.is_some());
+        Some(Repairer {
+            scenario: planned.scenario.clone(),
+            target,
+            summing: summing.map(|switch| switch.name.clone()).collect(),
+            gone: BTreeSet::new(),
+            next_number: gradients.next_number(),
+            repairs: Vec::new(),
+            carried_out: Vec::new(),
+        })
+    }
+
+    /// Whether the training can continue without a switch, which holds if its server is not attached to the switch.
+    pub fn can_miss(&self, switch: &str) -> bool {
+        let Some(Workload::Training(training)) = &self.scenario.workload else {
+            return false;
+        };
+        let mut links = self.scenario.topology.links.iter();
+        !links.any(|link| link.peer(&training.server) == Some(switch))
+    }
+
+    /// Replans and installs the new plan if switches have died or returned since the last call.
+    pub fn poll(&mut self, fleet: &mut Fleet, load: &mut dyn Load) -> Result<(), ExperimentError> {
+        self.update_resumed(load);
+        let gone = fleet.gone();
+        if gone == self.gone {
+            return Ok(());
+        }
+        let mut repair = Repair {
+            gone: gone.iter().cloned().collect(),
+            seen_ns: now_ns(),
+            ..Repair::default()
+        };
+        // Planned from the network of the scenario file: a switch that was down may have returned.
+        let replanned = (self.scenario).replanned(&gone, &self.summing, self.next_number);
+        match replanned {
+            Ok(scenario) => {
+                fleet.install(&scenario, &self.target)?;
+                repair.installed_ns = Some(now_ns());
+                load.replan(&scenario)?;
+                if let Some(gradients) = &scenario.gradients {
+                    repair.sums = gradients.summing().collect();
+                    self.next_number = gradients.next_number();
+                }
+                self.carried_out.push(self.repairs.len());
+                tracing::info!(gone = repair.gone.join(", "), "gradients are replanned");
+            }
+            Err(why) => repair.failed = Some(why.to_string()),
+        }
+        self.gone = gone;
+        self.repairs.push(repair);
+        Ok(())
+    }
+
+    /// Updates when the training resumed by each plan.
+    fn update_resumed(&mut self, load: &dyn Load) {
+        for (replan, repair) in self.carried_out.iter().enumerate() {
+            self.repairs[*repair].resumed_ns = load.resumed_ns(replan);
+        }
+    }
+
+    /// Returns all repairs, once the training has finished.
+    pub fn finish(mut self, load: &dyn Load) -> Vec<Repair> {
+        self.update_resumed(load);
+        self.repairs
+    }
+}

@@ -1,0 +1,153 @@
+//! The timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use scenario::model::Epoch;
+
+use crate::experiment::fleet::{Fleet, FleetError};
+
+/// Maximum time of one iteration of an activity, if no step is due before.
+const ITERATION: Duration = Duration::from_millis(5);
+
+/// An activity that runs while a timeline is followed: a workload of weir, or traffic of other machines.
+pub trait Activity {
+    /// Why the activity may end early.
+    type Error: From<FleetError>;
+
+    /// Begins the activity; the first step is in force.
+    fn begin(&mut self) -> Result<(), Self::Error>;
+
+    /// Runs the activity for `most`, or a little longer; breaks when it has finished.
+    fn poll(&mut self, most: Duration) -> Result<ControlFlow<()>, Self::Error>;
+}
+
+/// How the timeline proceeds after an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proceed {
+    /// The timeline continues.
+    GoOn,
+    /// The condition that the timeline waits for holds.
+    Holds,
+    /// The timeline ends.
+    End,
+}
+
+/// The steps that are still to come.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    /// Steps that are still to come, latest first.
+    pending: Vec<Epoch>,
+    /// Time since the start from which the times of the next steps count.
+    base: Duration,
+    /// Number of conditions that have held.
+    held: usize,
+}
+
+impl Timeline {
+    /// Creates a timeline of all steps, in ascending order of time.
+    pub fn new(epochs: &[Epoch]) -> Timeline {
+        Timeline {
+            pending: epochs.iter().rev().cloned().collect(),
+            base: Duration::ZERO,
+            held: 0,
+        }
+    }
+
+    /// Follows the timeline until the activity finishes, and returns how long that took. `each_iteration` is called often, with the
+    /// time since the start and the number of the condition that the next step waits for, if any. Its result tells whether the
+    /// condition holds, or ends the timeline. The last step stays in force.
+    pub fn follow<A: Activity + ?Sized>(
+        mut self,
+        fleet: &mut Fleet,
+        activity: &mut A,
+        mut each_iteration: impl FnMut(
+            &mut A,
+            &mut Fleet,
+            Duration,
+            Option<usize>,
+        ) -> Result<Proceed, A::Error>,
+    ) -> Result<Duration, A::Error> {
+        // Before the activity begins, so that no packet escapes a fault that holds from the beginning.
+        self.advance(Duration::ZERO, fleet)?;
+        let start = Instant::now();
+        activity.begin()?;
+        let mut in_force = None;
+        loop {
+            // An observer has to learn of a new step at once.
+            let is_new = in_force.replace(fleet.epoch()) != Some(fleet.epoch());
+            let most = if is_new {
+                Duration::ZERO
+            } else {
+                self.until_next(start.elapsed())
+            };
+            let state = activity.poll(most)?;
+            let elapsed = start.elapsed();
+            let proceed = each_iteration(activity, fleet, elapsed, self.awaited())?;
+            if state.is_break() || proceed == Proceed::End {
+                return Ok(elapsed);
+            }
+            if proceed == Proceed::Holds {
+                self.hold(start.elapsed());
+            }
+            self.advance(start.elapsed(), fleet)?;
+            fleet.check_leases()?;
+        }
+    }
+
+    /// Time until the next step is due.
+    fn until_next(&self, elapsed: Duration) -> Duration {
+        let next = self.pending.last();
+        next.map_or(ITERATION, |epoch| {
+            let due = self.due(epoch);
+            due.map_or(ITERATION, |due| due.saturating_sub(elapsed).min(ITERATION))
+        })
+    }
+
+    /// When an epoch is due, since the start; `None` if it waits for a condition.
+    fn due(&self, epoch: &Epoch) -> Option<Duration> {
+        let since = Duration::from_nanos(epoch.at_ns);
+        epoch.on.is_none().then(|| self.base.saturating_add(since))
+    }
+
+    /// Number of the condition that the next epoch waits for.
+    fn awaited(&self) -> Option<usize> {
+        let next = self.pending.last()?;
+        next.on.is_some().then_some(self.held)
+    }
+
+    /// Makes the next epoch due now, as its condition holds; the times of later epochs count from here.
+    fn hold(&mut self, elapsed: Duration) {
+        if let Some(next) = self.pending.last_mut().filter(|next| next.on.is_some()) {
+            next.on = None;
+            self.base = elapsed;
+            self.held += 1;
+        }
+    }
+
+    /// Puts the latest due step in force; earlier due steps are skipped.
+    fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
+        let mut due = None;
+        let is_due = |epoch: &Epoch| self.due(epoch).is_some_and(|due| due <= elapsed);
+        let count = self
+            .pending
+            .iter()
+            .rev()
+            .take_while(|epoch| is_due(epoch))
+            .count();
+        for _ in 0..count {
+            due = self.pending.pop();
+        }
+        let Some(epoch) = due else {
+            return Ok(());
+        };
+        fleet.set_epoch(epoch.epoch)?;
+        tracing::info!(
+            epoch = epoch.epoch,
+            step = epoch.step.as_deref().unwrap_or("between steps"),
+            at_ms = elapsed.as_millis() as u64,
+            "faults are in force"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,438 @@
+//! RDMA connections that the run's programs announce: the switches learn their first sequence numbers before the first packet
+//! arrives.
+//!
+//! ```text
+//! weir-agent ── a line of JSON ──▶ the run's socket ── table entries ──▶ switches
+//!     └──────────── "ok", then it connects ◀──┘
+//! ```
+//!
+//! A program finds the socket by a variable (`host_agent::connections`). A program without support for it, such as perftest,
+//! announces nothing: then the first packet that a switch sees is the first one, until an announcement arrives.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::Permissions;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use host_agent::connections::{ACCEPTED, Opened};
+use p4lang::runtime::TableEntry;
+use parser_gen::psn::{Begun, MOST_TOLD};
+use scenario::Scenario;
+use scenario::selection::Selection;
+use scenario::telling::{Stream, Telling};
+
+use super::{Fleet, FleetError, now_ns};
+use crate::target::{Item, UpdateType};
+
+/// Name of the socket in the folder of the run's programs. No command has this name: command names have no dot.
+const SOCKET: &str = "connections.socket";
+/// Maximum length of a line, in bytes.
+const MOST_BYTES: usize = 1024;
+/// Maximum time for a program to send a line.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum number of programs that are served at once; more wait at the socket.
+const MOST_VISITORS: usize = 256;
+/// Maximum number of connections in a run, one after another; a repeated announcement counts again.
+const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
+/// Maximum time of one iteration, so that announcements do not delay steps of the timeline.
+const MOST_TURN: Duration = Duration::from_millis(2);
+/// Maximum number of remarks in a run.
+const MOST_REMARKS: usize = 8;
+/// Number of streams in a connection.
+const STREAMS: usize = 4;
+
+/// The listener for announcements of RDMA connections.
+pub struct Connections {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Programs with an open connection to the socket; the first one in the queue is served first.
+    visitors: VecDeque<Visitor>,
+    generations: Generations,
+    /// Announcements that could not be delivered to the switches, and why.
+    remarks: Vec<String>,
+}
+
+/// A program that has connected to the socket.
+struct Visitor {
+    stream: UnixStream,
+    line: Vec<u8>,
+    since: Instant,
+}
+
+impl Connections {
+    /// Whether any fault needs announcements.
+    pub fn are_wanted(scenario: &Scenario) -> bool {
+        let mut faults = scenario.faults.iter();
+        faults.any(|fault| matches!(fault.selection, Selection::Psn(_)))
+    }
+
+    /// Listens in a folder that the run's programs can reach.
+    pub fn listen(folder: &Path) -> io::Result<Connections> {
+        let path = folder.join(SOCKET);
+        let listener = UnixListener::bind(&path)?;
+        listener.set_nonblocking(true)?;
+        // The run's programs may run as another user than weir.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+        Ok(Connections {
+            path,
+            listener,
+            visitors: VecDeque::new(),
+            generations: Generations::default(),
+            remarks: Vec::new(),
+        })
+    }
+
+    /// Path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Remarks for readers of the run's report.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Reads announcements that have arrived and forwards them to the switches, for at most a moment. Waits for no program.
+    pub fn poll(&mut self, fleet: &mut Fleet) {
+        let since = Instant::now();
+        while self.visitors.len() < MOST_VISITORS
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            if stream.set_nonblocking(true).is_ok() {
+                self.visitors.push_back(Visitor {
+                    stream,
+                    line: Vec::new(),
+                    since: Instant::now(),
+                });
+            }
+        }
+        for _ in 0..self.visitors.len() {
+            let Some(mut visitor) = self.visitors.pop_front() else {
+                return;
+            };
+            match visitor.receive() {
+                // A program that has disconnected continued without an announcement: the switch numbers its packets already.
+                Received::Line(line) if visitor.is_there() => {
+                    let answer = self.handle(&line, fleet);
+                    // A program that disconnects meanwhile does not read the answer.
+                    let _ = visitor.stream.write_all(format!("{answer}\n").as_bytes());
+                    if since.elapsed() >= MOST_TURN {
+                        return;
+                    }
+                }
+                Received::More if visitor.since.elapsed() < PATIENCE => {
+                    self.visitors.push_back(visitor);
+                }
+                Received::Line(_) | Received::More | Received::Nothing => {}
+            }
+        }
+    }
+
+    /// Handles a line, and returns the answer.
+    fn handle(&mut self, line: &str, fleet: &mut Fleet) -> String {
+        let opened: Opened = match serde_json::from_str(line) {
+            Ok(opened) => opened,
+            Err(error) => return format!("the line is not an announcement: {error}"),
+        };
+        let announced = match self.generations.announced(&opened) {
+            Some(generation) => fleet
+                .announce(&streams(&opened, generation))
+                .map_err(|error| error.to_string()),
+            None => Err(format!(
+                "a run takes at most {MOST_CONNECTIONS} connections"
+            )),
+        };
+        let Err(why) = announced else {
+            tracing::debug!(?opened, "a connection was announced");
+            return ACCEPTED.to_owned();
+        };
+        let remark = format!(
+            "the connection of {} and {} could not be announced to every switch; there its sequence numbers count from the first \
+             packet that the switch saw: {why}",
+            opened.local, opened.peer
+        );
+        if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+        why
+    }
+}
+
+/// Streams of a connection: each way data and READ responses, with first numbers. READ responses use the requester's numbers.
+fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
+    let there = |responds| Stream {
+        source: opened.local,
+        destination: opened.peer,
+        qp: opened.peer_qp,
+        responds,
+    };
+    let back = |responds| Stream {
+        source: opened.peer,
+        destination: opened.local,
+        qp: opened.qp,
+        responds,
+    };
+    let from = |first| Begun {
+        first,
+        life: generation,
+    };
+    [
+        (there(false), from(opened.psn)),
+        (there(true), from(opened.peer_psn)),
+        (back(false), from(opened.peer_psn)),
+        (back(true), from(opened.psn)),
+    ]
+}
+
+/// One end of a connection: its address, its queue pair, and its first sequence number.
+type End = (Ipv4Addr, u32, u32);
+
+/// Generations of connections with the same pair of queue pairs. One end or both announce a connection; an end that announces
+/// it again has restarted, with the same sequence numbers if they follow from a seed.
+#[derive(Debug, Default)]
+struct Generations {
+    of: BTreeMap<[(Ipv4Addr, u32); 2], Generation>,
+    announced: usize,
+}
+
+#[derive(Debug)]
+struct Generation {
+    number: u8,
+    ends: [End; 2],
+    /// Which of the two ends have announced the connection.
+    by: [bool; 2],
+}
+
+impl Generations {
+    /// Returns the generation of an announced connection, from 1; `None` if the run has had too many connections.
+    fn announced(&mut self, opened: &Opened) -> Option<u8> {
+        let own = (opened.local, opened.qp, opened.psn);
+        let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
+        ends.sort_unstable();
+        let announcer = usize::from(ends[0] != own);
+        let key = ends.map(|(ip, qp, _)| (ip, qp));
+        let known = self.of.get_mut(&key);
+        if let Some(generation) = known
+            && generation.ends == ends
+            && !generation.by[announcer]
+        {
+            generation.by[announcer] = true;
+            return Some(generation.number);
+        }
+        if self.announced == MOST_CONNECTIONS {
+            return None;
+        }
+        self.announced += 1;
+        let number = self.of.get(&key).map_or(0, |last| last.number);
+        let number = number.checked_add(1).unwrap_or(1);
+        let mut by = [false; 2];
+        by[announcer] = true;
+        self.of.insert(key, Generation { number, ends, by });
+        Some(number)
+    }
+}
+
+/// The result of reading from a visitor.
+enum Received {
+    Line(String),
+    More,
+    Nothing,
+}
+
+impl Visitor {
+    fn receive(&mut self) -> Received {
+        let mut bytes = [0; MOST_BYTES];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Received::Nothing,
+                Ok(len) => self.line.extend(&bytes[..len]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::More,
+                Err(_) => return Received::Nothing,
+            }
+            if let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+                return Received::Line(String::from_utf8_lossy(&self.line[..end]).into_owned());
+            }
+            if self.line.len() > MOST_BYTES {
+                return Received::Nothing;
+            }
+        }
+    }
+
+    /// Whether the program still waits for the answer.
+    fn is_there(&mut self) -> bool {
+        match self.stream.read(&mut [0; MOST_BYTES]) {
+            Ok(len) => len > 0,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+impl Fleet {
+    /// Announces streams to every running switch whose faults need them. When this returns, the switches number the packets of
+    /// these streams as announced. An error of one switch does not keep the announcement from the others.
+    pub fn announce(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
+        let written = self.each(|device| {
+            let mut updates = Vec::new();
+            let mut announcements = Vec::new();
+            let sent_ns = now_ns();
+            for (stream, begun) in streams {
+                let before = updates.len();
+                for entry in device.planned.tell(*stream, *begun) {
+                    let update = match device.told.get(&key(&entry)) {
+                        Some(held) if *held == entry => continue,
+                        Some(_) => UpdateType::Modify,
+                        None => UpdateType::Insert,
+                    };
+                    updates.push((update, Item::TableEntry(entry)));
+                }
+                if updates.len() > before {
+                    announcements.push(Telling {
+                        switch: device.target.name().to_owned(),
+                        stream: *stream,
+                        first_psn: begun.first,
+                        life: begun.life,
+                        sent_ns,
+                        confirmed_ns: 0,
+                    });
+                }
+            }
+            if updates.is_empty() {
+                return Ok(announcements);
+            }
+            device.target.write(&updates)?;
+            let confirmed_ns = now_ns();
+            for (_, item) in updates {
+                if let Item::TableEntry(entry) = item {
+                    device.told.insert(key(&entry), entry);
+                }
+            }
+            for announcement in &mut announcements {
+                announcement.confirmed_ns = confirmed_ns;
+            }
+            Ok(announcements)
+        });
+        let mut failed = Ok(());
+        for written in written {
+            match written {
+                Ok(announcements) => {
+                    self.log.announce(&announcements);
+                    self.announcements.extend(announcements);
+                }
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        failed
+    }
+
+    /// Announcements of RDMA connections to switches.
+    pub fn announcements(&self) -> &[Telling] {
+        &self.announcements
+    }
+}
+
+/// Table and key of an entry, which distinguish it from others.
+fn key(entry: &TableEntry) -> String {
+    format!("{} {:?}", entry.table, entry.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPENED: Opened = Opened {
+        local: Ipv4Addr::new(10, 0, 0, 1),
+        peer: Ipv4Addr::new(10, 0, 0, 2),
+        qp: 1,
+        peer_qp: 2,
+        psn: 100,
+        peer_psn: 200,
+    };
+
+    /// The connection as its other end announces it.
+    fn from_there(opened: Opened) -> Opened {
+        Opened {
+            local: opened.peer,
+            peer: opened.local,
+            qp: opened.peer_qp,
+            peer_qp: opened.qp,
+            psn: opened.peer_psn,
+            peer_psn: opened.psn,
+        }
+    }
+
+    #[test]
+    fn read_responses_have_the_numbers_of_the_requester() {
+        let told = streams(&OPENED, 3).map(|(stream, begun)| {
+            let from = stream.source.octets()[3];
+            (from, stream.qp, stream.responds, begun.first, begun.life)
+        });
+        let expected = [
+            (1, 2, false, 100, 3),
+            (1, 2, true, 200, 3),
+            (2, 1, false, 200, 3),
+            (2, 1, true, 100, 3),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn both_ends_announce_one_generation_and_a_repeated_announcement_the_next() {
+        let mut generations = Generations::default();
+        let there = from_there(OPENED);
+        let told =
+            [OPENED, there, there, OPENED, OPENED, OPENED].map(|of| generations.announced(&of));
+        assert_eq!(told, [1, 1, 2, 2, 3, 4].map(Some));
+        // Other sequence numbers make another connection, whichever end announces it.
+        let other = Opened { psn: 7, ..OPENED };
+        assert_eq!(generations.announced(&from_there(other)), Some(5));
+        assert_eq!(generations.announced(&other), Some(5));
+        let elsewhere = Opened { qp: 9, ..OPENED };
+        assert_eq!(generations.announced(&elsewhere), Some(1));
+        generations.announced = MOST_CONNECTIONS;
+        assert_eq!(generations.announced(&from_there(elsewhere)), Some(1));
+        assert_eq!(generations.announced(&elsewhere), None);
+    }
+
+    #[test]
+    fn generation_numbers_wrap_round() {
+        let mut generations = Generations::default();
+        let numbers: Vec<u8> = (0..257)
+            .filter_map(|_| generations.announced(&OPENED))
+            .collect();
+        assert_eq!(numbers[253..], [254, 255, 1, 2]);
+    }
+
+    #[test]
+    fn lines_arrive_in_parts_and_a_visitor_without_a_line_is_dropped() {
+        let receive = |visitor: &mut Visitor| match visitor.receive() {
+            Received::Line(line) => Some(line),
+            Received::More => Some("more".to_owned()),
+            Received::Nothing => None,
+        };
+        let (stream, mut theirs) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut visitor = Visitor {
+            stream,
+            line: Vec::new(),
+            since: Instant::now(),
+        };
+        assert_eq!(receive(&mut visitor).as_deref(), Some("more"));
+        theirs.write_all(b"one ").unwrap();
+        assert_eq!(receive(&mut visitor).as_deref(), Some("more"));
+        theirs.write_all(b"line\nand").unwrap();
+        assert_eq!(receive(&mut visitor).as_deref(), Some("one line"));
+        assert!(visitor.is_there());
+        visitor.line.clear();
+        theirs.write_all(&[b'x'; MOST_BYTES + 1]).unwrap();
+        assert_eq!(receive(&mut visitor), None);
+        drop(theirs);
+        visitor.line.clear();
+        assert!(!visitor.is_there());
+        assert_eq!(receive(&mut visitor), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Counters of the switches.
+
+#[cfg(feature = "testbed")]
+use std::collections::BTreeMap;
+
+use p4rt::translate::CounterValue;
+use scenario::plan::Injection;
+use scenario::{Plan, names};
+
+use super::{Fleet, FleetError, TriggerCount};
+use crate::experiment::Planned;
+use crate::target::{Item, Query};
+
+impl Fleet {
+    /// Number of packets that met faults whose lease had run out.
+    pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
+        let Some(device) = self.device(switch) else {
+            return Ok(0);
+        };
+        let mut lapsed = 0;
+        for direction in device.planned.faulting() {
+            let cells = self.counter(switch, &names::lease::lapsed(direction))?;
+            lapsed += cells.iter().map(|cell| cell.packets).sum::<u64>();
+        }
+        Ok(lapsed)
+    }
+
+    /// Cells of a counter of a switch.
+    pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
+        let Some(device) = self.running(switch) else {
+            return Ok(Vec::new());
+        };
+        let items = device.target.read(&[Query::Counter {
+            name: name.to_owned(),
+            index: None,
+        }])?;
+        let value = |item: Item| match item {
+            Item::Counter { value, .. } => value.unwrap_or_default(),
+            _ => CounterValue::default(),
+        };
+        Ok(items.into_iter().map(value).collect())
+    }
+
+    /// Count of hits of each injection, in the plan's order.
+    pub fn fired(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
+        self.cells(plan, |injection| Some(&injection.counter))
+    }
+
+    /// Number of packets that found no cell for their key, by injection.
+    pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
+        self.cells(plan, |injection| injection.keyless.as_ref())
+    }
+
+    /// Each injection's cell of a counter; 0 for an injection without the counter.
+    fn cells(
+        &mut self,
+        plan: &Plan,
+        counter: impl Fn(&Injection) -> Option<&String>,
+    ) -> Result<Vec<u64>, FleetError> {
+        let count = |injection: &Injection| {
+            let Some(counter) = counter(injection) else {
+                return Ok(0);
+            };
+            let cells = self.counter(&injection.switch, counter)?;
+            Ok(cells.get(injection.cell).map_or(0, |cell| cell.packets))
+        };
+        plan.injections.iter().map(count).collect()
+    }
+
+    /// The switches' counts of each trigger of the scenario, in declared order.
+    pub fn triggers(&mut self, planned: &Planned) -> Result<Vec<TriggerCount>, FleetError> {
+        let mut counts = vec![TriggerCount::default(); planned.scenario.triggers.len()];
+        for switch in &planned.plan.switches {
+            for trigger in &switch.triggers {
+                let mut count = |counter: &Option<String>| -> Result<u64, FleetError> {
+                    let Some(counter) = counter else {
+                        return Ok(0);
+                    };
+                    let cells = self.counter(&switch.name, counter)?;
+                    Ok(cells.first().map_or(0, |cell| cell.packets))
+                };
+                counts[trigger.index] = TriggerCount {
+                    on: count(&trigger.counter)?,
+                    keyless: count(&trigger.keyless)?,
+                };
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Scheduling priority of each switch, if the switch reports it.
+    #[cfg(feature = "testbed")]
+    pub fn priorities(&mut self) -> BTreeMap<String, String> {
+        let devices = self.devices.iter_mut().filter(|device| !device.is_down);
+        devices
+            .filter_map(|device| {
+                let priority = device.target.priority()?;
+                Some((device.target.name().to_owned(), priority))
+            })
+            .collect()
+    }
+
+    /// The counters of a switch's ports.
+    #[cfg(feature = "testbed")]
+    pub fn port_counts(
+        &mut self,
+        switch: &str,
+    ) -> Result<Vec<crate::target::PortCount>, FleetError> {
+        let Some(device) = self.running(switch) else {
+            return Ok(Vec::new());
+        };
+        Ok(device.target.port_counts()?)
+    }
+
+    /// Number of frames that met a full queue within a switch.
+    #[cfg(feature = "testbed")]
+    pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
+        let Some(device) = self.running(switch) else {
+            return Ok(0);
+        };
+        Ok(device.target.queue_losses()?)
+    }
+}

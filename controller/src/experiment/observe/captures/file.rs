@@ -1,0 +1,244 @@
+//! `SWITCH.pcapng`: frames that passed the ports of a switch, one interface per port, with a comment on each hit frame.
+//! Times are in nanoseconds. <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html>
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
+use proof::{Sight, Way};
+use testbeds::capture::{Frame, Recording};
+
+/// Resolution of time stamps in the form of `if_tsresol`: the negative power of ten, in seconds.
+const NANOSECONDS: u8 = 9;
+/// Directions of a packet, in the two lowest bits of `epb_flags`.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+/// Upper bound of the length of a block and its options, without the frame and the comments, in bytes.
+const BLOCK_BYTES: usize = 64;
+
+/// Name of the capture file of a switch.
+pub fn file_name(switch: &str) -> String {
+    format!("{switch}.pcapng")
+}
+
+/// A capture file that is being written.
+pub struct Writer(PcapNgWriter<BufWriter<File>>);
+
+/// Time, direction and length of a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// When it passed, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Direction in which the frame passed.
+    pub way: Way,
+    /// Length of the frame on the link, in bytes without FCS.
+    pub wire_len: u32,
+}
+
+impl From<&Sight<'_>> for Head {
+    fn from(sight: &Sight<'_>) -> Head {
+        Head {
+            at_ns: sight.at_ns,
+            way: sight.way,
+            wire_len: sight.wire_len,
+        }
+    }
+}
+
+/// A frame in the form in which it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'f> {
+    /// Time, direction and length.
+    pub head: Head,
+    /// The kept first bytes of the frame.
+    pub bytes: &'f [u8],
+    /// One comment for each fault that hit the frame, or should have hit it.
+    pub comments: &'f [String],
+}
+
+impl Written<'_> {
+    /// Upper bound of the frame's size in the file, in bytes.
+    pub fn size(&self) -> u64 {
+        let comments = self.comments.iter().map(|comment| comment.len() + 8);
+        (BLOCK_BYTES + self.bytes.len() + comments.sum::<usize>()) as u64
+    }
+}
+
+impl Writer {
+    /// Creates the file of a switch with the ports `ports`, in this order.
+    pub fn create(path: &Path, switch: &str, ports: &[u32]) -> io::Result<Writer> {
+        let file = BufWriter::new(File::create(path)?);
+        let mut pcapng = PcapNgWriter::new(file).map_err(io::Error::other)?;
+        for port in ports {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(format!("{switch} port {port}").into()),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            pcapng
+                .write_pcapng_block(interface)
+                .map_err(io::Error::other)?;
+        }
+        Ok(Writer(pcapng))
+    }
+
+    /// Adds a frame that passed a port; `port` is the port's position in the file.
+    pub fn write(&mut self, port: usize, frame: &Written<'_>) -> io::Result<()> {
+        let comments = frame.comments.iter();
+        let comments = comments.map(|text| EnhancedPacketOption::Comment(text.as_str().into()));
+        let flags = EnhancedPacketOption::Flags(match frame.head.way {
+            Way::In => INBOUND,
+            Way::Out => OUTBOUND,
+        });
+        let block = EnhancedPacketBlock {
+            interface_id: port as u32,
+            timestamp: Duration::from_nanos(frame.head.at_ns),
+            original_len: frame.head.wire_len,
+            data: Cow::Borrowed(frame.bytes),
+            options: comments.chain([flags]).collect(),
+        };
+        let written = self.0.write_pcapng_block(block);
+        written.map(drop).map_err(io::Error::other)
+    }
+
+    /// Writes all buffered frames to the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
+
+/// Why a capture cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// An error of the file system.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file's content is invalid.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// Path of the file.
+        path: PathBuf,
+        /// The defect in the content.
+        reason: String,
+    },
+}
+
+/// Reads the recordings of a switch's ports, in the order of the file's interfaces. A file that `is_cut` may end within a frame.
+pub fn read(
+    folder: &Path,
+    switch: &str,
+    ports: usize,
+    is_cut: bool,
+) -> Result<Vec<Recording>, ReadError> {
+    let mut recordings: Vec<Recording> = (0..ports).map(|_| Recording::default()).collect();
+    for read in Reader::open(folder, switch, ports, is_cut)? {
+        let (port, frame) = read?;
+        recordings[port].frames.push(frame);
+    }
+    Ok(recordings)
+}
+
+/// Iterates over the frames of a switch's capture in the order of the file; each has its port's position in the file. Frames of a
+/// port keep their order, and a frame's time, or that of an earlier frame of its port if that is later, never decreases.
+pub struct Reader {
+    path: PathBuf,
+    pcapng: PcapNgReader<BufReader<File>>,
+    ports: usize,
+    is_cut: bool,
+    frames: usize,
+}
+
+impl Reader {
+    /// Opens the capture of a switch with `ports` ports. A file that `is_cut` may end within a frame.
+    pub fn open(
+        folder: &Path,
+        switch: &str,
+        ports: usize,
+        is_cut: bool,
+    ) -> Result<Reader, ReadError> {
+        let path = folder.join(file_name(switch));
+        let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
+            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+            false => File::open(&path),
+        };
+        let file = opened.map_err(|source| ReadError::File {
+            path: path.clone(),
+            source,
+        })?;
+        match PcapNgReader::new(BufReader::new(file)) {
+            Ok(pcapng) => Ok(Reader {
+                path,
+                pcapng,
+                ports,
+                is_cut,
+                frames: 0,
+            }),
+            Err(error) => Err(ReadError::Content {
+                path,
+                reason: error.to_string(),
+            }),
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<(usize, Frame), ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let frame = match self.pcapng.next_block()? {
+                Ok(Block::EnhancedPacket(packet)) => {
+                    self.frames += 1;
+                    frame(&packet, self.ports)
+                        .map_err(|defect| format!("frame {} {defect}", self.frames))
+                }
+                Ok(_) => continue,
+                Err(_) if self.is_cut => return None,
+                Err(error) => Err(format!("after {} frames: {error}", self.frames)),
+            };
+            return Some(frame.map_err(|reason| ReadError::Content {
+                path: self.path.clone(),
+                reason,
+            }));
+        }
+    }
+}
+
+fn frame(packet: &EnhancedPacketBlock<'_>, ports: usize) -> Result<(usize, Frame), &'static str> {
+    let port = packet.interface_id as usize;
+    if port >= ports {
+        return Err("is of an interface that the run did not have");
+    }
+    let flags = packet.options.iter().find_map(|option| match option {
+        EnhancedPacketOption::Flags(flags) => Some(flags & 3),
+        _ => None,
+    });
+    let way = match flags {
+        Some(INBOUND) => Way::In,
+        Some(OUTBOUND) => Way::Out,
+        _ => return Err("has no direction"),
+    };
+    let frame = Frame {
+        at_ns: u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX),
+        direction: way.into(),
+        wire_len: packet.original_len,
+        bytes: packet.data.as_ref().into(),
+    };
+    Ok((port, frame))
+}

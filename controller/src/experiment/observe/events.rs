@@ -1,0 +1,205 @@
+//! The lines of `events.jsonl`: one for each frame that a fault hit or should have hit.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use parser_gen::{FieldType, Library, Value};
+use scenario::replay::Rewritten;
+use serde::Serialize;
+
+use crate::experiment::Planned;
+use proof::{Hit, Outcome};
+
+/// A fault hit a frame, or should have hit it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event<'a> {
+    /// When the frame arrived, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Name of the fault.
+    pub fault: &'a str,
+    /// Effect of the fault.
+    pub effect: &'static str,
+    /// The flow of the fault that the frame belongs to.
+    pub flow: &'a str,
+    /// The switch at which the frame arrived.
+    pub switch: &'a str,
+    /// The port by which the frame arrived.
+    pub port: u32,
+    /// The frame's number among the frames that arrived at the port, from 1.
+    pub frame: usize,
+    /// The frame's number, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
+    pub ordinal: u64,
+    /// The frame's position in its RDMA connection, if the fault selects by position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaPosition>,
+    /// The epoch of the step that was in force.
+    pub epoch: u16,
+    /// Whether the fault acted correctly.
+    pub outcome: Outcome,
+    /// Addresses, ports, and the fields of a RoCEv2 header if the frame has one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<&'static str, String>,
+    /// Length of the frame in bytes.
+    pub bytes: u32,
+    /// When copies of the frame left, by port.
+    pub left: Vec<Left<'a>>,
+    /// Bytes that had to change, if the effect changes any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedBytes>,
+    /// Length in bytes that the frame had to have when it left, if that differs from `bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_to: Option<u32>,
+}
+
+/// Position of a data packet in its RDMA connection; its queue pair and sequence number are among the fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RdmaPosition {
+    /// The packet's sequence number minus the connection's first one.
+    pub relative_psn: u32,
+    /// The round of the connection in which the packet arrived, from 1.
+    pub round: u32,
+    /// How the switch knows the first packet: by an announcement, or as the first packet that it saw.
+    pub first: FirstPsn,
+}
+
+/// See [`RdmaPosition::first`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstPsn {
+    /// An endpoint that opened the connection announced the number.
+    Told,
+    /// No endpoint announced the number; the switch took that of the first packet.
+    Seen,
+}
+
+/// Copies that left by a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Left<'a> {
+    /// Number of the port.
+    pub port: u32,
+    /// When each copy left, in nanoseconds since 1970.
+    pub at_ns: &'a [u64],
+}
+
+/// A run of bytes that had to change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangedBytes {
+    /// Offset of the first byte in the frame.
+    pub at: usize,
+    /// The bytes before the change, in hexadecimal.
+    pub from: String,
+    /// The bytes after the change, in hexadecimal.
+    pub to: String,
+}
+
+/// Fields of a frame that an event reports, by names of filters.
+const FIELDS: [&str; 10] = [
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "tcp.sport",
+    "tcp.dport",
+    "udp.sport",
+    "udp.dport",
+    "roce.qp",
+    "roce.psn",
+];
+
+/// The events of a run: switch by switch, in the order in which the frames arrived.
+pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
+    let library = &planned.scenario.protocols;
+    let of_hit = |hit: &'a Hit| {
+        let injection = planned.plan.injections.get(hit.injection)?;
+        let mut faults = planned.scenario.faults.iter();
+        let fault = faults.find(|fault| fault.id == injection.fault)?;
+        let changes = fault.effect.changes();
+        let left_as = hit.left_as.as_ref().filter(|_| changes);
+        Some(Event {
+            at_ns: hit.at_ns,
+            fault: &injection.fault,
+            effect: fault.effect.word(),
+            flow: &injection.flow,
+            switch: &hit.switch,
+            port: hit.port,
+            frame: hit.frame,
+            ordinal: hit.ordinal,
+            rdma: hit.place.map(|place| RdmaPosition {
+                relative_psn: place.relative,
+                round: place.round,
+                first: if hit.is_told {
+                    FirstPsn::Told
+                } else {
+                    FirstPsn::Seen
+                },
+            }),
+            epoch: hit.epoch,
+            outcome: hit.outcome,
+            fields: fields(library, &hit.bytes, hit.port),
+            bytes: hit.wire_len,
+            left: hit
+                .left
+                .iter()
+                .map(|(port, at_ns)| Left { port: *port, at_ns })
+                .collect(),
+            changed: left_as.map_or_else(Vec::new, |left| changed(&hit.bytes, left)),
+            cut_to: left_as
+                .map(|left| left.wire_len)
+                .filter(|length| *length != hit.wire_len),
+        })
+    };
+    hits.iter().filter_map(of_hit).collect()
+}
+
+/// Reported fields of a frame that arrived by a port.
+pub fn fields(library: &Library, frame: &[u8], port: u32) -> BTreeMap<&'static str, String> {
+    let values = library.dissect(frame, port);
+    let fields = FIELDS.iter().filter_map(|name| {
+        let field = library.field(name)?;
+        Some((*name, show(field.ty, values.value(name)?)?))
+    });
+    fields.collect()
+}
+
+fn show(ty: FieldType, value: &Value) -> Option<String> {
+    let Value::Number(number) = value else {
+        return None;
+    };
+    Some(match ty {
+        FieldType::Ipv4 => Ipv4Addr::from(u32::try_from(*number).ok()?).to_string(),
+        FieldType::Ipv6 => Ipv6Addr::from(*number).to_string(),
+        _ => number.to_string(),
+    })
+}
+
+/// Runs of bytes that differ between a frame and its rewritten form.
+fn changed(before: &[u8], after: &Rewritten) -> Vec<ChangedBytes> {
+    let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
+    for (at, (from, to)) in before.iter().zip(&after.bytes).enumerate() {
+        if from == to {
+            continue;
+        }
+        match changes.last_mut() {
+            Some((begin, old, new)) if *begin + old.len() == at => {
+                old.push(*from);
+                new.push(*to);
+            }
+            _ => changes.push((at, vec![*from], vec![*to])),
+        }
+    }
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let changes = changes.iter().map(|(at, from, to)| ChangedBytes {
+        at: *at,
+        from: hex(from),
+        to: hex(to),
+    });
+    changes.collect()
+}
+
+/// Formats each event as one line of JSON.
+pub fn lines<E: Serialize>(events: &[E]) -> String {
+    let lines = events
+        .iter()
+        .filter_map(|event| serde_json::to_string(event).ok());
+    lines.map(|line| line + "\n").collect()
+}

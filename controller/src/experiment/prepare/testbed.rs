@@ -1,0 +1,60 @@
+//! The testbed of an experiment: a planned scenario's network, with switches that run its programs, and no fault armed.
+
+use testbeds::bed::{self, Bed};
+use testbeds::capture::{Filter, Limits};
+use testbeds::host::Process;
+
+use super::conditions::Conditions;
+use super::switch_process::{self, LaunchError, SwitchProcesses};
+use crate::experiment::Planned;
+use crate::experiment::fleet::Fleet;
+use crate::target::Kind;
+
+/// A network with switches that run the plan's programs.
+pub struct Testbed<'a> {
+    /// The scenario that is carried out, with its plan.
+    pub planned: &'a Planned,
+    /// Sessions with the switches.
+    pub fleet: Fleet,
+    /// Processes of the switches. Dropped after the sessions: a switch that exits would wait for its sessions.
+    pub switches: SwitchProcesses,
+    /// Whether the switches' programs see the same time stamps of frames as the captures.
+    pub shares_stamps: bool,
+    /// The network. Dropped last: the switches' ports are in it.
+    pub bed: Bed,
+}
+
+impl<'a> Testbed<'a> {
+    /// Brings up the network and its switches. Calls `started` for each switch's process, before it connects to the switch.
+    pub fn up(
+        planned: &'a Planned,
+        conditions: Conditions<'_>,
+        started: &mut dyn FnMut(&str, &mut Process),
+    ) -> Result<Testbed<'a>, LaunchError> {
+        let is_training = planned.training().is_some();
+        let options = bed::Options {
+            wiring: conditions.wiring,
+            kernel_ip: !is_training,
+            filter: Filter::Everything,
+            limits: Limits::WHOLE_FRAMES,
+        };
+        let topology = &planned.scenario.topology;
+        let bed = match conditions.between {
+            Some(between) => Bed::between(topology, between.interfaces, &options),
+            None => Bed::up(topology, &options)?,
+        };
+        tracing::info!(
+            hosts = topology.hosts.len(),
+            links = topology.links.len(),
+            "network is up"
+        );
+        let (fleet, switches) = switch_process::start_all(&bed, planned, conditions, started)?;
+        Ok(Testbed {
+            planned,
+            fleet,
+            switches: SwitchProcesses(switches),
+            shares_stamps: conditions.switches.kind == Kind::Embedded && bed.shares_stamps(),
+            bed,
+        })
+    }
+}

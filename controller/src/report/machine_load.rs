@@ -1,0 +1,36 @@
+//! Remarks of a report on the machine, if its load distorts a run's figures.
+
+use super::percent;
+use crate::experiment::observe::machine::MachineLoad;
+
+/// Adds the machine's load during the run to the reasons, if there are any.
+pub fn with_machine(mut reasons: Vec<String>, run: &str, load: &MachineLoad) -> Vec<String> {
+    if !reasons.is_empty() {
+        reasons.push(machine(run, load));
+    }
+    reasons
+}
+
+fn machine(run: &str, load: &MachineLoad) -> String {
+    format!(
+        "the machine: {} of its processor time was used during {run}, {} by other processes, {} was taken by the hypervisor; \
+         the load average before was {:.1}{}",
+        percent(load.busy_share),
+        percent(load.others_share),
+        percent(load.stolen_share),
+        load.load_before,
+        priorities(load)
+    )
+}
+
+/// Formats as `; priority of core: real-time, of edge: ordinary`.
+fn priorities(load: &MachineLoad) -> String {
+    let switches = load.switch_priorities.iter();
+    let named: Vec<String> = switches
+        .map(|(switch, priority)| format!("of {switch}: {priority}"))
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; priority {}", named.join(", ")),
+    }
+}
