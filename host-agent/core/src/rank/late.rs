@@ -20,7 +20,7 @@ use wire::{Flags, Repr};
 use super::lane::Attempt;
 use super::operation::Operation;
 use super::peers::Word;
-use super::{Lane, NonFinite, Rank, Received, Reduction, Sums, Values};
+use super::{Lane, NonFinite, Partial, Rank, Received, Reduction, Sums, Values};
 use crate::job::{Job, Place, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
@@ -118,15 +118,6 @@ impl Lateness {
     pub fn keeps(&self) -> u32 {
         self.keeps
     }
-}
-
-/// A chunk whose sum lacks some ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partial {
-    /// Index of the chunk in its operation.
-    pub index: usize,
-    /// Ranks whose values are in the sum.
-    pub contributors: WorkerSet,
 }
 
 /// A rank's state in a job with deadlines.

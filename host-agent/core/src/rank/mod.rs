@@ -70,10 +70,12 @@ use peers::{Kept, Peers};
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
 pub use hosts::Fallback;
-pub use late::{Carry, Lateness, LatenessError, Partial};
+pub use late::{Carry, Lateness, LatenessError};
 pub use opening::{Opening, OpeningError};
 pub use operation::{EXACT_VALUES, Reduction, Share};
-pub use outcome::{DROPS, Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
+pub use outcome::{
+    DROPS, Event, NonFinite, Partial, RankCounters, RankError, Received, SubmitError, Sums,
+};
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 

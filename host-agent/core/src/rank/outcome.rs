@@ -1,7 +1,7 @@
 //! Events, errors and counters that a rank returns to its driver.
 
+use super::Values;
 use super::terms::Terms;
-use super::{Partial, Values};
 use crate::Sent;
 use crate::congestion::Signals;
 use crate::job::{ChunkId, WorkerId, WorkerSet};
@@ -30,6 +30,15 @@ pub struct Sums {
     /// Chunks that were closed before all ranks had contributed, ascending and equal at all ranks. Their sums include the
     /// listed ranks, and a mean is divided by the number of those.
     pub partial: Vec<Partial>,
+}
+
+/// A chunk whose sum lacks some ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partial {
+    /// Index of the chunk in its operation.
+    pub index: usize,
+    /// Ranks whose values are in the sum.
+    pub contributors: WorkerSet,
 }
 
 /// Reason why an operation has no sums: some rank's values include NaN or infinity. The rank continues with the next operation.
