@@ -7,7 +7,7 @@ use crate::all_reduce::{self, AllReduce, Operation};
 use crate::machines::{Event, Machines};
 use crate::model::{Act, Frame, Model, Outbox, Status};
 use crate::parameter_server::{self, ParameterServer};
-use crate::search::{Run, Search, explore};
+use crate::search::{Exploration, Search, explore};
 use aggregation::job::ChunkId;
 use aggregation::server::Mode;
 
@@ -153,16 +153,19 @@ fn after<M: Model>(
 
 /// The states that the checker's search finds.
 fn searched<M: Model>(model: &M) -> States {
-    let mut run = Run::new(model, Search::ALL, Default::default()).expect("a sound model");
+    let mut run = Exploration::new(model, Search::ALL, Default::default()).expect("a sound model");
     let report = run.explore().expect("a sound model");
-    assert!(report.complete && !run.parts.is_incomplete);
+    assert!(report.complete && !run.space.parts.is_incomplete);
     let states = run.all_states();
     let nodes = |state: &Vec<u32>| -> Vec<u32> {
-        state.iter().map(|part| run.parts.machine(*part)).collect()
+        state
+            .iter()
+            .map(|part| run.space.parts.machine(*part))
+            .collect()
     };
     states
         .iter()
-        .map(|state| bytes(&run.parts.machines, &nodes(state)))
+        .map(|state| bytes(&run.space.parts.machines, &nodes(state)))
         .collect()
 }
 
@@ -223,12 +226,17 @@ fn who_is_who_makes_no_difference() {
     let operations = vec![Operation::Integers(2); 2];
     let bounds = all_reduce::Bounds::new(3, 2, operations);
     let model = AllReduce::new(bounds).expect("a job");
-    let mut run = Run::new(&model, Search::ALL, Default::default()).expect("a sound model");
+    let mut run = Exploration::new(&model, Search::ALL, Default::default()).expect("a sound model");
     run.explore().expect("a sound model");
     let orbits: usize = run
         .all_states()
         .iter()
-        .map(|state| run.symmetry.orbit(&mut run.parts, state).expect("parts"))
+        .map(|state| {
+            run.space
+                .symmetry
+                .orbit(&mut run.space.parts, state)
+                .expect("parts")
+        })
         .sum();
     let plain = explore(&Plain(&model, true), Search::ALL).expect("a sound model");
     assert_eq!(orbits, plain.states);
