@@ -3,6 +3,7 @@
 mod connection;
 mod inbound;
 mod outcome;
+mod planned;
 mod requester;
 mod responder;
 mod state;
@@ -18,7 +19,8 @@ use crate::packet::{Address, Ecn, Opcode, Packet, Service};
 use crate::psn::{Place, Psn};
 use connection::Connection;
 use inbound::{Refused, Surroundings};
-use requester::{Requester, Terms, Verdict};
+use planned::Terms;
+use requester::{Requester, Verdict};
 
 pub(crate) use connection::Shared;
 pub use outcome::{ModifyError, PostError, QpConfig};

@@ -12,30 +12,20 @@
 
 use std::collections::VecDeque;
 
-use super::connection::{Payload, Planned};
+use super::planned::{Payload, Planned, Terms};
 use super::work::{SendRequest, Work, Wqe};
+use crate::RtsAttributes;
 use crate::completion::{Completion, CompletionQueue, Status};
 use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Memory};
-use crate::packet::{Header, Mtu, NakCode, Opcode, Packet, Reth, Service, Syndrome};
+use crate::packet::{Header, NakCode, Opcode, Packet, Reth, Service, Syndrome};
 use crate::psn::{Place, Psn};
-use crate::{Qpn, RtsAttributes};
 
 /// Number of packets after which an ACK is requested at the latest.
 const ACK_EVERY: u32 = 16;
 
 /// Value of `rnr_retry` that means unlimited retries.
 const RNR_FOR_EVER: u8 = 7;
-
-/// Values common to all packets of a queue pair.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    pub service: Service,
-    pub qpn: Qpn,
-    pub peer: Qpn,
-    pub pkey: u16,
-    pub mtu: Mtu,
-}
 
 #[derive(Debug)]
 pub struct Requester {

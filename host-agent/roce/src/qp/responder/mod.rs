@@ -20,9 +20,8 @@ mod unreliable;
 
 use std::collections::VecDeque;
 
-use super::connection::{Payload, Planned};
 use super::inbound::{Inbound, Refused, Surroundings};
-use super::requester::Terms;
+use super::planned::{Payload, Planned, Terms};
 use super::work::{MAX_MESSAGE, packets_of};
 use crate::RtrAttributes;
 use crate::counters::Counters;
