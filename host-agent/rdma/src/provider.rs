@@ -15,7 +15,7 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
-use crate::verbs::VerbsError;
+use crate::verbs_error::VerbsError;
 
 /// Global identifier of a port; for RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

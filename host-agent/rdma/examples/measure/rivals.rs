@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use nix::unistd::gettid;
 
 use crate::bed::Bridge;
-use crate::collective::{Kind, RANKS, RATE, ROUNDS, SHARD};
+use crate::exchange::{Kind, RANKS, RATE, ROUNDS, SHARD};
 
 const PYTHON: &str = "/usr/bin/python3";
 

@@ -12,9 +12,9 @@ use std::rc::Rc;
 use roce::packet::Mtu;
 
 use super::abi::{self, Context, DeviceAttributes, GidEntry, PortAttributes};
-use super::error::VerbsError;
 use super::library::Library;
 use crate::provider::Gid;
+use crate::verbs_error::VerbsError;
 
 /// `ENOSYS`.
 const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;

@@ -7,7 +7,7 @@ use super::abi::{
     Channel, Context, Cq, Device, DeviceAttributes, GidEntry, Mr, Pd, PortAttributes, Qp,
     QpAttributes, QpInit,
 };
-use super::error::VerbsError;
+use crate::verbs_error::VerbsError;
 
 /// Soname of the first stable ABI.
 pub const NAME: &str = "libibverbs.so.1";

@@ -17,7 +17,6 @@
 mod abi;
 mod arrivals;
 mod device;
-mod error;
 mod library;
 mod memory;
 mod queue;
@@ -48,8 +47,8 @@ use memory::Pages;
 use queue::{Queues, Sent};
 use resources::Resources;
 
+pub use crate::verbs_error::VerbsError;
 pub use device::{At, Wanted};
-pub use error::VerbsError;
 
 /// Capacity of the completion queue, if the device allows as much.
 const COMPLETIONS: u64 = 65_536;

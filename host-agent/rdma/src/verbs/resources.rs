@@ -16,8 +16,8 @@ use super::abi::{
     WorkCompletion,
 };
 use super::device::Device;
-use super::error::VerbsError;
 use super::memory::Pages;
+use crate::verbs_error::VerbsError;
 
 /// Number of completions polled at once.
 const BATCH: usize = 32;

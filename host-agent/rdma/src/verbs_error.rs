@@ -78,13 +78,13 @@ pub enum VerbsError {
 
 impl VerbsError {
     /// Error of a call that has set `errno`.
-    pub(super) fn last(call: &'static str) -> Self {
+    pub(crate) fn last(call: &'static str) -> Self {
         let reason = io::Error::last_os_error();
         Self::Call { call, reason }
     }
 
     /// Error of a call that returns an error number, or 0 for success.
-    pub(super) fn returned(call: &'static str, code: i32) -> Result<(), Self> {
+    pub(crate) fn returned(call: &'static str, code: i32) -> Result<(), Self> {
         match code {
             0 => Ok(()),
             // Some calls return -1 and set `errno`.
