@@ -18,7 +18,7 @@ use aggregation::rank::{
 use host_agent::collective::CollectiveError;
 use host_agent::frames::Io;
 use host_agent::metrics::Exporter;
-use host_agent::serve::Kind;
+use host_agent::collective::FailureKind;
 use link::{Awaited, Link};
 use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -361,10 +361,10 @@ impl Sums {
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Agent { kind, ref text } => match kind {
-            Kind::NonFinite => NonFinite::new_err(text.clone()),
-            Kind::Silent => Silent::new_err(text.clone()),
-            Kind::Io => PyOSError::new_err(text.clone()),
-            Kind::Refused | Kind::Failed => PyRuntimeError::new_err(text.clone()),
+            FailureKind::NonFinite => NonFinite::new_err(text.clone()),
+            FailureKind::Silent => Silent::new_err(text.clone()),
+            FailureKind::Io => PyOSError::new_err(text.clone()),
+            FailureKind::Refused | FailureKind::Failed => PyRuntimeError::new_err(text.clone()),
         },
         CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
             PyTimeoutError::new_err(error.to_string())

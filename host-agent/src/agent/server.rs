@@ -9,11 +9,11 @@ use aggregation::{Destination, Job};
 use anyhow::{Context, bail, ensure};
 
 use super::orders::{Order, Orders};
-use super::report::{Line, RoundReport, SentReport, ServerReport, repeated_bytes};
+use super::report::{Line, RoundReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
 use super::{Clock, ServerArgs, ServerMode, is_unplugged, receive};
 use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
-use crate::metrics::{Role, Status, count_server, names};
+use crate::metrics::{Role, SentReport, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
 /// Runs a server to the end of the training; calls `progress` with each round, and with the results of orders.

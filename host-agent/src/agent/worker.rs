@@ -7,11 +7,11 @@ use aggregation::worker::{Event, Worker};
 use anyhow::{Context, bail, ensure};
 
 use super::orders::{Order, Orders};
-use super::report::{SentReport, WorkerReport};
+use super::report::WorkerReport;
 use super::watch::Watch;
 use super::{Clock, WorkerArgs, is_unplugged, receive};
 use crate::frames::{Endpoint, Frames, build, mark, open, source};
-use crate::metrics::{Role, Status, count_worker, names};
+use crate::metrics::{Role, SentReport, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
 /// Runs a worker to the end of its training.

@@ -15,9 +15,10 @@ use nix::sys::socket::{
     AddressFamily, Shutdown, SockFlag, SockType, UnixAddr, connect, shutdown, socket,
 };
 
-use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
+use super::message::{Answer, Ask, RankOf, VERSION};
+use super::socket::{receive, send};
 use super::values;
-use crate::collective::CollectiveError;
+use crate::collective::{CollectiveError, FailureKind};
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
@@ -143,13 +144,16 @@ impl Drop for Connection {
     }
 }
 
-fn agent(kind: Kind, text: impl Into<String>) -> CollectiveError {
+fn agent(kind: FailureKind, text: impl Into<String>) -> CollectiveError {
     let text = text.into();
     CollectiveError::Agent { kind, text }
 }
 
 fn gone() -> CollectiveError {
-    agent(Kind::Failed, "the daemon has ended, and with it this rank")
+    agent(
+        FailureKind::Failed,
+        "the daemon has ended, and with it this rank",
+    )
 }
 
 impl Client {
@@ -157,7 +161,7 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Client, CollectiveError> {
         let failed = |errno: nix::errno::Errno| {
             let text = format!("no daemon at {}: {}", path.display(), errno.desc());
-            agent(Kind::Io, text)
+            agent(FailureKind::Io, text)
         };
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket =
@@ -170,7 +174,7 @@ impl Client {
         let (heard, told) = (Arc::clone(&socket), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weir agent".to_owned());
         let started = thread.spawn(move || listen(&heard, &told, &answer));
-        started.map_err(|error| agent(Kind::Io, error.to_string()))?;
+        started.map_err(|error| agent(FailureKind::Io, error.to_string()))?;
         let client = Client(Arc::new(Connection {
             socket,
             shared,
@@ -185,7 +189,7 @@ impl Client {
             Answer::Hello(other) => {
                 let text =
                     format!("the daemon speaks version {other}, and this is version {VERSION}");
-                Err(agent(Kind::Refused, text))
+                Err(agent(FailureKind::Refused, text))
             }
             other => Err(unexpected(&other)),
         }
@@ -195,8 +199,9 @@ impl Client {
     pub fn whereabouts(&self, interface: Option<&str>) -> Result<Endpoint, CollectiveError> {
         match self.ask(&Ask::Where(interface.map(str::to_owned)))? {
             Answer::Where(told) => {
-                let wrong =
-                    |error: crate::frames::EndpointError| agent(Kind::Refused, error.to_string());
+                let wrong = |error: crate::frames::EndpointError| {
+                    agent(FailureKind::Refused, error.to_string())
+                };
                 told.parse().map_err(wrong)
             }
             other => Err(unexpected(&other)),
@@ -235,7 +240,10 @@ impl Client {
             } => {
                 self.0.shared.lock().limit = Some(operations.max(1));
                 let io = io.parse();
-                Ok((io.map_err(|wrong| agent(Kind::Refused, wrong))?, refused))
+                Ok((
+                    io.map_err(|wrong| agent(FailureKind::Refused, wrong))?,
+                    refused,
+                ))
             }
             other => Err(unexpected(&other)),
         }
@@ -363,7 +371,7 @@ impl Client {
                     // The state of this rank would be unknown.
                     false => drop(shutdown(self.0.socket.as_raw_fd(), Shutdown::Both)),
                 }
-                Err(agent(Kind::Failed, "the daemon does not answer"))
+                Err(agent(FailureKind::Failed, "the daemon does not answer"))
             }
             Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(gone)),
         }
@@ -372,7 +380,7 @@ impl Client {
 
 fn unexpected(answer: &Answer) -> CollectiveError {
     agent(
-        Kind::Refused,
+        FailureKind::Refused,
         format!("the daemon answers what was not asked: {answer:?}"),
     )
 }

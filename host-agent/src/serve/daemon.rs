@@ -22,8 +22,10 @@ use nix::sys::socket::{
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, User, chown};
 
-use super::message::{Answer, Kind, send};
-use super::session::{self, Grounds, OPERATIONS, Socket};
+use super::message::Answer;
+use super::session::{self, Grounds, OPERATIONS};
+use super::socket::{Socket, send};
+use crate::collective::FailureKind;
 use crate::frames::{InterfaceFrames, Io};
 
 /// `weir-agent serve`
@@ -212,7 +214,7 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
         connected.fetch_sub(1, Ordering::Relaxed);
         told("is one too many");
         let text = format!("{limit} processes are connected, and no more may be (--clients)");
-        let kind = Kind::Refused;
+        let kind = FailureKind::Refused;
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }

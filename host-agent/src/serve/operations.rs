@@ -13,7 +13,8 @@ use std::time::Duration;
 use aggregation::rank::Reduction;
 
 use super::message::Answer;
-use super::session::{Refusal, Socket, broken, refusal};
+use super::refusal::{Refusal, broken, refusal};
+use super::socket::Socket;
 use super::values;
 use crate::collective::{Member, Observer, Pending};
 

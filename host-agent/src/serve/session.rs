@@ -2,39 +2,22 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 
-use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
+use super::message::{Answer, Ask, RankOf, VERSION};
 use super::operations::{Given, Operations, Room};
+use super::refusal::{Refusal, broken, refusal, refused, unattached};
+use super::socket::{Socket, receive};
 use super::values;
-use crate::collective::{
-    AttachError, CollectiveError, Config, Member, Observer, Place, attach, attach_alone,
-    open_job_by,
-};
+use crate::collective::{Config, Member, Observer, Place, attach, attach_alone, open_job_by};
 use crate::frames::Endpoint;
 
 /// Maximum number of unanswered operations, if the limit on open files allows it.
 pub const OPERATIONS: u64 = 4_096;
 /// Allowed timeouts for dead ranks: with a shorter one, most frames would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
-
-/// A connection on which several threads may send answers.
-pub struct Socket(OwnedFd, Mutex<()>);
-
-impl Socket {
-    /// Wraps the connection of a client.
-    pub fn new(socket: OwnedFd) -> Arc<Socket> {
-        Arc::new(Socket(socket, Mutex::new(())))
-    }
-
-    /// Sends a message; messages of several threads do not mix.
-    pub fn say(&self, answer: &Answer) -> io::Result<()> {
-        let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        send(self.0.as_fd(), answer, None)
-    }
-}
 
 /// A client that is a rank.
 struct Joined {
@@ -60,7 +43,7 @@ pub struct Grounds {
 /// the client's rank has left.
 pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
-    while let Some((ask, with)) = receive::<Ask>(socket.0.as_fd())? {
+    while let Some((ask, with)) = receive::<Ask>(socket.as_fd())? {
         let answer = match ask {
             Ask::Hello(_) => Ok(Answer::Hello(VERSION)),
             Ask::Where(interface) => whereabouts(grounds, interface.as_deref()),
@@ -132,26 +115,6 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
         socket.say(&answer.unwrap_or_else(|(kind, text)| Answer::No { kind, text }))?;
     }
     Ok(())
-}
-
-/// A refusal: kind for programs, description for the user.
-pub type Refusal = (Kind, String);
-
-fn refused(text: impl Into<String>) -> Refusal {
-    (Kind::Refused, text.into())
-}
-
-/// Refusal because of a system error.
-pub fn broken(error: &io::Error) -> Refusal {
-    (Kind::Io, error.to_string())
-}
-
-/// Refusal because the rank cannot be attached to its interface.
-fn unattached(error: AttachError) -> Refusal {
-    match error {
-        AttachError::Carrier(error) => refusal(&error),
-        error => (Kind::Io, error.to_string()),
-    }
 }
 
 /// The requested interface, if it is served.
@@ -288,23 +251,4 @@ fn sum<'a>(
         memory: values::passed(memory, bytes).map_err(refused)?,
     };
     Ok((operations, given))
-}
-
-/// The refusal for an error of a rank.
-pub fn refusal(error: &CollectiveError) -> Refusal {
-    let kind = match error {
-        CollectiveError::NonFinite(_) => Kind::NonFinite,
-        CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => Kind::Io,
-        CollectiveError::Place(_) => Kind::Refused,
-        CollectiveError::Agent { kind, .. } => *kind,
-        CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => Kind::Silent,
-        CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => Kind::Refused,
-        CollectiveError::Rank(_)
-        | CollectiveError::Unheard { .. }
-        | CollectiveError::RegisteredAmong { .. }
-        | CollectiveError::Timeout { .. }
-        | CollectiveError::Late { .. }
-        | CollectiveError::Closed => Kind::Failed,
-    };
-    (kind, error.to_string())
 }

@@ -25,7 +25,7 @@ use super::CollectiveError;
 use crate::frames::LinkFault;
 
 pub use datagrams::Datagrams;
-pub use rdma::{NotByRdma, Rdma};
+pub use rdma::Rdma;
 
 /// Receiver of a carrier's frames.
 pub trait Takes {

@@ -19,7 +19,7 @@ use wire::rdma::{
 };
 use wire::{Flags, HEADER_LEN, Kind, Packet, Repr, VALUES_PER_PACKET};
 
-use super::super::{CollectiveError, Config};
+use super::super::{CollectiveError, Config, NotByRdma};
 use super::pair::{Came, Pair};
 use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
@@ -27,17 +27,6 @@ use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
 /// Receives beyond one per cell, since answers to probes arrive in addition to SUMs.
 const MORE_RECEIVES: usize = 64;
-
-/// Reason why RDMA does not support a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotByRdma {
-    /// Frames have another number of values.
-    #[error("a frame has {0} values: by RDMA it has {VALUES_PER_PACKET}")]
-    Values(usize),
-    /// The job has a deadline.
-    #[error("the job has a deadline: those are for UDP alone")]
-    Deadline,
-}
 
 /// Carrier over RDMA and UDP.
 pub struct Rdma<P, F> {

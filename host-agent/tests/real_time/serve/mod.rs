@@ -16,9 +16,10 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::SlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
+use host_agent::collective::FailureKind;
 use host_agent::collective::{CollectiveError, Transport};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
-use host_agent::serve::{Client, Kind, RankOf};
+use host_agent::serve::{Client, RankOf};
 use nix::sys::signal::Signal;
 use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -284,7 +285,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         matches!(
             ended,
             CollectiveError::Agent {
-                kind: Kind::Failed,
+                kind: FailureKind::Failed,
                 ..
             }
         ),
