@@ -49,7 +49,7 @@ pub fn announce(provider: &mut dyn Provider) {
         return;
     };
     let mut deaf_until = None;
-    provider.announce(Box::new(move |connects: &provider::Opened| {
+    provider.announce(Box::new(move |connects: &provider::OpenedConnection| {
         if deaf_until.is_some_and(|until| Instant::now() < until) {
             return;
         }

@@ -97,7 +97,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Addresses of an interface in this network namespace.
-    pub fn of(interface: &str) -> io::Result<Endpoint> {
+    pub fn from_interface(interface: &str) -> io::Result<Endpoint> {
         let wrong = |kind, what: String| io::Error::new(kind, what);
         let mut all = datalink::interfaces();
         let found = all.iter().position(|found| found.name == interface);

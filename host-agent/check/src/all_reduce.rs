@@ -8,8 +8,10 @@ mod racks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use aggregation::job::{Job, JobConfig, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, RankError, Received, Setup};
+use aggregation::job::{Job, JobConfig, JobId, TreePosition, WorkerId, WorkerSet};
+use aggregation::rank::{
+    Carry, Fallback, Lateness, Rank, RankError, RankEvent, RankReceived, Setup,
+};
 use aggregation::{Destination, Mark, Retransmission};
 use wire::{Flags, Kind, Packet};
 
@@ -17,13 +19,13 @@ use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first};
 use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
-pub use bounds::{Bounds, BoundsError, Deadline, Operation};
+pub use bounds::{AllReduceBounds, BoundsError, Deadline, Operation};
 
 /// A node.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum AllReduceNode {
     /// A rank.
-    Rank(Box<Member>),
+    Rank(Box<RankMember>),
     /// The switch, or the topmost one of a tree.
     Switch(Switch),
     /// A rack's switch, below the topmost one.
@@ -34,7 +36,7 @@ pub enum Node {
 
 /// A rank, with its progress in the model.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct RankMember {
     id: u8,
     machine: Rank,
     given: usize,
@@ -48,7 +50,7 @@ pub struct Member {
 /// An all-reduce as a model.
 #[derive(Debug)]
 pub struct AllReduce {
-    bounds: Bounds,
+    bounds: AllReduceBounds,
     /// The job with the ranks' window, which differs from the switch's only without [`Rule::Window`].
     job: Job,
     lateness: Option<Lateness>,
@@ -78,7 +80,7 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
 
 impl AllReduce {
     /// A model within these bounds.
-    pub fn new(bounds: Bounds) -> Result<Self, BoundsError> {
+    pub fn new(bounds: AllReduceBounds) -> Result<Self, BoundsError> {
         let config = |window| JobConfig {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
@@ -105,7 +107,7 @@ impl AllReduce {
         let job = Job::new(config(ahead * bounds.window))?;
         let has_deadlines = bounds.deadline.is_some();
         let lateness = bounds.deadline.map(|Deadline { quorum, keeps }| {
-            let place = Place::under_one_switch(&job, WorkerId(0));
+            let place = TreePosition::under_one_switch(&job, WorkerId(0));
             Lateness::new(&job, place, 0, u16::from(quorum), Carry::Drop)?.keeping(keeps)
         });
         Ok(Self {
@@ -129,7 +131,7 @@ impl AllReduce {
     }
 
     /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
-    fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
+    fn pump(&self, member: &mut RankMember, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();
         let mut asked = None;
@@ -156,7 +158,7 @@ impl AllReduce {
         }
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { operation, outcome } => {
+                RankEvent::Done { operation, outcome } => {
                     member.done += 1;
                     let wrong = match outcome {
                         Ok(sums) if self.lateness.is_some() => {
@@ -169,7 +171,7 @@ impl AllReduce {
                         out.wrong(wrong);
                     }
                 }
-                Event::Failed(error) => {
+                RankEvent::Failed(error) => {
                     member.failed = true;
                     let what = format!("rank {}: {error}", member.id);
                     // All ranks have the same operations, so the sum that shows a difference is wrong.
@@ -210,12 +212,12 @@ impl AllReduce {
             job: self.job,
             rank,
             place: match self.is_tree() {
-                true => Place {
+                true => TreePosition {
                     child: WorkerId(u16::from(id % self.in_rack())),
                     siblings: self.in_rack(),
                     top: self.bounds.racks,
                 },
-                false => Place::under_one_switch(&self.job, rank),
+                false => TreePosition::under_one_switch(&self.job, rank),
             },
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
@@ -234,11 +236,11 @@ impl AllReduce {
 }
 
 impl Model for AllReduce {
-    type Node = Node;
+    type Node = AllReduceNode;
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<AllReduceNode> {
         let ranks = (0..self.bounds.ranks).map(|id| {
-            Node::Rank(Box::new(Member {
+            AllReduceNode::Rank(Box::new(RankMember {
                 id,
                 machine: self.rank(id),
                 given: 0,
@@ -248,9 +250,12 @@ impl Model for AllReduce {
                 taken: Vec::new(),
             }))
         });
-        let switch = Node::Switch(self.switch.clone());
-        let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
-        let racks = self.racks.iter().cloned().map(Node::Rack);
+        let switch = AllReduceNode::Switch(self.switch.clone());
+        let stranger = self
+            .bounds
+            .stranger
+            .then_some(AllReduceNode::Stranger(false));
+        let racks = self.racks.iter().cloned().map(AllReduceNode::Rack);
         ranks.chain([switch]).chain(racks).chain(stranger).collect()
     }
 
@@ -282,9 +287,9 @@ impl Model for AllReduce {
         self.orders_of_racks()
     }
 
-    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+    fn state(&self, node: &AllReduceNode, out: &mut Vec<u8>) {
         match node {
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) => {
                 out.extend([member.given as u8, member.done as u8]);
                 out.extend([u8::from(member.failed), u8::from(member.crashed)]);
                 for contributors in member.taken.iter().flatten() {
@@ -295,28 +300,32 @@ impl Model for AllReduce {
                     member.machine.state(out);
                 }
             }
-            Node::Switch(switch) => switch.state(out),
-            Node::Rack(rack) => rack.state(out),
-            Node::Stranger(spoken) => out.push(u8::from(*spoken)),
+            AllReduceNode::Switch(switch) => switch.state(out),
+            AllReduceNode::Rack(rack) => rack.state(out),
+            AllReduceNode::Stranger(spoken) => out.push(u8::from(*spoken)),
         }
     }
 
-    fn status(&self, node: &Node) -> Status {
+    fn status(&self, node: &AllReduceNode) -> Status {
         match node {
-            Node::Rank(member) if member.crashed => Status::Broken,
-            Node::Rank(member) if member.failed => Status::Done,
-            Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
-            Node::Rank(member) if member.done < member.given => Status::Works,
-            Node::Rank(_) => Status::Done,
-            Node::Switch(_) | Node::Rack(_) | Node::Stranger(_) => Status::Serves,
+            AllReduceNode::Rank(member) if member.crashed => Status::Broken,
+            AllReduceNode::Rank(member) if member.failed => Status::Done,
+            AllReduceNode::Rank(member) if member.given < self.bounds.operations.len() => {
+                Status::Wants
+            }
+            AllReduceNode::Rank(member) if member.done < member.given => Status::Works,
+            AllReduceNode::Rank(_) => Status::Done,
+            AllReduceNode::Switch(_) | AllReduceNode::Rack(_) | AllReduceNode::Stranger(_) => {
+                Status::Serves
+            }
         }
     }
 
-    fn acts(&self, node: &Node) -> Vec<Act> {
+    fn acts(&self, node: &AllReduceNode) -> Vec<Act> {
         let mut acts = Vec::new();
         match node {
-            Node::Rank(member) if member.crashed || member.failed => {}
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) if member.crashed || member.failed => {}
+            AllReduceNode::Rank(member) => {
                 if member.given < self.bounds.operations.len() {
                     acts.push(Act::Submit);
                 }
@@ -327,20 +336,22 @@ impl Model for AllReduce {
                     acts.push(Act::Crash);
                 }
             }
-            Node::Switch(switch) if switch.restarts < self.bounds.restarts => {
+            AllReduceNode::Switch(switch) if switch.restarts < self.bounds.restarts => {
                 acts.push(Act::Restart);
             }
-            Node::Rack(rack) if rack.restarts < self.bounds.restarts => acts.push(Act::Restart),
-            Node::Switch(_) | Node::Rack(_) => {}
-            Node::Stranger(spoken) if !spoken => acts.push(Act::Submit),
-            Node::Stranger(_) => {}
+            AllReduceNode::Rack(rack) if rack.restarts < self.bounds.restarts => {
+                acts.push(Act::Restart)
+            }
+            AllReduceNode::Switch(_) | AllReduceNode::Rack(_) => {}
+            AllReduceNode::Stranger(spoken) if !spoken => acts.push(Act::Submit),
+            AllReduceNode::Stranger(_) => {}
         }
         acts
     }
 
-    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+    fn act(&self, node: &mut AllReduceNode, act: Act, out: &mut Outbox) {
         match (node, act) {
-            (Node::Rank(member), Act::Submit | Act::More) => {
+            (AllReduceNode::Rank(member), Act::Submit | Act::More) => {
                 let values = self.values(member.given, Some(member.id));
                 member.given += 1;
                 if let Err(error) = member.machine.submit(values) {
@@ -348,7 +359,7 @@ impl Model for AllReduce {
                 }
                 self.pump(member, WorkerSet::EMPTY, out);
             }
-            (Node::Rank(member), Act::Timer) => {
+            (AllReduceNode::Rank(member), Act::Timer) => {
                 // In a tree, a rank that is not the first of its rack sends again only after a longer wait; with deadlines, a
                 // contributor that is not the first closes a chunk only then.
                 let helps = self.is_tree() || self.lateness.is_some();
@@ -362,10 +373,10 @@ impl Model for AllReduce {
                     self.pump(member, may, out);
                 }
             }
-            (Node::Rank(member), Act::Crash) => member.crashed = true,
-            (Node::Switch(switch), Act::Restart) => switch.restart(),
-            (Node::Rack(rack), Act::Restart) => rack.restart(),
-            (Node::Stranger(spoken), _) => {
+            (AllReduceNode::Rank(member), Act::Crash) => member.crashed = true,
+            (AllReduceNode::Switch(switch), Act::Restart) => switch.restart(),
+            (AllReduceNode::Rack(rack), Act::Restart) => rack.restart(),
+            (AllReduceNode::Stranger(spoken), _) => {
                 *spoken = true;
                 for bytes in self.forged() {
                     let ranks = self.bounds.ranks;
@@ -376,10 +387,10 @@ impl Model for AllReduce {
         }
     }
 
-    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+    fn deliver(&self, node: &mut AllReduceNode, frame: &Frame, out: &mut Outbox) {
         match node {
-            Node::Rank(member) if member.crashed || member.failed => {}
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) if member.crashed || member.failed => {}
+            AllReduceNode::Rank(member) => {
                 let mut bytes = frame.bytes.clone();
                 let mut packet = Packet::new_unchecked(&mut bytes[..]);
                 match self.bounds.without {
@@ -392,14 +403,14 @@ impl Model for AllReduce {
                     _ => {}
                 }
                 let received = member.machine.handle_packet(NOW_NS, Mark::None, &bytes);
-                if received == Received::Malformed {
+                if received == RankReceived::Malformed {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
                 let may = self.may_have_the_sum(member.id, frame);
                 self.pump(member, may, out);
             }
-            Node::Switch(switch) => {
+            AllReduceNode::Switch(switch) => {
                 let child = match self.is_tree() {
                     true => frame.from - self.bounds.ranks - 1,
                     false => frame.from,
@@ -416,7 +427,7 @@ impl Model for AllReduce {
                 let ranks = ranks.filter(|rank| self.bounds.cut != Some(*rank));
                 out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
             }
-            Node::Rack(rack) => {
+            AllReduceNode::Rack(rack) => {
                 let me = self.bounds.ranks + 1 + rack.number;
                 match rack.take(frame, frame.from % self.in_rack()) {
                     Taken::Up(bytes) => out.send(me, [self.bounds.ranks], frame.addressed, &bytes),
@@ -424,7 +435,7 @@ impl Model for AllReduce {
                     Taken::Absorbed => {}
                 }
             }
-            Node::Stranger(_) => {}
+            AllReduceNode::Stranger(_) => {}
         }
     }
 
@@ -437,9 +448,9 @@ impl Model for AllReduce {
     }
 
     /// All ranks with the sums of an operation have those of the same contributors.
-    fn disagree(&self, nodes: &[&Node]) -> Option<Wrong> {
+    fn disagree(&self, nodes: &[&AllReduceNode]) -> Option<Wrong> {
         let members = nodes.iter().filter_map(|node| match node {
-            Node::Rank(member) => Some(member),
+            AllReduceNode::Rank(member) => Some(member),
             _ => None,
         });
         let mut known: Vec<&[u64]> = Vec::new();
@@ -475,12 +486,12 @@ impl Model for AllReduce {
         }
     }
 
-    fn describe(&self, node: &Node) -> String {
+    fn describe(&self, node: &AllReduceNode) -> String {
         match node {
-            Node::Rank(member) => format!("{} of {} done", member.done, member.given),
-            Node::Switch(switch) => switch.describe(),
-            Node::Rack(rack) => rack.describe(),
-            Node::Stranger(_) => String::new(),
+            AllReduceNode::Rank(member) => format!("{} of {} done", member.done, member.given),
+            AllReduceNode::Switch(switch) => switch.describe(),
+            AllReduceNode::Rack(rack) => rack.describe(),
+            AllReduceNode::Stranger(_) => String::new(),
         }
     }
 }

@@ -182,8 +182,8 @@ fn none_is_missing<M: Model>(model: &M) {
     );
 }
 
-fn all_reduce(ranks: u8, operations: Vec<Operation>) -> all_reduce::Bounds {
-    all_reduce::Bounds::new(ranks, 1, operations)
+fn all_reduce(ranks: u8, operations: Vec<Operation>) -> all_reduce::AllReduceBounds {
+    all_reduce::AllReduceBounds::new(ranks, 1, operations)
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn guesses_plainly() {
 
 #[test]
 fn a_restart_plainly() {
-    let bounds = all_reduce::Bounds {
+    let bounds = all_reduce::AllReduceBounds {
         restarts: 1,
         first_chunk: ChunkId(0),
         ..all_reduce(2, vec![Operation::Integers(1)])
@@ -214,7 +214,7 @@ fn a_restart_plainly() {
 #[test]
 fn a_server_plainly() {
     for mode in [Mode::Direct, Mode::Switch] {
-        let bounds = parameter_server::Bounds::new(mode, 2, 1, 1, 1);
+        let bounds = parameter_server::TrainingBounds::new(mode, 2, 1, 1, 1);
         let model = ParameterServer::new(bounds).expect("a job");
         none_is_missing(&model);
     }
@@ -224,7 +224,7 @@ fn a_server_plainly() {
 #[test]
 fn who_is_who_makes_no_difference() {
     let operations = vec![Operation::Integers(2); 2];
-    let bounds = all_reduce::Bounds::new(3, 2, operations);
+    let bounds = all_reduce::AllReduceBounds::new(3, 2, operations);
     let model = AllReduce::new(bounds).expect("a job");
     let mut run = Exploration::new(&model, Search::ALL, Default::default()).expect("a sound model");
     run.explore().expect("a sound model");

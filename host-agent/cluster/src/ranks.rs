@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
+use aggregation::job::{Job, JobConfig, JobError, TreePosition, WorkerId};
 use aggregation::rank::{
-    Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError,
+    Carry, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError, RankEvent,
     Reduction, Setup, Share, Sums, Values,
 };
 use aggregation::rto::Retransmission;
@@ -17,11 +17,11 @@ use crate::network::{Buckets, HEADERS, Link, Policer, Rate, below, chance};
 use crate::{Faults, NetworkCounters};
 
 pub use crate::recovery::Recovery;
-pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
+pub use crate::tree::{Racks, RankSlotSwitch, RankSwitch};
 
 /// Configuration of a run.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct AllReduceConfig {
     /// Seed of every random decision.
     pub seed: u64,
     /// The job.
@@ -52,7 +52,7 @@ pub struct Config {
     pub fallback: Option<Fallback>,
     /// Ranks that die, with the time.
     pub deaths: Vec<(WorkerId, u64)>,
-    /// Times at which the chunks in flight are recorded, ascending; [`Report::recoveries`] has the durations until they
+    /// Times at which the chunks in flight are recorded, ascending; [`AllReduceReport::recoveries`] has the durations until they
     /// completed.
     pub watched_ns: Vec<u64>,
     /// Reduction of all operations.
@@ -65,7 +65,7 @@ pub struct Config {
     pub deadline_ns: u64,
 }
 
-impl Config {
+impl AllReduceConfig {
     /// Ranks that submit operations now and then, over a network with these faults, with timeouts that fit its delays.
     pub fn new(seed: u64, job: JobConfig, faults: Faults) -> Self {
         const MS: u64 = 1_000_000;
@@ -128,7 +128,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, LatenessError> {
+    fn lateness(self, job: &Job, place: TreePosition) -> Result<Lateness, LatenessError> {
         let lateness = Lateness::new(job, place, self.after_ns, self.quorum, self.carry)?;
         self.keeps
             .map_or(Ok(lateness), |keeps| lateness.keeping(keeps))
@@ -137,20 +137,20 @@ impl Deadline {
 
 /// Reason why a configuration is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConfigError {
+pub enum AllReduceConfigError {
     /// The job's settings are invalid.
     Job(JobError),
     /// The deadline is invalid for this job.
     Lateness(LatenessError),
 }
 
-impl From<JobError> for ConfigError {
+impl From<JobError> for AllReduceConfigError {
     fn from(error: JobError) -> Self {
         Self::Job(error)
     }
 }
 
-impl From<LatenessError> for ConfigError {
+impl From<LatenessError> for AllReduceConfigError {
     fn from(error: LatenessError) -> Self {
         Self::Lateness(error)
     }
@@ -171,7 +171,7 @@ pub enum RankEnd {
 
 /// Result of a run.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct AllReduceReport {
     /// End of each rank.
     pub ends: Vec<RankEnd>,
     /// Outcome of each operation, by rank.
@@ -217,8 +217,8 @@ struct Member {
     from_switch: Link,
 }
 
-struct Run<'a, S> {
-    config: &'a Config,
+struct AllReduceRun<'a, S> {
+    config: &'a AllReduceConfig,
     switch: &'a mut S,
     inputs: &'a dyn Fn(usize, WorkerId) -> Values,
     operations: usize,
@@ -237,16 +237,16 @@ struct Run<'a, S> {
 
 /// Runs the ranks to their end. `inputs` returns a rank's values for an operation.
 pub fn run<S: RankSwitch>(
-    config: &Config,
+    config: &AllReduceConfig,
     switch: &mut S,
     operations: usize,
     inputs: &dyn Fn(usize, WorkerId) -> Values,
-) -> Result<Report, ConfigError> {
+) -> Result<AllReduceReport, AllReduceConfigError> {
     let job = Job::new(config.job)?;
     let members = (0..job.workers()).map(WorkerId).map(|rank| {
         let place = match config.racks {
             Some(racks) => racks.place(&job, rank),
-            None => Place::under_one_switch(&job, rank),
+            None => TreePosition::under_one_switch(&job, rank),
         };
         let deadline = config.deadline;
         let lateness = deadline.map(|deadline| deadline.lateness(&job, place));
@@ -272,8 +272,8 @@ pub fn run<S: RankSwitch>(
             from_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
         })
     });
-    let members = members.collect::<Result<Vec<_>, ConfigError>>()?;
-    let run = Run {
+    let members = members.collect::<Result<Vec<_>, AllReduceConfigError>>()?;
+    let run = AllReduceRun {
         config,
         switch,
         inputs,
@@ -292,8 +292,8 @@ pub fn run<S: RankSwitch>(
     Ok(run.finish())
 }
 
-impl<S: RankSwitch> Run<'_, S> {
-    fn finish(mut self) -> Report {
+impl<S: RankSwitch> AllReduceRun<'_, S> {
+    fn finish(mut self) -> AllReduceReport {
         for rank in 0..self.members.len() {
             self.plan_submission(WorkerId(rank as u16));
         }
@@ -321,7 +321,7 @@ impl<S: RankSwitch> Run<'_, S> {
                 recovery.look(now_ns, members.iter().map(|member| &member.machine));
             }
         }
-        Report {
+        AllReduceReport {
             ends: self
                 .members
                 .iter()
@@ -495,8 +495,8 @@ impl<S: RankSwitch> Run<'_, S> {
         let done_before = member.sums.len();
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { outcome, .. } => member.sums.push(outcome),
-                Event::Failed(error) => {
+                RankEvent::Done { outcome, .. } => member.sums.push(outcome),
+                RankEvent::Failed(error) => {
                     member.end = RankEnd::Failed(error);
                     failed = true;
                 }

@@ -42,7 +42,7 @@ impl EthernetFrames {
                     format!("there is no interface {interface}"),
                 )
             })?;
-        let link = Link::of(&interface.name)?;
+        let link = Link::from_name(&interface.name)?;
         let socket = packet_socket()?;
         rings::hear_udp(&socket, udp_port)?;
         let waiting = socket.try_clone()?;

@@ -39,7 +39,7 @@ pub struct Link {
 
 impl Link {
     /// Finds the interface with this name.
-    pub fn of(name: &str) -> io::Result<Link> {
+    pub fn from_name(name: &str) -> io::Result<Link> {
         let socket = socket(
             AddressFamily::Unix,
             SockType::Datagram,

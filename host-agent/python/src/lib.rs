@@ -16,9 +16,9 @@ use aggregation::rank::{
     f16,
 };
 use host_agent::collective::CollectiveError;
+use host_agent::collective::FailureKind;
 use host_agent::frames::Io;
 use host_agent::metrics::Exporter;
-use host_agent::collective::FailureKind;
 use link::{Awaited, Link};
 use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};

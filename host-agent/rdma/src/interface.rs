@@ -84,7 +84,7 @@ impl Interface {
         Ok(Self {
             index: found.index,
             address: Address { mac, ip },
-            link_mtu: Link::of(&found.name)?.mtu()?,
+            link_mtu: Link::from_name(&found.name)?.mtu()?,
             name: found.name,
         })
     }

@@ -127,7 +127,7 @@ impl Connection {
 
 /// A connection about to be established: both queue pairs, and the PSNs of their first packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedConnection {
     /// Address of this end.
     pub local: Ipv4Addr,
     /// Address of the peer.
@@ -142,8 +142,8 @@ pub struct Opened {
     pub peer_psn: Psn,
 }
 
-impl Opened {
-    pub(crate) fn of(local: Ipv4Addr, qpn: Qpn, peer: Ipv4Addr, to: &Connection) -> Self {
+impl OpenedConnection {
+    pub(crate) fn new(local: Ipv4Addr, qpn: Qpn, peer: Ipv4Addr, to: &Connection) -> Self {
         Self {
             local,
             peer,
@@ -156,7 +156,7 @@ impl Opened {
 }
 
 /// Callback for each connection, before its queue pair sends or receives anything.
-pub type Announce = Box<dyn FnMut(&Opened) + Send>;
+pub type Announce = Box<dyn FnMut(&OpenedConnection) + Send>;
 
 /// Reason why a provider refused an operation.
 #[derive(Debug, thiserror::Error)]

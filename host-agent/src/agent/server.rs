@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::{Instant, SystemTime};
 
 use aggregation::quantise::dequantise;
-use aggregation::server::{Apply, Completed, Event, Mode, Server};
+use aggregation::server::{Apply, Completed, Mode, Server, ServerEvent};
 use aggregation::{Destination, Job};
 use anyhow::{Context, bail, ensure};
 
@@ -74,7 +74,7 @@ pub fn run(
         }
         let event = server.poll_event();
         // The job may end before that chunk.
-        let goes_on = server.has_sum_of_new_parts() || event == Some(Event::Finished);
+        let goes_on = server.has_sum_of_new_parts() || event == Some(ServerEvent::Finished);
         if let Some(from) = awaited.take_if(|_| goes_on) {
             let at_ns = unix_ns();
             progress(Line::Resumed { from, at_ns })?;
@@ -89,8 +89,8 @@ pub fn run(
             progress(Line::Replanned { from })?;
         }
         match event {
-            Some(Event::Finished) => break,
-            Some(Event::Failed(error)) => bail!(error),
+            Some(ServerEvent::Finished) => break,
+            Some(ServerEvent::Failed(error)) => bail!(error),
             None => {}
         }
         watch.show(

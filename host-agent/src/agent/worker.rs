@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use aggregation::job::{ChunkId, WorkerId};
-use aggregation::worker::{Event, Worker};
+use aggregation::worker::{Worker, WorkerEvent};
 use anyhow::{Context, bail, ensure};
 
 use super::orders::{Order, Orders};
@@ -131,8 +131,8 @@ impl Member<'_> {
                 self.frames.send(&frame).context("cannot send")?;
             }
             match self.worker.poll_event() {
-                Some(Event::RoundDone { .. } | Event::Closed) => return Ok(()),
-                Some(Event::Failed(error)) => bail!(error),
+                Some(WorkerEvent::RoundDone { .. } | WorkerEvent::Closed) => return Ok(()),
+                Some(WorkerEvent::Failed(error)) => bail!(error),
                 None => {}
             }
             let (worker, foreign, rounds) = (&self.worker, self.foreign, self.rounds);

@@ -1,7 +1,7 @@
 //! Settings of the rank and its transport: from options, or from a scenario's environment.
 
 use aggregation::Retransmission;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Fallback, Setup};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -76,14 +76,14 @@ impl AllReduceArgs {
             None => wire::VALUES_PER_PACKET as u16,
         };
         let job = Job::new(JobConfig {
-            job: JobId(of(self.job, "WEIR_JOB", "--job")?),
-            workers: of(self.ranks, "WEIR_RANKS", "--ranks")?,
-            window: of(self.window, "WEIR_WINDOW", "--window")?,
+            job: JobId(required(self.job, "WEIR_JOB", "--job")?),
+            workers: required(self.ranks, "WEIR_RANKS", "--ranks")?,
+            window: required(self.window, "WEIR_WINDOW", "--window")?,
             values_per_packet,
             values_per_round: 0,
             first_chunk: ChunkId(self.first_chunk),
         })?;
-        let rank: u16 = of(self.rank, "WEIR_RANK", "--rank")?;
+        let rank: u16 = required(self.rank, "WEIR_RANK", "--rank")?;
         let ranks = job.workers();
         ensure!(
             rank < ranks,
@@ -148,7 +148,7 @@ fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
     parsed.with_context(|| format!("{name}={text}: it is a whole number"))
 }
 
-fn of<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
+fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
     match option {
         Some(number) => Ok(number),
         None => {
@@ -159,12 +159,12 @@ fn of<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result
     }
 }
 
-fn place(text: &str) -> Result<Place> {
+fn place(text: &str) -> Result<TreePosition> {
     let wrong = || format!("{text}: a place is CHILD/SIBLINGS/TOP, such as 0/2/2");
     let mut parts = text.split('/').map(|part| part.parse::<u16>().ok());
     let mut next = || parts.next().flatten().with_context(wrong);
     let small = |number: u16| u8::try_from(number).ok().with_context(wrong);
-    let place = Place {
+    let place = TreePosition {
         child: WorkerId(next()?),
         siblings: small(next()?)?,
         top: small(next()?)?,

@@ -10,7 +10,7 @@ use rdma::ProviderError;
 use serde::{Deserialize, Serialize};
 use wire::VALUES_PER_PACKET;
 
-use super::PlaceError;
+use super::JobLockError;
 use crate::frames::LinkFault;
 use crate::metrics::Waits;
 
@@ -80,7 +80,7 @@ pub enum CollectiveError {
     },
     /// Another process of this host is a rank of the job.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    JobLock(#[from] JobLockError),
     /// The sums did not arrive in time.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
     Timeout {

@@ -7,9 +7,9 @@ mod attach;
 mod carrier;
 mod driver;
 mod error;
+mod job_lock;
 mod observer;
 mod opening;
-mod place;
 mod reach;
 
 use std::io;
@@ -25,15 +25,15 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::frames::{Endpoint, Frames};
 use crate::metrics::Board;
 use driver::Driver;
-use observer::Seen;
+use observer::MemberSnapshot;
 use reach::Reach;
 
 pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
 pub use carrier::{Carrier, Datagrams, Rdma, Takes};
 pub use error::{CollectiveError, FailureKind, NotByRdma, Standing};
+pub use job_lock::{JobLock, JobLockError};
 pub use observer::Observer;
 pub use opening::{open_job, open_job_by};
-pub use place::{Place, PlaceError};
 
 /// Configuration of a member.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Pending {
 struct Shared {
     state: Mutex<State>,
     /// Status for observers outside of the thread.
-    board: Board<Seen>,
+    board: Board<MemberSnapshot>,
 }
 
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ impl Member {
     pub fn start_at(
         config: Config,
         frames: impl Frames + Send + 'static,
-        place: Option<Place>,
+        place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
         let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
@@ -142,11 +142,11 @@ impl Member {
     pub fn start_by(
         config: Config,
         carrier: impl Carrier + Send + 'static,
-        place: Option<Place>,
+        place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
         let mut descriptors = carrier.descriptors();
-        descriptors.extend(place.as_ref().map(Place::descriptor));
+        descriptors.extend(place.as_ref().map(JobLock::descriptor));
         // A rank in memory has no place and no address. If the port is not available, peers are not contacted directly.
         let reach = place.as_ref().and_then(|_| {
             let job = setup.job.id().0;

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Status that a member's thread writes on request.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct MemberSnapshot {
     pub counters: RankCounters,
     pub foreign: u64,
     pub received: u64,

@@ -9,7 +9,7 @@
 //! | `table.rs` | output |
 
 mod element;
-mod place;
+mod meeting_point;
 mod run;
 mod sizes;
 mod table;
@@ -25,8 +25,8 @@ use roce::packet::Mtu;
 
 use crate::rdma_perf::{PortArgs, mtu};
 use element::{DataType, Op};
-use place::Place;
-use sizes::{Kind, Range, Step, bytes};
+use meeting_point::MeetingPoint;
+use sizes::{CollectiveKind, Range, Step, bytes};
 
 pub use run::Wrong;
 
@@ -39,7 +39,7 @@ pub use run::Wrong;
 pub struct CollectivesPerfArgs {
     /// The collective.
     #[arg(value_name = "COLLECTIVE", value_enum)]
-    kind: Kind,
+    kind: CollectiveKind,
     /// This rank, from 0.
     #[arg(long, env = "RANK", value_name = "NUMBER")]
     rank: usize,
@@ -49,7 +49,7 @@ pub struct CollectivesPerfArgs {
     /// Meeting place of the ranks: a folder that all can access, empty or not yet existing; tcp://HOST:PORT, where rank 0
     /// listens; or torch://HOST:PORT/NAME, torch's store there, with a new name for each run. Without, that of torchrun.
     #[arg(long, value_name = "PLACE")]
-    store: Option<Place>,
+    store: Option<MeetingPoint>,
     /// Minimum size in bytes, such as 8, 64K, 32M, 1G (powers of 1,024).
     #[arg(short = 'b', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
     minbytes: u64,
@@ -222,7 +222,7 @@ impl CollectivesPerfArgs {
                 "--root {root} of --ranks {ranks}: ranks count from 0"
             );
         }
-        let said = || Place::of_torchrun(|name| std::env::var(name).ok());
+        let said = || MeetingPoint::of_torchrun(|name| std::env::var(name).ok());
         let place = self.store.clone().or_else(said);
         let place = place.context(
             "nobody says where ranks find each other: --store, or torchrun's MASTER_ADDR and MASTER_PORT",

@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::element::{DataType, Op, Values};
-use super::sizes::{InPlace, Kind, Move, Range, Size};
+use super::sizes::{CollectiveKind, InPlace, Move, Range, Size};
 use super::table::{HEAD, Row, Timing};
 use super::{CollectivesPerfArgs, Root, word};
 
@@ -45,7 +45,7 @@ pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     model.post_ns = post_ns;
     // A barrier has no values, and a collective without reduction has no operation.
     let types = match args.kind {
-        Kind::Barrier => &args.datatype.0[..1],
+        CollectiveKind::Barrier => &args.datatype.0[..1],
         _ => &args.datatype.0,
     };
     let ops = match args.kind.reduces() {

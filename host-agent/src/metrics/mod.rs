@@ -20,7 +20,7 @@ mod status;
 
 pub use board::Board;
 pub use fetch::{FetchError, fetch};
-pub use names::{ALL, Kind, Metric};
+pub use names::{ALL, Metric, MetricKind};
 pub use page::page;
 pub(crate) use sent::HEADERS;
 pub use sent::SentReport;

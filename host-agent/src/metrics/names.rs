@@ -3,7 +3,7 @@
 
 /// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Increases only, from 0 on.
     Counter,
     /// Increases and decreases.
@@ -16,18 +16,18 @@ pub struct Metric {
     /// Name of the metric.
     pub name: &'static str,
     /// Kind of the metric.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Help text.
     pub help: &'static str,
 }
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
-    let kind = Kind::Counter;
+    let kind = MetricKind::Counter;
     Metric { name, kind, help }
 }
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    let kind = Kind::Gauge;
+    let kind = MetricKind::Gauge;
     Metric { name, kind, help }
 }
 
@@ -246,7 +246,11 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         for metric in ALL {
             let Metric { name, kind, help } = metric;
-            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            assert_eq!(
+                name.ends_with("_total"),
+                *kind == MetricKind::Counter,
+                "{name}"
+            );
             let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
             assert!(
                 name.starts_with("weir_") && name.bytes().all(is_plain),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use rdma::perftest::{Keys, Options, Outcome, Report, Verb, bandwidth};
+use rdma::perftest::{BandwidthOptions, BandwidthOutcome, Keys, Report, Verb, bandwidth};
 use roce::packet::Mtu;
 use serde::Serialize;
 
@@ -49,8 +49,8 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
         "send: neither end knows when the other ends if both go by time (-b with -D): give a number of messages, `-n`"
     );
     let mut provider = args.meeting.open()?;
-    let defaults = Options::new(verb);
-    let options = Options {
+    let defaults = BandwidthOptions::new(verb);
+    let options = BandwidthOptions {
         port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters.unwrap_or(defaults.iterations),
@@ -65,7 +65,10 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
     };
     let outcome = bandwidth(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
-        println!("{}", serde_json::to_string(&Told::of(&outcome))?);
+        println!(
+            "{}",
+            serde_json::to_string(&BandwidthSummary::new(&outcome))?
+        );
     } else {
         print_text(&outcome, args.report_gbits);
     }
@@ -73,7 +76,7 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct BandwidthSummary {
     local: Port,
     remote: Port,
     mtu: usize,
@@ -119,7 +122,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn of(keys: &Keys) -> Self {
+    pub(super) fn new(keys: &Keys) -> Self {
         Self {
             qpn: keys.qpn.bits(),
             psn: keys.psn.bits(),
@@ -128,7 +131,7 @@ impl Port {
     }
 }
 
-fn figures(outcome: &Outcome) -> Report {
+fn figures(outcome: &BandwidthOutcome) -> Report {
     let nothing = Report {
         size: 0,
         iterations: 0,
@@ -139,13 +142,13 @@ fn figures(outcome: &Outcome) -> Report {
     outcome.measured.or(outcome.told).unwrap_or(nothing)
 }
 
-impl Told {
-    fn of(outcome: &Outcome) -> Self {
+impl BandwidthSummary {
+    fn new(outcome: &BandwidthOutcome) -> Self {
         let report = figures(outcome);
         let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
         Self {
-            local: Port::of(&outcome.own),
-            remote: Port::of(&outcome.peer),
+            local: Port::new(&outcome.own),
+            remote: Port::new(&outcome.peer),
             mtu: outcome.mtu.bytes(),
             measured_here: outcome.measured.is_some(),
             size: report.size,
@@ -169,7 +172,7 @@ pub(super) fn print_keys(which: &str, at: &Keys) {
     println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
 }
 
-fn print_text(outcome: &Outcome, in_gbits: bool) {
+fn print_text(outcome: &BandwidthOutcome, in_gbits: bool) {
     print_keys("local address: ", &outcome.own);
     print_keys("remote address:", &outcome.peer);
     println!("  MTU {}", outcome.mtu.bytes());

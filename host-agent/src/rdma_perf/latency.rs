@@ -45,7 +45,7 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
     };
     let outcome = latency(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
-        let told = Told::of(&outcome, args);
+        let told = LatencySummary::new(&outcome, args);
         println!("{}", serde_json::to_string(&told)?);
     } else {
         print_text(&outcome, args);
@@ -54,7 +54,7 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct LatencySummary {
     local: Port,
     remote: Port,
     mtu: usize,
@@ -101,12 +101,12 @@ impl From<Latencies> for Microseconds {
     }
 }
 
-impl Told {
-    fn of(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
+impl LatencySummary {
+    fn new(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
         let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
         Self {
-            local: Port::of(&outcome.own),
-            remote: Port::of(&outcome.peer),
+            local: Port::new(&outcome.own),
+            remote: Port::new(&outcome.peer),
             mtu: outcome.mtu.bytes(),
             size: outcome.sizes.last().map_or(args.size, |(size, _)| *size),
             iterations: args.iters,

@@ -1,7 +1,7 @@
 //! `weir-agent rdma-perf pingpong`
 
 use clap::Args;
-use rdma::pingpong::{Options, Outcome, pingpong};
+use rdma::pingpong::{PingpongOptions, PingpongOutcome, pingpong};
 use rdma::rendezvous::Destination;
 use roce::packet::Mtu;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct PingpongArgs {
 
 pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
     let mut provider = args.meeting.open()?;
-    let options = Options {
+    let options = PingpongOptions {
         port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters,
@@ -41,7 +41,7 @@ pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
     if args.meeting.json {
         println!(
             "{}",
-            serde_json::to_string(&Report::of(&outcome, &options))?
+            serde_json::to_string(&Report::new(&outcome, &options))?
         );
     } else {
         print_text(&outcome, &options);
@@ -56,8 +56,8 @@ pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
 
 #[derive(Serialize)]
 struct Report {
-    local: Told,
-    remote: Told,
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     size: u32,
     iterations: u64,
     bytes: u64,
@@ -69,14 +69,14 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct QueuePairAddress {
     qpn: u32,
     psn: u32,
     gid: String,
 }
 
-impl Told {
-    fn of(destination: &Destination) -> Self {
+impl QueuePairAddress {
+    fn new(destination: &Destination) -> Self {
         Self {
             qpn: destination.qpn.bits(),
             psn: destination.psn.bits(),
@@ -86,12 +86,12 @@ impl Told {
 }
 
 impl Report {
-    fn of(outcome: &Outcome, options: &Options) -> Self {
+    fn new(outcome: &PingpongOutcome, options: &PingpongOptions) -> Self {
         let took_s = outcome.took.as_secs_f64();
         let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
         Self {
-            local: Told::of(&outcome.own),
-            remote: Told::of(&outcome.peer),
+            local: QueuePairAddress::new(&outcome.own),
+            remote: QueuePairAddress::new(&outcome.peer),
             size: options.size,
             iterations: options.iterations,
             bytes: outcome.bytes,
@@ -106,7 +106,7 @@ impl Report {
     }
 }
 
-fn print_text(outcome: &Outcome, options: &Options) {
+fn print_text(outcome: &PingpongOutcome, options: &PingpongOptions) {
     let told = |which: &str, at: &Destination| {
         let (qpn, psn) = (at.qpn, at.psn.bits());
         println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);

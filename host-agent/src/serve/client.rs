@@ -70,14 +70,14 @@ struct Shared {
 
 /// Result of an operation with sums: the error bound, and the number of partial chunks.
 type Bounds = (f64, u64);
-type Told = Sender<Result<Bounds, CollectiveError>>;
+type SumsSender = Sender<Result<Bounds, CollectiveError>>;
 
 #[derive(Debug, Default)]
 struct State {
     /// Number of the last operation.
     last: u64,
     /// Receivers of the results, by operation.
-    waiting: HashMap<u64, Told>,
+    waiting: HashMap<u64, SumsSender>,
     /// Maximum number of unanswered operations, by the daemon's report; `None` until this client is a rank.
     limit: Option<u64>,
     /// Whether this end has closed the connection.
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Assigns a number to an operation as soon as it may be submitted, and registers the receiver of its result.
-    fn number(&self, told: Told) -> Result<u64, CollectiveError> {
+    fn number(&self, told: SumsSender) -> Result<u64, CollectiveError> {
         let full = |state: &mut State| {
             let given = state.waiting.len() as u64;
             state.ended().is_none() && state.limit.is_some_and(|limit| given >= limit)
@@ -130,7 +130,7 @@ impl Shared {
     }
 
     /// Removes an operation that was answered, or was not submitted.
-    fn take(&self, operation: u64) -> Option<Told> {
+    fn take(&self, operation: u64) -> Option<SumsSender> {
         let told = self.lock().waiting.remove(&operation);
         self.answered.notify_all();
         told

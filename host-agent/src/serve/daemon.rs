@@ -23,7 +23,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, User, chown};
 
 use super::message::Answer;
-use super::session::{self, Grounds, OPERATIONS};
+use super::session::{self, Environment, OPERATIONS};
 use super::socket::{Socket, send};
 use crate::collective::FailureKind;
 use crate::frames::{InterfaceFrames, Io};
@@ -128,7 +128,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     let owner = args.owner.as_deref().map(owner).transpose()?;
     let operations = operations(raise_files()?, args.clients)?;
     let listener = Listener::bind(&args.socket, args.mode, owner)?;
-    let grounds = Arc::new(Grounds {
+    let environment = Arc::new(Environment {
         interfaces: args.interfaces.clone(),
         io: args.io,
         memory: args.memory.saturating_mul(1 << 20),
@@ -151,7 +151,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
             std::thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
-        admit(owned(fd), &grounds, &connected, args.clients);
+        admit(owned(fd), &environment, &connected, args.clients);
     }
 }
 
@@ -203,7 +203,12 @@ fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
 }
 
 /// Starts a session thread for a client, if the limit on clients allows it.
-fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, limit: usize) {
+fn admit(
+    client: OwnedFd,
+    environment: &Arc<Environment>,
+    connected: &Arc<AtomicUsize>,
+    limit: usize,
+) {
     let who = getsockopt(&client, PeerCredentials);
     let who = who.map_or_else(
         |_| "a process".to_owned(),
@@ -218,7 +223,7 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }
-    let grounds = Arc::clone(grounds);
+    let environment = Arc::clone(environment);
     let seat = Seat(Arc::clone(connected));
     let thread = std::thread::Builder::new().name("weir session".to_owned());
     // If no thread can be created, the seat becomes free with the dropped closure.
@@ -226,7 +231,7 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
         // Dropped last: a client that waits for the end may reconnect at once.
         let socket = Socket::new(client);
         let _seat = seat;
-        match session::run(&socket, &grounds, &told) {
+        match session::run(&socket, &environment, &told) {
             Ok(()) => told("has left"),
             Err(error) => told(&format!("has left: {error}")),
         }

@@ -1,6 +1,6 @@
 //! Messages between a daemon and its clients: each is a JSON object.
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Carry, Lateness, Setup, Share};
 use aggregation::rto::Retransmission;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, String> {
+    fn lateness(self, job: &Job, place: TreePosition) -> Result<Lateness, String> {
         let Deadline {
             after_ns,
             quorum,
@@ -93,7 +93,7 @@ impl RankOf {
             ));
         }
         let (child, siblings, top) = self.place;
-        let place = Place {
+        let place = TreePosition {
             child: WorkerId(child),
             siblings,
             top,

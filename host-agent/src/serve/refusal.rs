@@ -31,7 +31,7 @@ pub fn refusal(error: &CollectiveError) -> Refusal {
         CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => {
             FailureKind::Io
         }
-        CollectiveError::Place(_) => FailureKind::Refused,
+        CollectiveError::JobLock(_) => FailureKind::Refused,
         CollectiveError::Agent { kind, .. } => *kind,
         CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => FailureKind::Silent,
         CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => FailureKind::Refused,

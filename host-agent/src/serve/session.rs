@@ -7,11 +7,11 @@ use std::sync::Arc;
 use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 
 use super::message::{Answer, Ask, RankOf, VERSION};
-use super::operations::{Given, Operations, Room};
+use super::operations::{Capacity, OperationRequest, Operations};
 use super::refusal::{Refusal, broken, refusal, refused, unattached};
 use super::socket::{Socket, receive};
 use super::values;
-use crate::collective::{Config, Member, Observer, Place, attach, attach_alone, open_job_by};
+use crate::collective::{Config, JobLock, Member, Observer, attach, attach_alone, open_job_by};
 use crate::frames::Endpoint;
 
 /// Maximum number of unanswered operations, if the limit on open files allows it.
@@ -28,7 +28,7 @@ struct Joined {
 }
 
 /// Resources of the daemon that a session may use.
-pub struct Grounds {
+pub struct Environment {
     /// The interfaces that are served.
     pub interfaces: Vec<String>,
     /// I/O backend.
@@ -41,13 +41,13 @@ pub struct Grounds {
 
 /// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this returns,
 /// the client's rank has left.
-pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Result<()> {
+pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
     while let Some((ask, with)) = receive::<Ask>(socket.as_fd())? {
         let answer = match ask {
             Ask::Hello(_) => Ok(Answer::Hello(VERSION)),
-            Ask::Where(interface) => whereabouts(grounds, interface.as_deref()),
-            Ask::Open(rank) => open(grounds, &rank),
+            Ask::Where(interface) => whereabouts(environment, interface.as_deref()),
+            Ask::Open(rank) => open(environment, &rank),
             Ask::Join { .. } if joined.is_some() => {
                 Err(refused("a process is one rank of one job"))
             }
@@ -59,7 +59,7 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                 fallback,
             } => {
                 let patience = (gone_after_ns, fallback);
-                join(grounds, socket, &rank, first_chunk, &peers, patience).map(|new| {
+                join(environment, socket, &rank, first_chunk, &peers, patience).map(|new| {
                     told(&format!(
                         "is rank {} of job {} on {}",
                         rank.rank, rank.job, new.1.interface
@@ -118,8 +118,8 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
 }
 
 /// The requested interface, if it is served.
-fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, Refusal> {
-    let served = &grounds.interfaces;
+fn interface<'a>(environment: &'a Environment, named: Option<&str>) -> Result<&'a str, Refusal> {
+    let served = &environment.interfaces;
     let found = match named {
         None => served.first(),
         Some(named) => served.iter().find(|served| *served == named),
@@ -134,36 +134,37 @@ fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, R
     found.map(String::as_str).ok_or_else(told)
 }
 
-fn whereabouts(grounds: &Grounds, named: Option<&str>) -> Result<Answer, Refusal> {
-    let endpoint = Endpoint::of(interface(grounds, named)?).map_err(|error| broken(&error))?;
+fn whereabouts(environment: &Environment, named: Option<&str>) -> Result<Answer, Refusal> {
+    let endpoint =
+        Endpoint::from_interface(interface(environment, named)?).map_err(|error| broken(&error))?;
     Ok(Answer::Where(endpoint.to_string()))
 }
 
-fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
-    let interface = interface(grounds, rank.interface.as_deref())?;
+fn open(environment: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
+    let interface = interface(environment, rank.interface.as_deref())?;
     let setup = rank.setup(0).map_err(refused)?;
     let _place = taken(interface, rank.job)?;
-    let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
-    let carrier = attach_alone(interface, grounds.io, rank.transport, &setup, me);
+    let me = Endpoint::from_interface(interface).map_err(|error| broken(&error))?;
+    let carrier = attach_alone(interface, environment.io, rank.transport, &setup, me);
     let mut carrier = carrier.map_err(unattached)?;
     let first = open_job_by(&setup, &mut carrier).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
 }
 
 /// Locks the job on this interface against other sessions, other daemons and independent processes.
-fn taken(interface: &str, job: u16) -> Result<Place, Refusal> {
-    Place::take(interface, job).map_err(|error| refusal(&error.into()))
+fn taken(interface: &str, job: u16) -> Result<JobLock, Refusal> {
+    JobLock::take(interface, job).map_err(|error| refusal(&error.into()))
 }
 
 fn join(
-    grounds: &Grounds,
+    environment: &Environment,
     socket: &Arc<Socket>,
     rank: &RankOf,
     first_chunk: u32,
     peers: &[String],
     (gone_after_ns, fallback): (u64, Option<bool>),
 ) -> Result<(Answer, Joined), Refusal> {
-    let interface = interface(grounds, rank.interface.as_deref())?;
+    let interface = interface(environment, rank.interface.as_deref())?;
     let mut setup = rank.setup(first_chunk).map_err(refused)?;
     if !GONE_AFTER_NS.contains(&gone_after_ns) {
         return Err(refused("a rank is gone after 10 ms to an hour"));
@@ -182,25 +183,25 @@ fn join(
     }
     let peers: Result<Vec<Endpoint>, _> = peers.iter().map(|peer| peer.parse()).collect();
     let own = setup.kept_bytes();
-    let left = grounds.memory.checked_sub(own).ok_or_else(|| {
+    let left = environment.memory.checked_sub(own).ok_or_else(|| {
         refused(format!(
             "a window of {} frames of {} values takes {own} bytes, more than the {} that a process may have (--memory)",
-            rank.window, rank.values_per_packet, grounds.memory
+            rank.window, rank.values_per_packet, environment.memory
         ))
     })?;
     let place = taken(interface, rank.job)?;
     let config = Config {
         setup,
-        me: Endpoint::of(interface).map_err(|error| broken(&error))?,
+        me: Endpoint::from_interface(interface).map_err(|error| broken(&error))?,
         peers: peers.map_err(|error| refused(error.to_string()))?,
     };
-    let attached = attach(interface, grounds.io, rank.transport, &config);
+    let attached = attach(interface, environment.io, rank.transport, &config);
     let (carrier, way) = attached.map_err(unattached)?;
     let io = way.io.to_string();
     let member = Member::start_by(config, carrier, Some(place));
     let member = member.map_err(|error| broken(&error))?;
     let observer = member.observer();
-    let room = Room::new(left, grounds.operations);
+    let room = Capacity::new(left, environment.operations);
     let operations = Operations::start(member, room, socket);
     let joined = Joined {
         operations: operations.map_err(|error| broken(&error))?,
@@ -211,7 +212,7 @@ fn join(
     let answer = Answer::Joined {
         io,
         refused: way.refused.map(|error| error.to_string()),
-        operations: grounds.operations,
+        operations: environment.operations,
     };
     Ok((answer, joined))
 }
@@ -224,7 +225,7 @@ fn sum<'a>(
     length: u64,
     reduction: Reduction,
     memory: Option<OwnedFd>,
-) -> Result<(&'a Operations, Given), Refusal> {
+) -> Result<(&'a Operations, OperationRequest), Refusal> {
     let operations = &joined
         .ok_or_else(|| refused("nobody has joined"))?
         .operations;
@@ -242,7 +243,7 @@ fn sum<'a>(
         )));
     }
     let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
-    let given = Given {
+    let given = OperationRequest {
         operation,
         dtype: dtype.to_owned(),
         length: length as usize,

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::support::{JOB, Switch, endpoint};
 use aggregation::Destination;
-use aggregation::job::Place;
+use aggregation::job::TreePosition;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, open_job};
 use host_agent::frames::{CableFrames, Endpoint, Frames, asking, build, open};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -57,7 +57,7 @@ fn network_until(
             setup: Setup {
                 dead_after_ns: Some(1_000_000_000),
                 lateness: until.map(|(after, quorum, carry)| {
-                    let place = Place::under_one_switch(&job, WorkerId(rank));
+                    let place = TreePosition::under_one_switch(&job, WorkerId(rank));
                     let after_ns = after.as_nanos() as u64;
                     Lateness::new(&job, place, after_ns, quorum, carry).unwrap()
                 }),
@@ -69,8 +69,8 @@ fn network_until(
         members.push(Member::start(config, CableFrames::new(b)).unwrap());
     }
     let slots = match until {
-        None => SlotSwitch::new(job),
-        Some(_) => SlotSwitch::new(job).with_deadlines(),
+        None => RankSlotSwitch::new(job),
+        Some(_) => RankSlotSwitch::new(job).with_deadlines(),
     };
     (Switch::start(ports, slots, loses), members)
 }
@@ -298,7 +298,7 @@ fn who_opens_a_job_believes_the_switch_alone() {
     let (me, stranger) = (endpoint(0), endpoint(7));
     let job = job(4);
     let answers = std::thread::spawn(move || {
-        let (mut port, mut slots) = (CableFrames::new(switch), SlotSwitch::new(job));
+        let (mut port, mut slots) = (CableFrames::new(switch), RankSlotSwitch::new(job));
         let (mut frame, mut forged) = (Vec::new(), 0);
         // Until the cable is unplugged.
         while let Ok(came) = port.receive(Duration::from_secs(60)) {

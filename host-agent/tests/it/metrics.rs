@@ -13,7 +13,7 @@ use host_agent::agent::{
     run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
-use host_agent::metrics::{ALL, Address, Exporter, Kind, Role, Status, Waits, fetch, page};
+use host_agent::metrics::{ALL, Address, Exporter, MetricKind, Role, Status, Waits, fetch, page};
 use host_agent::train::Recipe;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -284,8 +284,8 @@ fn the_document_has_every_metric() {
         .iter()
         .map(|metric| {
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
             };
             format!("| `{}` | {kind} | {} |", metric.name, metric.help)
         })

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use crate::support::roce::Switch;
 use crate::support::{JOB, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
-use cluster::ranks::SlotSwitch;
+use cluster::ranks::RankSlotSwitch;
 use host_agent::frames::{InterfaceFrames, Io, UDP_PORT};
 use serde_json::Value;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -41,7 +41,7 @@ fn switch(loses: Option<u64>) -> Switch {
         opened.unwrap().0
     };
     let ports = (0..RANKS).map(|rank| [open(rank, roce::packet::UDP_PORT), open(rank, UDP_PORT)]);
-    Switch::start(job(), SlotSwitch::new(job()), ports.collect(), loses)
+    Switch::start(job(), RankSlotSwitch::new(job()), ports.collect(), loses)
 }
 
 fn rank(rank: u16, arguments: &str) -> std::process::Child {

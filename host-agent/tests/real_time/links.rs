@@ -10,8 +10,8 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, RankError, Setup, Values};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
-use host_agent::collective::{CollectiveError, Config, Member, Pending, Place, open_job};
+use cluster::ranks::{RankSlotSwitch, RankSwitch};
+use host_agent::collective::{CollectiveError, Config, JobLock, Member, Pending, open_job};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io, LinkFault};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
@@ -36,7 +36,7 @@ fn job(first_chunk: ChunkId) -> Job {
 
 /// A switch with one link per rank: rank 0 is at `l0`, whose peer is `r0`.
 fn switch() -> Switch {
-    switch_of(SlotSwitch::new(job(ChunkId(0))))
+    switch_of(RankSlotSwitch::new(job(ChunkId(0))))
 }
 
 fn switch_of(slots: impl RankSwitch + Send + 'static) -> Switch {
@@ -198,7 +198,7 @@ type Drops = fn(rank: u16, is_update: bool) -> bool;
 
 /// A switch that guards its job from some moment on.
 struct Guarded {
-    slots: SlotSwitch,
+    slots: RankSlotSwitch,
     drops: Drops,
     is_on: Arc<AtomicBool>,
 }
@@ -267,7 +267,7 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
     for (case, drops, leaves, expected) in cases {
         let is_on = Arc::new(AtomicBool::new(false));
         let switch = switch_of(Guarded {
-            slots: SlotSwitch::new(job(ChunkId(0))),
+            slots: RankSlotSwitch::new(job(ChunkId(0))),
             drops,
             is_on: Arc::clone(&is_on),
         });
@@ -290,7 +290,12 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
             let interface = format!("l{rank}");
             let (frames, _) =
                 InterfaceFrames::open(&interface, host_agent::frames::UDP_PORT, Io::Rings).unwrap();
-            Member::start_at(config, frames, Some(Place::take(&interface, JOB).unwrap())).unwrap()
+            Member::start_at(
+                config,
+                frames,
+                Some(JobLock::take(&interface, JOB).unwrap()),
+            )
+            .unwrap()
         });
         let mut members: Vec<Member> = ranks.collect();
         are_right(give(&members, 1000), 1000);

@@ -1,6 +1,6 @@
 //! The protocol has no errors within small bounds. `cargo xtask model-check` explores the large ones.
 
-use check::all_reduce::Bounds as AllReduce;
+use check::all_reduce::AllReduceBounds as AllReduce;
 use check::all_reduce::Operation;
 use check::configurations::{Bounds, configurations};
 use check::slots::Rule;

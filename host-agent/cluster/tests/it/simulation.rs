@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aggregation::job::{ChunkId, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::Mode;
 use cluster::Rate;
@@ -125,7 +125,7 @@ fn all_reduce(ranks: u16) -> Setup {
     };
     let at = |rank: u16| RankAt {
         host: rank.into(),
-        place: Place {
+        place: TreePosition {
             child: WorkerId(rank),
             siblings: ranks as u8,
             top: ranks as u8,

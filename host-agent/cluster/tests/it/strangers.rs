@@ -4,7 +4,7 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, RankError, Values};
 use cluster::Faults;
-use cluster::ranks::{Config, RankEnd, RankSwitch, Report, SlotSwitch, run};
+use cluster::ranks::{AllReduceConfig, AllReduceReport, RankEnd, RankSlotSwitch, RankSwitch, run};
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -37,7 +37,7 @@ fn sums(operation: usize, ranks: u16) -> Values {
 
 /// A switch, with a stranger beside it that sends almost valid frames to the ranks.
 struct Beside {
-    switch: SlotSwitch,
+    switch: RankSlotSwitch,
     ranks: u16,
     /// Percentage of frames that are accompanied by a stranger's frame; 0 without strangers.
     share: u32,
@@ -47,7 +47,7 @@ struct Beside {
 impl Beside {
     fn new(told: u16, ranks: u16) -> Self {
         Self {
-            switch: SlotSwitch::new(Job::new(job(told)).unwrap()),
+            switch: RankSlotSwitch::new(Job::new(job(told)).unwrap()),
             ranks,
             share: 0,
             rng: ChaCha8Rng::seed_from_u64(0),
@@ -133,7 +133,7 @@ impl RankSwitch for Beside {
     }
 }
 
-fn run_on(switch: &mut Beside, config: &Config, operations: usize) -> Report {
+fn run_on(switch: &mut Beside, config: &AllReduceConfig, operations: usize) -> AllReduceReport {
     run(config, switch, operations, &input).unwrap()
 }
 
@@ -143,10 +143,10 @@ fn run_on(switch: &mut Beside, config: &Config, operations: usize) -> Report {
 fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
     for fallback in [None, Some(Fallback::IF_SILENT)] {
         for (told, ranks) in [(3, 2), (2, 3), (4, 3), (64, 2), (1, 2)] {
-            let config = Config {
+            let config = AllReduceConfig {
                 fallback,
                 deadline_ns: 10 * SECOND,
-                ..Config::new(1, job(ranks), Faults::NONE)
+                ..AllReduceConfig::new(1, job(ranks), Faults::NONE)
             };
             let report = run_on(&mut Beside::new(told, ranks), &config, 3);
             for (rank, end) in report.ends.iter().enumerate() {
@@ -186,9 +186,9 @@ proptest! {
             ..Beside::new(ranks, ranks)
         };
         let fallback = Fallback { at_once: by_hosts, ..Fallback::IF_SILENT };
-        let config = Config {
+        let config = AllReduceConfig {
             fallback: Some(fallback),
-            ..Config::new(seed, job(ranks), Faults::NONE)
+            ..AllReduceConfig::new(seed, job(ranks), Faults::NONE)
         };
         let report = run_on(&mut switch, &config, 6);
         for (rank, end) in report.ends.iter().enumerate() {

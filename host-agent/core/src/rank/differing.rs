@@ -12,7 +12,7 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use super::peers::Word;
 use super::terms::Terms;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankReceived};
 use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
@@ -97,14 +97,14 @@ impl Rank {
     }
 
     /// Processes a DIFFER frame with another rank's terms.
-    pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankReceived {
         // The frame may belong to an earlier use of the job.
         if ChunkId(packet.chunk()) != self.job.first_chunk() {
-            return Received::NotOurs;
+            return RankReceived::NotOurs;
         }
         let (from, first) = (WorkerId(packet.worker()), packet.contributors());
         if from.0 >= self.job.workers() || from == self.rank {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         self.differ(now_ns, first);
         self.answer_terms(packet.flags(), from);
@@ -117,17 +117,17 @@ impl Rank {
         if let Some((operation, other)) = otherwise {
             self.fail_differing(operation, Some((from, other)));
         }
-        Received::Word
+        RankReceived::Word
     }
 
     /// Replies to a frame after this rank has failed because of differing operations.
-    pub(super) fn receive_while_differing(&mut self, repr: &Repr) -> Received {
+    pub(super) fn receive_while_differing(&mut self, repr: &Repr) -> RankReceived {
         match repr.kind {
             Kind::Ask => self.answer_terms(Flags::AGAIN, WorkerId(repr.worker)),
             Kind::Differ => self.answer_terms(repr.flags, WorkerId(repr.worker)),
-            _ => return Received::NotOurs,
+            _ => return RankReceived::NotOurs,
         }
-        Received::Word
+        RankReceived::Word
     }
 
     /// Replies to a repeated frame, whose sender has not received this rank's terms.

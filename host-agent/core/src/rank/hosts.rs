@@ -15,7 +15,7 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::peers::Word;
-use super::{Rank, Received};
+use super::{Rank, RankReceived};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
@@ -221,24 +221,24 @@ impl Rank {
     }
 
     /// Processes a GIVE: another rank's values or probe, for this rank as the chunk's host.
-    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankReceived {
         let chunk = ChunkId(packet.chunk());
         let slot = self.job.lane(chunk);
         let from = WorkerId(packet.worker());
         let Some(hosts) = &mut self.hosts else {
-            return Received::NotOurs;
+            return RankReceived::NotOurs;
         };
         if from.0 >= self.job.workers()
             || slot % usize::from(self.job.workers()) != usize::from(self.rank.0)
         {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         // No rank is ahead of this one by more than a window: a wild number would take over a cell that is still needed.
         let own = self.lanes[slot].sequence;
         let window = u64::from(self.job.window());
         let sequence = self.job.sequence_near(own, chunk);
         if sequence.is_none_or(|sequence| sequence > own + window) {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         hosts.wanted_ns = Some(now_ns);
         // This rank contributes, too: one rank alone completes no sum.
@@ -246,7 +246,7 @@ impl Rank {
             self.give_to_host(slot);
         }
         self.sum_here(now_ns, packet.as_bytes());
-        Received::Word
+        RankReceived::Word
     }
 
     /// Processes a GIVE (of another rank or of this one) in the host's slots, and queues the answer.
@@ -263,7 +263,7 @@ impl Rank {
         let children = job.workers() as u8;
         let table = hosts
             .table
-            .get_or_insert_with(|| SlotTable::of(job, children));
+            .get_or_insert_with(|| SlotTable::with_children(job, children));
         hosts.scratch.clear();
         hosts.scratch.extend_from_slice(frame);
         let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
@@ -336,7 +336,7 @@ impl Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rank::{Event, Setup, Values};
+    use crate::rank::{RankEvent, Setup, Values};
     use crate::{Destination, Retransmission};
 
     /// A rank whose cells, as a host, were last used `ago` chunks ago.
@@ -349,7 +349,7 @@ mod tests {
             }),
             ..Setup::under_one_switch(Job::of_two(0), WorkerId(number), Retransmission::default())
         });
-        let table = SlotTable::of(Job::of_two(0u32.wrapping_sub(ago)), 2);
+        let table = SlotTable::with_children(Job::of_two(0u32.wrapping_sub(ago)), 2);
         rank.hosts.as_mut().unwrap().table = Some(table);
         rank.submit(Values::Integers(vec![i32::from(number) + 1; 40]))
             .unwrap();
@@ -379,7 +379,7 @@ mod tests {
                             ranks[1 - me].handle_packet(now_ns, Mark::None, &frame);
                         }
                     }
-                    if let Some(Event::Done { outcome, .. }) = ranks[me].poll_event() {
+                    if let Some(RankEvent::Done { outcome, .. }) = ranks[me].poll_event() {
                         sums.push(outcome.unwrap().values);
                     }
                 }

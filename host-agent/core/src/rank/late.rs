@@ -20,8 +20,8 @@ use wire::{Flags, Repr};
 use super::lane::Attempt;
 use super::operation::Operation;
 use super::peers::Word;
-use super::{Lane, NonFinite, Partial, Rank, Received, Reduction, Sums, Values};
-use crate::job::{Job, Place, WorkerId, WorkerSet};
+use super::{NonFinite, Partial, Rank, RankLane, RankReceived, Reduction, Sums, Values};
+use crate::job::{Job, TreePosition, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
 /// Minimum interval between a rank's probes of the switch.
@@ -83,7 +83,7 @@ impl Lateness {
     /// deadline of 0 the sum is that of the fastest ranks.
     pub fn new(
         job: &Job,
-        place: Place,
+        place: TreePosition,
         deadline_ns: u64,
         quorum: u16,
         carry: Carry,
@@ -237,7 +237,7 @@ impl Rank {
         now_ns: u64,
         slot: usize,
         repr: &Repr,
-    ) -> Option<Received> {
+    ) -> Option<RankReceived> {
         let late = self.late.as_mut()?;
         let lane = &mut self.lanes[slot];
         if !lane.is_timed {
@@ -248,7 +248,7 @@ impl Rank {
             lane.is_timed = false;
             self.counters.forgotten += 1;
             self.lanes.enqueue(slot, Send::Values);
-            return Some(Received::Told);
+            return Some(RankReceived::Told);
         }
         if repr.flags.contains(Flags::AGAIN) || now_ns < lane.closable_ns {
             return None;
@@ -273,7 +273,7 @@ impl Rank {
         lane.others_missing = 0;
         lane.misses = WorkerSet::EMPTY;
         self.lanes.enqueue(slot, Send::Close);
-        Some(Received::Told)
+        Some(RankReceived::Told)
     }
 
     /// Processes a probe's answer that the cell has moved past the chunk: other ranks may be ahead and have kept its sum.
@@ -303,14 +303,14 @@ impl Rank {
     }
 
     /// Processes a sum of a chunk that this rank has not sent: this rank is late.
-    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> Received {
+    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> RankReceived {
         if self.late.is_none() {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         let lane = &mut self.lanes[slot];
         lane.seen = lane.seen.max(sequence);
         self.counters.early += 1;
-        Received::Early
+        RankReceived::Early
     }
 
     /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.
@@ -455,7 +455,7 @@ impl Rank {
 }
 
 /// Whether the agreed exponent, chosen without this rank, is smaller than its values need.
-pub(super) fn clips(lane: &Lane, operation: &Operation, index: usize) -> bool {
+pub(super) fn clips(lane: &RankLane, operation: &Operation, index: usize) -> bool {
     let is_agreed = operation.is_long() || lane.attempt == Attempt::Known;
     let wants = operation.exponent(index);
     is_agreed && !operation.is_integer() && wants.is_some_and(|wants| wants > lane.scale)

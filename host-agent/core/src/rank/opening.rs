@@ -7,14 +7,14 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::DROPS;
-use crate::job::{ChunkId, Job, Place};
+use crate::job::{ChunkId, Job, TreePosition};
 use crate::rto::Retransmission;
 
 /// Probes of a job's cells.
 #[derive(Debug, Clone)]
 pub struct Opening {
     job: Job,
-    place: Place,
+    place: TreePosition,
     config: Retransmission,
     /// Whether the probes also open the cells, so that chunks may be closed.
     has_deadlines: bool,
@@ -48,7 +48,7 @@ pub enum OpeningError {
 
 impl Opening {
     /// Starts to probe cells from the job's first chunk on.
-    pub fn new(job: Job, place: Place, config: Retransmission) -> Self {
+    pub fn new(job: Job, place: TreePosition, config: Retransmission) -> Self {
         Self {
             job,
             place,

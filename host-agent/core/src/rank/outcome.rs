@@ -8,7 +8,7 @@ use crate::job::{ChunkId, WorkerId, WorkerSet};
 
 /// Event of a rank.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RankEvent {
     /// An operation has finished. All ranks have the same sums, or none has any.
     Done {
         /// Number of the operation.
@@ -151,7 +151,7 @@ pub enum SubmitError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum RankReceived {
     /// The frame completed a chunk.
     Answer,
     /// The frame reported which ranks a chunk misses.

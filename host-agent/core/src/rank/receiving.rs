@@ -2,9 +2,9 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{Attempt, Lane};
+use super::lane::{Attempt, RankLane};
 use super::operation::Chunk;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankReceived};
 use crate::congestion::Mark;
 use crate::job::{ChunkId, WorkerSet};
 use crate::lanes::{LaneState, Send};
@@ -16,16 +16,19 @@ const SPARE_BITS: u8 = 4;
 
 impl Rank {
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> RankReceived {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
+            Err(_) => RankReceived::Malformed,
         };
         match received {
-            Received::Answer | Received::Told | Received::Word | Received::Early => {}
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
+            RankReceived::Answer
+            | RankReceived::Told
+            | RankReceived::Word
+            | RankReceived::Early => {}
+            RankReceived::Duplicate => self.counters.duplicates += 1,
+            RankReceived::NotOurs => self.counters.not_ours += 1,
+            RankReceived::Malformed => self.counters.malformed += 1,
         }
         received
     }
@@ -38,16 +41,21 @@ impl Rank {
         (self.job.chunk(lane.sequence), lane.scale)
     }
 
-    pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive(
+        &mut self,
+        now_ns: u64,
+        mark: Mark,
+        packet: &Packet<&[u8]>,
+    ) -> RankReceived {
         let repr = Repr::parse(packet);
         if repr.job != self.job.id().0 {
-            return Received::NotOurs;
+            return RankReceived::NotOurs;
         }
         match repr.kind {
             Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
             _ if self.differing.is_some() => return self.receive_while_differing(&repr),
             // A rank that has given up answers nobody: the ranks that wait for it have to notice.
-            _ if self.failed => return Received::NotOurs,
+            _ if self.failed => return RankReceived::NotOurs,
             _ => {}
         }
         let chunk = ChunkId(repr.chunk);
@@ -56,7 +64,7 @@ impl Rank {
             Kind::Sum => {
                 let is_probe = repr.flags.contains(Flags::PROBE);
                 if is_probe && repr.scale != 0 && self.forgets_switch() {
-                    return Received::Told;
+                    return RankReceived::Told;
                 }
                 // Other ranks also send sums that they kept, marked `AGAIN`.
                 if is_probe || !repr.flags.contains(Flags::AGAIN) {
@@ -66,14 +74,16 @@ impl Rank {
             Kind::Given if self.hosts.is_some() => {}
             Kind::Give => return self.receive_give(now_ns, packet),
             Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
-            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => return Received::NotOurs,
+            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => {
+                return RankReceived::NotOurs;
+            }
         }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         };
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
-            return Received::Duplicate;
+            return RankReceived::Duplicate;
         }
         // No chunk completes before this rank has sent it, unless other ranks have closed it.
         if sequence > lane.sequence || !lane.is_in_flight() {
@@ -83,7 +93,7 @@ impl Rank {
         let is_of_chunk = repr.slot == self.job.slot(chunk).0
             && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0;
         if !is_of_chunk {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         let by_host = repr.kind == Kind::Given;
         let everyone = match &self.hosts {
@@ -94,10 +104,10 @@ impl Rank {
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
                 if self.asks_for_kept(now_ns, slot, &repr) {
-                    return Received::Told;
+                    return RankReceived::Told;
                 }
                 self.fail(RankError::Superseded { chunk });
-                return Received::Told;
+                return RankReceived::Told;
             }
             if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
                 return self.told(now_ns, slot, &repr, everyone);
@@ -109,7 +119,7 @@ impl Rank {
             false => self.job.values_per_packet(),
         };
         let Some(is_sum) = self.takes(slot, &repr, everyone) else {
-            return Received::Duplicate;
+            return RankReceived::Duplicate;
         };
         // With a deadline, a sum may lack some ranks.
         let is_of_others = match self.late {
@@ -131,14 +141,14 @@ impl Rank {
         if is_sum && differs {
             let operation = self.chunk_of(lane.item).map(|(operation, _)| operation.id);
             self.differ(now_ns, operation.unwrap_or_default());
-            return Received::Told;
+            return RankReceived::Told;
         }
         let is_answer = is_sum
             && is_of_chunk
             && (Exponent::from_bits(repr.next_scale) >= self.wanted(lane)
                 || !self.is_in(contributors));
         if !is_answer {
-            return Received::Malformed;
+            return RankReceived::Malformed;
         }
         self.doubts = 0;
         let first_order = lane.first_order;
@@ -157,11 +167,11 @@ impl Rank {
         if self.shares(contributors) < self.job.workers() {
             self.hurry(now_ns);
         }
-        Received::Answer
+        RankReceived::Answer
     }
 
     /// Whether the digest in a lane's sum shows that all its contributors submitted the same operation.
-    fn is_agreed(&self, lane: &Lane, packet: &Packet<&[u8]>) -> bool {
+    fn is_agreed(&self, lane: &RankLane, packet: &Packet<&[u8]>) -> bool {
         let shares = self.shares(WorkerSet(packet.contributors()));
         match self.chunk_of(lane.item) {
             Some((operation, Chunk::Values(index))) => {

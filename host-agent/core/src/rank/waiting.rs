@@ -3,9 +3,9 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::Lane;
+use super::lane::RankLane;
 use super::peers::Word;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankReceived};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
@@ -22,11 +22,11 @@ impl Rank {
         slot: usize,
         repr: &Repr,
         everyone: WorkerSet,
-    ) -> Received {
+    ) -> RankReceived {
         let by_host = repr.kind == Kind::Given;
         // This probe only tested whether the switch answers.
         if self.lanes[slot].by_host && !by_host {
-            return Received::Told;
+            return RankReceived::Told;
         }
         let present = WorkerSet(repr.contributors);
         let asked_by = WorkerId(repr.worker);
@@ -48,7 +48,7 @@ impl Rank {
             lane.sent_early = 0;
             self.note_loss(slot);
             self.lanes.enqueue(slot, Send::Fetch);
-            return Received::Told;
+            return RankReceived::Told;
         }
         // In a tree, a rank knows neither which switch answered nor the ranks below that switch.
         if by_host || self.place.is_flat(&self.job) {
@@ -61,7 +61,7 @@ impl Rank {
             // A switch with the same set of ranks would have answered that the chunk is complete.
             self.doubt_ranks(chunk, present, true);
             if self.failed {
-                return Received::Told;
+                return RankReceived::Told;
             }
         }
         let lane = &mut self.lanes[slot];
@@ -73,7 +73,7 @@ impl Rank {
                 lane.sent_early = 0;
                 self.note_loss(slot);
                 self.lanes.enqueue(slot, Send::Values);
-                return Received::Told;
+                return RankReceived::Told;
             }
         }
         // Others are missing: probe again at decreasing rates.
@@ -83,7 +83,7 @@ impl Rank {
         if asks {
             self.ask_others(now_ns, slot);
         }
-        Received::Told
+        RankReceived::Told
     }
 
     /// Handles an answer whose set of ranks differs: the switch has another set, or the frame is broken. The rank believes it
@@ -93,7 +93,7 @@ impl Rank {
         chunk: ChunkId,
         complete: WorkerSet,
         is_waiting: bool,
-    ) -> Received {
+    ) -> RankReceived {
         self.doubts += 1;
         if self.doubts >= BELIEVED_AFTER {
             let ranks = self.job.workers();
@@ -104,7 +104,7 @@ impl Rank {
                 is_waiting,
             });
         }
-        Received::Malformed
+        RankReceived::Malformed
     }
 
     /// Records a loss: the switch did not get this rank's values, or the rank not its sum. Counts once per chunk.
@@ -148,34 +148,34 @@ impl Rank {
     }
 
     /// Processes a question or reply from another rank.
-    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> Received {
+    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> RankReceived {
         let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
         let slot = self.job.lane(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
         let kept = asked.map(|asked| self.kept_at(asked));
         let Some(peers) = &mut self.peers else {
-            return Received::NotOurs;
+            return RankReceived::NotOurs;
         };
         if repr.kind == Kind::Here {
             peers.heard(from);
-            return Received::Word;
+            return RankReceived::Word;
         }
         peers.say(from, Word::Here(chunk));
         let (Some(asked), Some(at)) = (asked, kept) else {
-            return Received::Word;
+            return RankReceived::Word;
         };
         if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
             peers.say(from, Word::Sum(at));
         }
         self.is_asked(now_ns, slot, asked, repr.flags.contains(Flags::AGAIN));
-        Received::Word
+        RankReceived::Word
     }
 
     /// Processes the report of a rank's host that no process receives frames there. Ranks that wait for it fail at once;
     /// about a rank that was not asked, the report says nothing.
     pub fn peer_gone(&mut self, rank: WorkerId) {
-        let waits = |lane: &&Lane| lane.waits() && lane.misses.contains(rank);
+        let waits = |lane: &&RankLane| lane.waits() && lane.misses.contains(rank);
         let is_asked = self
             .peers
             .as_ref()
@@ -203,7 +203,7 @@ impl Rank {
         if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        if !self.lanes.iter().any(Lane::waits) {
+        if !self.lanes.iter().any(RankLane::waits) {
             peers.forget();
         } else if let Some((rank, chunk)) = peers.check(now_ns) {
             let is_silent = true;
@@ -262,7 +262,7 @@ impl Rank {
 mod tests {
     use super::*;
     use crate::job::Job;
-    use crate::rank::{Event, Setup, Values};
+    use crate::rank::{RankEvent, Setup, Values};
     use crate::{Mark, Retransmission};
 
     /// The switch's answer to a probe: only this rank's values are there.
@@ -307,7 +307,7 @@ mod tests {
         }
         rank.peer_gone(WorkerId(1));
         let gone = rank.poll_event();
-        let Some(Event::Failed(error)) = gone else {
+        let Some(RankEvent::Failed(error)) = gone else {
             panic!("{gone:?}");
         };
         // The rank's own host reported it, so the error names no switch.

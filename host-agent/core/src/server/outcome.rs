@@ -5,7 +5,7 @@ use crate::job::{ChunkId, Position, WorkerSet};
 
 /// Event of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ServerEvent {
     /// Every round is applied, and every worker has every answer or has been silent for a long time.
     Finished,
     /// The job cannot succeed. The server continues to answer.
@@ -47,7 +47,7 @@ pub enum ServerError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum ServerReceived {
     /// The frame completed a chunk, which was applied.
     Applied,
     /// The frame's values were added; the chunk waits for other workers.
@@ -64,13 +64,13 @@ pub enum Received {
     Malformed,
 }
 
-impl Received {
+impl ServerReceived {
     /// Whether the server has received the chunk before.
     #[must_use]
     pub fn is_repeated(self) -> bool {
         matches!(
             self,
-            Received::Again | Received::Duplicate | Received::Stale
+            ServerReceived::Again | ServerReceived::Duplicate | ServerReceived::Stale
         )
     }
 }

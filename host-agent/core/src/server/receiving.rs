@@ -3,27 +3,27 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::parts::Children;
-use super::{Answer, Apply, Received, Server};
+use super::{Answer, Apply, Server, ServerReceived};
 use crate::job::{self, CellIndex, ChunkId, WorkerId, WorkerSet};
 use crate::slot::Outcome;
 use crate::{Destination, Mark};
 
 impl<A: Apply> Server<A> {
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> ServerReceived {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) if self.children.is_some() => self.receive_of_part(now_ns, mark, &packet),
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
+            Err(_) => ServerReceived::Malformed,
         };
         match received {
-            Received::Applied => self.counters.completed += 1,
-            Received::Absorbed => {}
-            Received::Again => self.counters.again += 1,
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::Stale => self.counters.stale += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
+            ServerReceived::Applied => self.counters.completed += 1,
+            ServerReceived::Absorbed => {}
+            ServerReceived::Again => self.counters.again += 1,
+            ServerReceived::Duplicate => self.counters.duplicates += 1,
+            ServerReceived::Stale => self.counters.stale += 1,
+            ServerReceived::NotOurs => self.counters.not_ours += 1,
+            ServerReceived::Malformed => self.counters.malformed += 1,
         }
         if received.is_repeated() {
             self.counters.repeated_bytes += bytes.len() as u64;
@@ -33,39 +33,44 @@ impl<A: Apply> Server<A> {
 
     /// Processes a part's sum, or the update of a worker in no part, as the update of a child. For chunks that were in flight
     /// when the parts changed, only updates of workers are accepted.
-    fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    fn receive_of_part(
+        &mut self,
+        now_ns: u64,
+        mark: Mark,
+        packet: &Packet<&[u8]>,
+    ) -> ServerReceived {
         let Some(children) = &self.children else {
-            return Received::NotOurs;
+            return ServerReceived::NotOurs;
         };
         let update = match self.is_between(ChunkId(packet.chunk())) {
             true => Children::update_alone(&self.job, packet),
             false => children.update(&self.job, packet),
         };
         let Some(update) = update else {
-            return Received::NotOurs;
+            return ServerReceived::NotOurs;
         };
         let mut frame = std::mem::take(&mut self.update);
         Children::rewrite(&self.job, update, packet.as_bytes(), &mut frame);
         let asker = update.asks.then_some(update.sender);
         let received = match Packet::new_checked(&frame[..]) {
             Ok(update) => self.receive_contribution(now_ns, mark, &update, asker),
-            Err(_) => Received::Malformed,
+            Err(_) => ServerReceived::Malformed,
         };
         self.update = frame;
         received
     }
 
-    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> ServerReceived {
         let kind = if self.slots.is_some() {
             Kind::Update
         } else {
             Kind::Sum
         };
         if packet.kind() != kind || packet.job() != self.job.id().0 {
-            return Received::NotOurs;
+            return ServerReceived::NotOurs;
         }
         if packet.worker() >= self.job.workers() {
-            return Received::Malformed;
+            return ServerReceived::Malformed;
         }
         let sender = WorkerId(packet.worker());
         self.receive_contribution(now_ns, mark, packet, Some(sender))
@@ -78,21 +83,21 @@ impl<A: Apply> Server<A> {
         mark: Mark,
         packet: &Packet<&[u8]>,
         asker: Option<WorkerId>,
-    ) -> Received {
+    ) -> ServerReceived {
         let repr = Repr::parse(packet);
         if !self.job.is_well_formed(packet) {
-            return Received::Malformed;
+            return ServerReceived::Malformed;
         }
         let Some(sequence) = self.job.sequence_near(self.newest, ChunkId(repr.chunk)) else {
-            return Received::Stale;
+            return ServerReceived::Stale;
         };
         let cell = self.job.cell(ChunkId(repr.chunk));
         let answered = self.answers[cell.index()].sequence;
         if answered.is_some_and(|answered| sequence < answered) {
-            return Received::Stale;
+            return ServerReceived::Stale;
         }
         if answered != Some(sequence) && !self.can_follow(sequence, &repr) {
-            return Received::Malformed;
+            return ServerReceived::Malformed;
         }
         if mark == Mark::Congested && answered != Some(sequence) {
             // A complete sum has contributions of all workers.
@@ -116,7 +121,10 @@ impl<A: Apply> Server<A> {
     /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered its predecessor, which agreed
     /// on the chunk's exponent.
     fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
-        let scale_only = matches!(self.job.position(sequence).part, job::Part::ScaleOnly(_));
+        let scale_only = matches!(
+            self.job.position(sequence).part,
+            job::RoundPart::ScaleOnly(_)
+        );
         if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
             return false;
         }
@@ -139,21 +147,21 @@ impl<A: Apply> Server<A> {
         sequence: u64,
         packet: &Packet<&[u8]>,
         asker: Option<WorkerId>,
-    ) -> Received {
+    ) -> ServerReceived {
         let slots = match &mut self.between {
             Some(between) if sequence < between.until => Some(&mut between.slots),
             _ => self.slots.as_mut(),
         };
         let Some(slots) = slots else {
-            return Received::NotOurs;
+            return ServerReceived::NotOurs;
         };
         match slots.update(packet) {
-            Outcome::Refused(_) => Received::Malformed,
-            Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
+            Outcome::Refused(_) => ServerReceived::Malformed,
+            Outcome::Stale | Outcome::ProbedStale(_) => ServerReceived::Stale,
             // Jobs with a server have no deadlines.
-            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
-            Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
-            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
+            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => ServerReceived::NotOurs,
+            Outcome::TakenOver(_) | Outcome::Absorbed(_) => ServerReceived::Absorbed,
+            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => ServerReceived::Duplicate,
             Outcome::Again(cell) => self.ask_again(cell, sequence, asker),
             Outcome::Completed(index) => {
                 let (contributors, flags, next_scale) = match slots.cell(index) {
@@ -161,7 +169,7 @@ impl<A: Apply> Server<A> {
                         self.sums.copy_from_slice(cell.values);
                         (cell.contributors, cell.flags, cell.next_scale)
                     }
-                    None => return Received::Malformed,
+                    None => return ServerReceived::Malformed,
                 };
                 let repr = Repr {
                     contributors: self.whose(sequence, contributors).0,
@@ -172,25 +180,30 @@ impl<A: Apply> Server<A> {
                 self.complete(now_ns, index, sequence, &repr);
                 if self.children.is_some() {
                     self.send(index, sequence, Destination::All, false);
-                    return Received::Applied;
+                    return ServerReceived::Applied;
                 }
                 for worker in self.job.everyone().iter() {
                     self.send(index, sequence, Destination::Worker(worker), false);
                 }
-                Received::Applied
+                ServerReceived::Applied
             }
         }
     }
 
     /// Processes another frame of an answered chunk.
-    fn ask_again(&mut self, cell: CellIndex, sequence: u64, asker: Option<WorkerId>) -> Received {
+    fn ask_again(
+        &mut self,
+        cell: CellIndex,
+        sequence: u64,
+        asker: Option<WorkerId>,
+    ) -> ServerReceived {
         match asker {
             Some(asker) => {
                 self.answer_again(cell, sequence, asker);
-                Received::Again
+                ServerReceived::Again
             }
             // The network has duplicated a part's first sum.
-            None => Received::Duplicate,
+            None => ServerReceived::Duplicate,
         }
     }
 
@@ -200,17 +213,17 @@ impl<A: Apply> Server<A> {
         sequence: u64,
         answered: bool,
         packet: &Packet<&[u8]>,
-    ) -> Received {
+    ) -> ServerReceived {
         let repr = Repr::parse(packet);
         let contributors = WorkerSet(repr.contributors);
         let cell = self.job.cell(ChunkId(repr.chunk));
         if contributors != self.job.everyone() {
             // A switch may report the contributors so far.
             if !contributors.without(self.job.everyone()).is_empty() {
-                return Received::Malformed;
+                return ServerReceived::Malformed;
             }
             self.reported = Some((sequence, contributors));
-            return Received::Duplicate;
+            return ServerReceived::Duplicate;
         }
         if !answered {
             for (sum, value) in self.sums.iter_mut().zip(packet.values_i32()) {
@@ -218,13 +231,13 @@ impl<A: Apply> Server<A> {
             }
             self.complete(now_ns, cell, sequence, &repr);
             self.send(cell, sequence, Destination::All, false);
-            return Received::Applied;
+            return ServerReceived::Applied;
         }
         if repr.flags.contains(Flags::AGAIN) {
             self.answer_again(cell, sequence, WorkerId(repr.worker));
-            return Received::Again;
+            return ServerReceived::Again;
         }
         // The network has duplicated the first sum. A worker that misses the answer will ask for it.
-        Received::Duplicate
+        ServerReceived::Duplicate
     }
 }

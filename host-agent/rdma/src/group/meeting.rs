@@ -61,15 +61,15 @@ pub struct Meeting<'a> {
 
 /// Content of a rank's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Announcement {
     pub mtu: Mtu,
     /// The rank's queue pairs, each with the rank that it is for.
     pub keys: Vec<(usize, Keys)>,
 }
 
-impl Told {
+impl Announcement {
     /// The keys of the queue pairs for a rank.
-    pub fn of(&self, rank: usize) -> Vec<&Keys> {
+    pub fn keys_for(&self, rank: usize) -> Vec<&Keys> {
         let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
         own.map(|(_, keys)| keys).collect()
     }
@@ -96,7 +96,7 @@ impl Meeting<'_> {
     pub fn hear(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<Vec<Told>, MeetingError> {
+    ) -> Result<Vec<Announcement>, MeetingError> {
         let texts = self.await_all("rank", wait)?;
         let told = texts.iter().enumerate().map(|(rank, text)| {
             self.parse(text).ok_or_else(|| MeetingError::Content {
@@ -162,7 +162,7 @@ impl Meeting<'_> {
         })
     }
 
-    fn parse(&self, text: &str) -> Option<Told> {
+    fn parse(&self, text: &str) -> Option<Announcement> {
         let (head, lines) = text.split_once('\n')?;
         let words: Vec<&str> = head.split(' ').collect();
         let ["ranks", ranks, "mtu", mtu] = words[..] else {
@@ -179,7 +179,7 @@ impl Meeting<'_> {
             text.copy_from_slice(told.as_bytes());
             Some((peer, Keys::decode(&bytes)?.0))
         });
-        Some(Told {
+        Some(Announcement {
             mtu: Mtu::of_bytes(mtu.parse().ok()?)?,
             keys: keys.collect::<Option<_>>()?,
         })
@@ -245,8 +245,8 @@ mod tests {
             panic!("{told:?}");
         };
         assert_eq!((first.mtu, second.mtu), (Mtu::B4096, Mtu::B1024));
-        assert_eq!(second.of(0), [&keys(20), &keys(21)]);
-        assert!(second.of(1).is_empty());
+        assert_eq!(second.keys_for(0), [&keys(20), &keys(21)]);
+        assert!(second.keys_for(1).is_empty());
         assert_eq!(first.keys, [(1, keys(10))]);
         let alone = meeting(&mut FolderStore::new(path), 0, 10)
             .all_ready(sleep)

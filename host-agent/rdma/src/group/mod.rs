@@ -32,7 +32,7 @@ use roce::{Access, Completion, Counters, Local, QpConfig, Qpn, ReceiveRequest};
 
 use crate::perftest::Keys;
 use crate::provider::{Connection, Provider, ProviderError, Region};
-use meeting::{Meeting, Told};
+use meeting::{Announcement, Meeting};
 use window::Ways;
 
 pub use meeting::MeetingError;
@@ -111,7 +111,7 @@ pub enum GroupError {
 
 /// A rank of this process, and the NIC that its queue pairs are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LocalRank {
     /// Number of the rank.
     pub rank: usize,
     /// Index of its NIC among the providers.
@@ -153,7 +153,7 @@ impl Peer {
 /// A rank that this process executes.
 #[derive(Debug)]
 struct Member {
-    at: Place,
+    at: LocalRank,
     region: Region,
     /// Peers by rank; `None` for the rank itself.
     peers: Vec<Option<Peer>>,
@@ -200,7 +200,7 @@ impl<'p> Group<'p> {
         store: &mut dyn Store,
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
-        let at = Place {
+        let at = LocalRank {
             rank: options.rank,
             nic: 0,
         };
@@ -214,11 +214,11 @@ impl<'p> Group<'p> {
     pub fn meet_as(
         nics: Vec<&'p mut dyn Provider>,
         store: &mut dyn Store,
-        places: &[Place],
+        places: &[LocalRank],
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
         let ranks = options.ranks;
-        if let Some(Place { rank, .. }) = places.iter().find(|at| at.rank >= ranks) {
+        if let Some(LocalRank { rank, .. }) = places.iter().find(|at| at.rank >= ranks) {
             return Err(GroupError::Rank { rank: *rank, ranks });
         }
         if places.is_empty() || places.iter().any(|at| at.nic >= nics.len()) {
@@ -258,7 +258,7 @@ impl<'p> Group<'p> {
             meeting.tell(*rank, own, mtu)?;
         }
         let told = meeting.hear(|wait| group.wait(wait))?;
-        group.ways = Ways::of(&told);
+        group.ways = Ways::new(&told);
         let mtu = told.iter().map(|told| told.mtu).min().unwrap_or(mtu);
         for (member, own) in own.iter().enumerate() {
             group.connect(member, own, &told, mtu)?;
@@ -272,7 +272,7 @@ impl<'p> Group<'p> {
     }
 
     /// Opens a member, with queue pairs and receives for all peers in other processes.
-    fn open(&mut self, at: Place, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
+    fn open(&mut self, at: LocalRank, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
         let nic = &mut self.nics[at.nic];
         let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
         let number = self.members.len();
@@ -342,17 +342,17 @@ impl<'p> Group<'p> {
         &mut self,
         member: usize,
         own: &[(usize, Keys)],
-        told: &[Told],
+        told: &[Announcement],
         mtu: Mtu,
     ) -> Result<(), GroupError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         for (peer, told) in told.iter().enumerate() {
             let mine: Vec<&Keys> = own
                 .iter()
                 .filter(|(other, _)| *other == peer)
                 .map(|(_, keys)| keys)
                 .collect();
-            let theirs = told.of(rank);
+            let theirs = told.keys_for(rank);
             if mine.len() != theirs.len() {
                 return Err(GroupError::QueuePairs {
                     peer,

@@ -8,7 +8,7 @@ use roce::completion::{Status, WorkKind};
 use roce::{Completion, Local, ModifyError, PostError, Qpn, Remote, SendRequest, State, Work};
 
 use super::refusal::{Open, RunError};
-use super::{Group, GroupOptions, Member, Peer, Place, Way};
+use super::{Group, GroupOptions, LocalRank, Member, Peer, Way};
 use crate::provider::ProviderError;
 
 /// Combines the second slice into the first, element by element.
@@ -202,7 +202,7 @@ impl Group<'_> {
         member: usize,
         (step, action): (usize, Action),
     ) -> Result<(), RunError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         let Action::Put {
             to,
             source,
@@ -262,7 +262,7 @@ impl Group<'_> {
         (step, action): (usize, Action),
         combine: Combine<'_>,
     ) -> Result<(), RunError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         let mut told = None;
         match action {
             Action::Put {

@@ -24,7 +24,7 @@ pub enum Position {
 
 impl Position {
     /// Position of packet number `index` of `packets`.
-    pub fn of(index: u64, packets: u64) -> Self {
+    pub fn new(index: u64, packets: u64) -> Self {
         match (index == 0, index + 1 >= packets) {
             (true, true) => Self::Only,
             (true, false) => Self::First,

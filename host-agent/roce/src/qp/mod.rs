@@ -16,7 +16,7 @@ use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
 use crate::counters::Counters;
 use crate::memory::{Access, AccessError, Buffer, Memory};
 use crate::packet::{Address, Ecn, Opcode, Packet, Service};
-use crate::psn::{Place, Psn};
+use crate::psn::{ExtendedPsn, Psn};
 use connection::Connection;
 use inbound::{Refused, Surroundings};
 use planned::Terms;
@@ -405,7 +405,7 @@ impl QueuePair {
     fn fail(
         &mut self,
         fault: Fault,
-        failed: Option<(Place, Status)>,
+        failed: Option<(ExtendedPsn, Status)>,
         completions: &mut CompletionQueue,
     ) {
         self.state = State::Error;

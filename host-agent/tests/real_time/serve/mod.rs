@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::support::{JOB, Switch, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
-use cluster::ranks::SlotSwitch;
+use cluster::ranks::RankSlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
 use host_agent::collective::FailureKind;
 use host_agent::collective::{CollectiveError, Transport};
@@ -69,7 +69,7 @@ fn switch() -> Switch {
         .unwrap();
         ports.push(frames);
     }
-    Switch::start(ports, SlotSwitch::new(job()), None)
+    Switch::start(ports, RankSlotSwitch::new(job()), None)
 }
 
 /// Restarts this program as a rank without any capability.

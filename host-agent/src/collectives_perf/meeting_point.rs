@@ -10,7 +10,7 @@ use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
 
 /// The place where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum MeetingPoint {
     /// A folder that all ranks can access.
     Folder(PathBuf),
     /// `HOST:PORT` at which rank 0 listens.
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const RANK0: &str = "tcp://";
 const TORCH: &str = "torch://";
 
-impl FromStr for Place {
+impl FromStr for MeetingPoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -68,7 +68,7 @@ fn prefix(name: &str) -> String {
     format!("weir/collectives-perf/{name}")
 }
 
-impl Place {
+impl MeetingPoint {
     /// The place for processes started by torchrun, or with its environment: torchrun's store, or rank 0 if there is none.
     /// Each run and each restart after a failure has its own name; a restart because of a change of membership does not.
     pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let torch = |at: &str, name: &str| Place::Torch {
+        let torch = |at: &str, name: &str| MeetingPoint::Torch {
             at: at.to_owned(),
             prefix: prefix(name),
         };
         for (text, place) in [
-            ("/shared/run1", Place::Folder("/shared/run1".into())),
-            ("tcp://h0:4000", Place::Rank0("h0:4000".to_owned())),
+            ("/shared/run1", MeetingPoint::Folder("/shared/run1".into())),
+            ("tcp://h0:4000", MeetingPoint::Rank0("h0:4000".to_owned())),
             ("torch://[::1]:29500/run/1", torch("[::1]:29500", "run/1")),
         ] {
             assert_eq!(text.parse(), Ok(place), "{text}");
@@ -162,7 +162,7 @@ mod tests {
             "torch://h0:29500",
             "torch://h0:29500/",
         ] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<MeetingPoint>().is_err(), "{text}");
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
             ("TORCHELASTIC_USE_AGENT_STORE", "True"),
         ];
         let of = |said: &[(&str, &str)]| {
-            Place::of_torchrun(|name| {
+            MeetingPoint::of_torchrun(|name| {
                 let found = said.iter().find(|(said, _)| *said == name);
                 found.map(|(_, value)| (*value).to_owned())
             })
