@@ -64,7 +64,7 @@ pub fn announce(provider: &mut dyn Provider) {
         if let Err(error) = tell(&socket, &opened) {
             deaf_until = Some(Instant::now() + PAUSE);
             eprintln!(
-                "weir-agent: {VARIABLE}={}: {error}: sequence numbers of connections count from the first packet that is seen",
+                "weir-agent: {VARIABLE}={}: {error}: packets of connections are numbered from the first one that a switch sees",
                 socket.display()
             );
         }

@@ -47,10 +47,12 @@ impl fmt::Display for Mac {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The text does not consist of six pairs of hexadecimal digits.
-    #[error("`{0}` is no Ethernet address, such as 02:00:00:00:00:01")]
+    #[error("`{0}` is not an Ethernet address, such as 02:00:00:00:00:01")]
     Mac(String),
     /// The text does not have the form MAC/IP.
-    #[error("`{0}` is no Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1")]
+    #[error(
+        "`{0}` is not an Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1"
+    )]
     Endpoint(String),
 }
 
@@ -106,7 +108,7 @@ impl Endpoint {
             wrong(
                 io::ErrorKind::NotFound,
                 format!(
-                    "there is no interface {interface}; there is {}",
+                    "no interface is named {interface}; there is {}",
                     names.join(", ")
                 ),
             )

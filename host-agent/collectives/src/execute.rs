@@ -49,7 +49,7 @@ pub enum ExecutionError {
         ranks: Vec<usize>,
     },
     /// A result differs from the collective's specification.
-    #[error("element {element} of rank {rank}'s output is {got:?} and not each of {wanted:?} once")]
+    #[error("element {element} of rank {rank}'s output is {got:?}, not each of {wanted:?} once")]
     Wrong {
         /// The rank with the wrong output.
         rank: usize,

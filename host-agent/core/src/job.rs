@@ -202,7 +202,7 @@ pub enum JobError {
     #[error("{0} workers: a job has 1 to 1024")]
     Workers(u16),
     /// More workers than the 64 bits of the contributor bitmap, without a tree of switches.
-    #[error("{0} workers: one switch, or a server, sums up to 64")]
+    #[error("{0} workers: a single switch, or a server, sums up to 64")]
     OneSwitch(u16),
     /// The window is not a power of two up to 2¹⁵; slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
@@ -211,7 +211,7 @@ pub enum JobError {
     #[error("a packet must carry at least one value")]
     ValuesPerPacket,
     /// A round has more chunks than serial arithmetic can compare.
-    #[error("{0} values a round make more than 2^30 chunks")]
+    #[error("{0} values per round exceed 2^30 chunks")]
     ValuesPerRound(usize),
 }
 

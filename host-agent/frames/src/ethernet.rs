@@ -39,7 +39,7 @@ impl EthernetFrames {
             .ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::NotFound,
-                    format!("there is no interface {interface}"),
+                    format!("no interface is named {interface}"),
                 )
             })?;
         let link = Link::from_name(&interface.name)?;

@@ -27,7 +27,7 @@ impl FromStr for Io {
             "auto" => Ok(Io::Auto),
             "rings" => Ok(Io::Rings),
             "pnet" => Ok(Io::Pnet),
-            _ => Err(format!("`{text}` is none of auto, rings, pnet")),
+            _ => Err(format!("`{text}` is not one of auto, rings, pnet")),
         }
     }
 }

@@ -146,7 +146,7 @@ impl Rank {
             let carries = match late {
                 "drop" => false,
                 "next" => true,
-                _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
+                _ => return Err(wrong(format!("{late}: late values are `drop` or `next`"))),
             };
             Ok(Deadline {
                 after_ns: u64::try_from(after.as_nanos()).map_err(wrong)?,

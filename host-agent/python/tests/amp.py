@@ -102,7 +102,7 @@ else:
     try:
         scaling.scale(loss).backward()
     except RuntimeError as error:
-        assert "holds a value that is not finite" in str(error), error
+        assert "has a value that is not finite" in str(error), error
     else:
         raise AssertionError("an infinity was summed")
 print("right")

@@ -46,7 +46,7 @@ def sums_are_right():
 def elsewhere():
     """Torch counts its groups, also those that did not come about: a rank that is missing tries one of its own."""
     os.environ.update(MASTER_ADDR="127.0.0.1", WORLD_SIZE="1", RANK="0", WEIR_JOB="0")
-    refused("WEIR_JOB=0: it is a whole number, 1 to 65535")
+    refused("WEIR_JOB=0: use a whole number, 1 to 65535")
 
 
 def missing():
@@ -59,14 +59,14 @@ def missing():
 
 def twice():
     os.environ["RANK"] = str(min(RANK, 1))
-    refused("rank 1 is there twice: two processes have the same RANK")
+    refused("rank 1 came twice: two processes have the same RANK")
 
 
 def of_another_size():
     if RANK == 2:
         return elsewhere()
     os.environ["WORLD_SIZE"] = "2"
-    refused("the job has 3 ranks (WEIR_RANKS), and torch's group 2 (WORLD_SIZE)")
+    refused("the job has 3 ranks (WEIR_RANKS), but torch's group 2 (WORLD_SIZE)")
 
 
 def of_no_job():
@@ -81,18 +81,18 @@ def told_otherwise():
     if RANK == 2:
         return elsewhere()
     os.environ.update(WORLD_SIZE="2", WEIR_RANKS="2", WEIR_PLACE=f"{RANK}/2/2")
-    refused("the switch sums for other ranks than the 2 of this job")
+    refused("the switch does not sum for the 2 ranks of this job")
 
 
 def of_no_number():
     wrong = (
-        ("WEIR_JOB", "70000", "it is a whole number, 1 to 65535"),
-        ("WEIR_RANK", "3", "ranks count from 0, and WEIR_RANKS=3"),
-        ("WEIR_RANKS", "-1", "it is a whole number, 1 to 1024"),
-        ("WEIR_WINDOW", "100", "it is a power of two, 1 to 32768"),
-        ("WEIR_VALUES", "7", "switches sum frames of 32, 64, 256 or 2048"),
-        ("WEIR_PLACE", "0/2", "it is CHILD/SIBLINGS/TOP, such as 0/2/2"),
-        ("WEIR_PLACE", "2/2/2", "SIBLINGS and TOP are 1 to 64, and CHILD is less than SIBLINGS"),
+        ("WEIR_JOB", "70000", "use a whole number, 1 to 65535"),
+        ("WEIR_RANK", "3", "ranks count from 0, with WEIR_RANKS=3"),
+        ("WEIR_RANKS", "-1", "use a whole number, 1 to 1024"),
+        ("WEIR_WINDOW", "100", "use a power of two, 1 to 32768"),
+        ("WEIR_VALUES", "7", "use 32, 64, 256 or 2048"),
+        ("WEIR_PLACE", "0/2", "use CHILD/SIBLINGS/TOP, such as 0/2/2"),
+        ("WEIR_PLACE", "2/2/2", "SIBLINGS and TOP must be 1 to 64, and CHILD less than SIBLINGS"),
     )
     port = int(os.environ["MASTER_PORT"])
     for number, (name, value, told) in enumerate(wrong):
@@ -129,7 +129,7 @@ def second_use():
 
 
 def second_use_refused():
-    refused(f"job {os.environ['WEIR_JOB']} has a rank on eth0 already (process ")
+    refused(f"job {os.environ['WEIR_JOB']} already has a rank on eth0 (process ")
 
 
 def by_gloo():
@@ -162,7 +162,7 @@ def by_gloo():
             do()
         except RuntimeError as error:
             said = str(error)
-            assert f"the ranks gave different things: this one {own}; rank " in said and said.endswith(others), said
+            assert f"the ranks submitted different operations: this rank {own}; rank " in said and said.endswith(others), said
         else:
             raise AssertionError("what differs was done")
         took = time.monotonic() - begun

@@ -51,7 +51,7 @@ def use(case):
             else:
                 dist.reduce_scatter(tensor, [torch.ones(of, dtype=dtype) for of in length], op=op)
         except RuntimeError as error:
-            told = f"operation {13 + (part or 0)}: the ranks gave different things: this one {said(*own, part)}; rank "
+            told = f"operation {13 + (part or 0)}: the ranks submitted different operations: this rank {said(*own, part)}; rank "
             assert str(error).startswith(told) and str(error).endswith(said(*others, part)), error
         else:
             raise AssertionError("what differs was summed")

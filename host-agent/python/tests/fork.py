@@ -63,7 +63,7 @@ begun = time.monotonic()
 try:
     are_right()
 except RuntimeError as error:
-    assert "rank 2 is gone" in str(error), error
+    assert "rank 2 is unreachable" in str(error), error
 else:
     raise AssertionError("a rank that has gone has given values")
 assert time.monotonic() - begun < 50

@@ -22,7 +22,7 @@ try:
     dist.all_reduce(torch.ones(1000))
 except RuntimeError as error:
     took = time.monotonic() - begun
-    assert f"rank {size - 1} is gone" in str(error), error
+    assert f"rank {size - 1} is unreachable" in str(error), error
     assert took < 50, took
 else:
     raise AssertionError("a sum without one rank")

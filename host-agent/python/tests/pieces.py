@@ -125,7 +125,7 @@ for again in (lambda: parts[9].check(), lambda: order.add(0, Silent)):
     try:
         again()
     except RuntimeError as error:
-        assert "given up in the middle" in str(error), error
+        assert "ended in the middle" in str(error), error
     else:
         raise AssertionError("given after a gap")
 print("right", flush=True)

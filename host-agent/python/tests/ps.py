@@ -97,11 +97,11 @@ def settings():
     """What is no plan says why."""
     for wrong, text in (
         (dict(mode="fast"), "sync, async, stale, fastest"),
-        (dict(mode="stale"), "mode stale wants 0 or more"),
-        (dict(mode="stale", staleness=-1), "mode stale wants 0 or more"),
-        (dict(mode="fastest", fastest=0), "mode fastest wants 1 or more"),
+        (dict(mode="stale"), "mode stale needs 0 or more"),
+        (dict(mode="stale", staleness=-1), "mode stale needs 0 or more"),
+        (dict(mode="fastest", fastest=0), "mode fastest needs 1 or more"),
         (dict(mode="fastest", fastest=1, late="never"), "'drop' or 'next'"),
-        (dict(mode="async", staleness=1), "is of mode stale"),
+        (dict(mode="async", staleness=1), "is for mode stale"),
         (dict(servers=[]), "at least one"),
         (dict(servers=[1, 1]), "each once"),
         (dict(on_lost="continue"), "in mode sync"),
@@ -161,28 +161,28 @@ def differences():
     def begins(plan, of, is_server=rank == 0):
         return Server(of, descent(of), plan) if is_server else Worker(of, plan)
 
-    with raises(Differs, "rank 2 has other parameters than rank 0", "number 1 is [2, 3] of torch.float32 and not [2, 2]"):
+    with raises(Differs, "rank 2 has other parameters than rank 0", "number 1 is [2, 3] of torch.float32, not [2, 2]"):
         begins(Plan(), parameters(0.0, (3,), (2, 3) if rank == 2 else (2, 2)))
-    with raises(Differs, "rank 1 has other parameters", "1 and not 2"):
+    with raises(Differs, "rank 1 has other parameters", "1, not 2"):
         begins(Plan(), parameters()[: 1 if rank == 1 else 2])
-    with raises(Differs, "rank 1 has other parameters", "torch.float64 and not [3] of torch.float32"):
+    with raises(Differs, "rank 1 has other parameters", "torch.float64, not [3] of torch.float32"):
         begins(Plan(), [of.double() if rank == 1 else of for of in parameters()])
-    with raises(Differs, "rank 2 has another plan than rank 0: staleness=2 and not 1"):
+    with raises(Differs, "rank 2 has another plan than rank 0: staleness=2, not 1"):
         begins(Plan(mode="stale", staleness=1 + (rank == 2)), parameters())
-    with raises(Differs, "rank 1 is a server, and the servers are [0]"):
+    with raises(Differs, "rank 1 is a server, but the servers are [0]"):
         begins(Plan(), parameters(), rank != 2)
     others = parameters()
-    with raises(Differs, "rank 0: its optimizer is of other parameters"):
+    with raises(Differs, "rank 0: its optimizer has other parameters"):
         Server(others, descent(parameters()), Plan()) if rank == 0 else Worker(others, Plan())
-    with raises(Differs, "no server 7"):
+    with raises(Differs, "server 7 does not exist"):
         begins(Plan(servers=[0, 7]), parameters())
-    with raises(Differs, "no worker"):
+    with raises(Differs, "there is no worker"):
         begins(Plan(servers=[0, 1, 2]), parameters(), True)
-    with raises(Differs, "the fastest 3 of 2 workers"):
+    with raises(Differs, "fastest=3 exceeds the 2 workers"):
         begins(Plan(mode="fastest", fastest=3), parameters())
-    with raises(Differs, "parameters are floats"):
+    with raises(Differs, "must be floats"):
         begins(Plan(), [torch.zeros(3, dtype=torch.int32)])
-    with raises(Differs, "2 servers, and 1 parameters"):
+    with raises(Differs, "2 servers, but only 1 parameters"):
         begins(Plan(servers=[0, 1]), parameters()[:1], rank < 2)
 
 
@@ -427,7 +427,7 @@ def silent():
     else:
         with Worker(of, plan) as worker:
             heard("went on")
-            with raises(Lost, "takes this worker for lost", "said nothing for 2 s"):
+            with raises(Lost, "has declared this worker lost", "sent nothing for 2 s"):
                 worker.push(ones(1.0))
             store.add("was told", 1)
             worker._has_left = True
@@ -487,9 +487,9 @@ def wrong_gradients():
         assert Server(of, descent(of), plan).run()["pushes"] == 2
         return
     with Worker(of, plan) as worker:
-        with raises(ValueError, "1 gradients of 2 parameters"):
+        with raises(ValueError, "1 gradients for 2 parameters"):
             worker.push(ones(1.0)[:1])
-        with raises(ValueError, "gradient number 1 is [3], and the parameter [2, 2]"):
+        with raises(ValueError, "gradient number 1 has the shape [3], but the parameter [2, 2]"):
             worker.push([torch.ones(3), torch.ones(3)])
         # Without any, those of backward.
         of[0].grad, of[1].grad = torch.ones(3), None

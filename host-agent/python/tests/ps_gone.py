@@ -20,7 +20,7 @@ mode, on_lost = os.environ["PS_MODE"], os.environ.get("PS_ON_LOST", "fail")
 plan = Plan(mode=mode, staleness=0 if mode == "stale" else None, on_lost=on_lost)
 of = [torch.zeros(1000, requires_grad=True)]
 # The backend's sums tell which rank it was; Gloo only that there was one.
-named = "rank 2 is gone" if mode != "sync" or weir.torch.counters() else "a rank is lost"
+named = "rank 2 is unreachable" if mode != "sync" or weir.torch.counters() else "a rank is lost"
 
 
 def lost(what):

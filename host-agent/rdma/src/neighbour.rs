@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
     /// No host has answered.
-    #[error("nobody on the interface {interface} answers for {ip} (ARP)")]
+    #[error("no host on the interface {interface} answers ARP for {ip}")]
     Silent {
         /// Address in the ARP request: the peer, or the router on the path to it.
         ip: Ipv4Addr,
@@ -35,7 +35,7 @@ pub enum NeighbourError {
         interface: String,
     },
     /// A system call failed.
-    #[error("cannot ask for the Ethernet address of a peer: {0}")]
+    #[error("cannot resolve the Ethernet address of a peer: {0}")]
     Io(#[from] io::Error),
 }
 

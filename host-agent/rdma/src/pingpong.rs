@@ -79,7 +79,7 @@ pub enum PingpongError {
     },
     /// Nothing arrived for the allowed time.
     #[error(
-        "nothing has come for {patience:?}: {sent} messages sent, {received} received; the other program may have another --mtu, --size or --iterations"
+        "nothing received for {patience:?}: {sent} messages sent, {received} received; check that the peer has the same --mtu, --size and --iterations"
     )]
     Silent {
         /// The allowed time.

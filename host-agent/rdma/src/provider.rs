@@ -170,27 +170,27 @@ pub enum ProviderError {
         source: RegisterError,
     },
     /// A queue pair cannot be created.
-    #[error("cannot make a queue pair: {0}")]
+    #[error("cannot create a queue pair: {0}")]
     Create(#[from] CreateError),
     /// A queue pair's state cannot be changed.
     #[error("cannot connect a queue pair: {0}")]
     Modify(#[from] ModifyError),
     /// A work request cannot be posted.
-    #[error("cannot post work: {0}")]
+    #[error("cannot post a work request: {0}")]
     Post(#[from] PostError),
     /// The peer's GID does not map an IPv4 address.
-    #[error("the peer's GID {0} is no IPv4 address: only RoCEv2 over IPv4 is spoken here")]
+    #[error("the peer's GID {0} is not an IPv4 address: weir supports RoCEv2 over IPv4 only")]
     NotIpv4(Gid),
     /// The peer's Ethernet address cannot be resolved.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
     /// The provider resolves the peer's Ethernet address itself, so that it cannot be chosen.
     #[error(
-        "the peer's Ethernet address cannot be chosen by this way: rings and pnet take it as it is told"
+        "this transport resolves the peer's Ethernet address itself: use rings or pnet to set it"
     )]
     PeerMac,
     /// The requested path MTU exceeds that of the interface.
-    #[error("an MTU of {asked} does not fit the interface, which carries {largest}")]
+    #[error("path MTU {asked} exceeds that of the interface, {largest}")]
     Mtu {
         /// Requested path MTU in bytes.
         asked: usize,

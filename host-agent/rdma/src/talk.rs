@@ -40,13 +40,13 @@ pub enum TalkError {
         source: io::Error,
     },
     /// No client has connected.
-    #[error("no client in {0:?}")]
+    #[error("no client within {0:?}")]
     Nobody(Duration),
     /// The other program sent no message.
-    #[error("the other program says nothing for {0:?}: is it the same test?")]
+    #[error("the peer sent nothing for {0:?}: check that it runs the same test")]
     Silent(Duration),
     /// The other program has closed the connection.
-    #[error("the other program is gone: {0}")]
+    #[error("the connection to the peer failed: {0}")]
     Gone(#[from] io::Error),
     /// The provider failed.
     #[error(transparent)]

@@ -94,7 +94,7 @@ impl Orders {
                 return Ok(None);
             }
         };
-        let order = serde_json::from_str(&line).with_context(|| format!("no order: {line}"))?;
+        let order = serde_json::from_str(&line).with_context(|| format!("not an order: {line}"))?;
         Ok(Some(order))
     }
 }
@@ -105,7 +105,9 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
         let mut line = String::new();
         let length = input.by_ref().take(MOST_BYTES).read_line(&mut line)? as u64;
         if length == MOST_BYTES {
-            return Err(io::Error::other("a line is too long for an order"));
+            return Err(io::Error::other(
+                "a line exceeds the maximum length of an order",
+            ));
         }
         if length == 0 || !line.trim().is_empty() {
             return Ok((length > 0).then_some(line));

@@ -26,13 +26,13 @@ pub fn run(
     let job = args.job.job()?;
     ensure!(
         args.peers.len() == usize::from(job.workers()),
-        "{} workers, but the addresses of {}",
+        "{} workers, but {} addresses",
         job.workers(),
         args.peers.len()
     );
     ensure!(
         args.parts.is_empty() || args.mode == ServerMode::Parts,
-        "--part is for --mode parts"
+        "--part needs --mode parts"
     );
     let workers: Vec<Ipv4Addr> = args.peers.iter().map(|peer| peer.ip).collect();
     let rounds = args.job.recipe.rounds;
@@ -81,7 +81,7 @@ pub fn run(
         }
         while let Some(order) = orders.next()? {
             let Order::Replan { parts } = order else {
-                bail!("a server is told of other parts, and nothing else");
+                bail!("a server accepts no order but one of other parts");
             };
             let parts = parts.into_iter().map(|part| part.0).collect();
             let from = server.replan(clock.now_ns(), parts)?.0;

@@ -119,12 +119,12 @@ impl AllReduceArgs {
             return Ok((transport, "--transport says so"));
         }
         match said("WEIR_TRANSPORT") {
-            None => Ok((Transport::Udp, "nobody says otherwise")),
+            None => Ok((Transport::Udp, "the default")),
             Some(text) => {
                 let transport = text.parse().map_err(anyhow::Error::msg);
                 Ok((
                     transport.context("WEIR_TRANSPORT")?,
-                    "WEIR_TRANSPORT says so",
+                    "set by WEIR_TRANSPORT",
                 ))
             }
         }
@@ -145,7 +145,7 @@ fn said(name: &str) -> Option<String> {
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
     let parsed = text.parse().ok();
-    parsed.with_context(|| format!("{name}={text}: it is a whole number"))
+    parsed.with_context(|| format!("{name}={text}: use a whole number"))
 }
 
 fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
@@ -153,7 +153,7 @@ fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> 
         Some(number) => Ok(number),
         None => {
             let said = said(name);
-            let said = said.with_context(|| format!("neither {flag} nor {name} is said"))?;
+            let said = said.with_context(|| format!("neither {flag} nor {name} is given"))?;
             number(name, &said)
         }
     }

@@ -129,7 +129,10 @@ impl AllReduceArgs {
         };
         self.print(&report, &counters)?;
         let wrong = wrong.unwrap_or(0);
-        ensure!(wrong == 0, "{wrong} sums are not what the ranks gave");
+        ensure!(
+            wrong == 0,
+            "{wrong} sums differ from those of the ranks' values"
+        );
         Ok(())
     }
 
@@ -148,10 +151,10 @@ impl AllReduceArgs {
         );
         let wrong = match report.wrong {
             Some(wrong) => format!("{wrong} wrong"),
-            None => "nobody looked whether they are right".to_owned(),
+            None => "not checked".to_owned(),
         };
         println!(
-            "error at most {:e}; {wrong}; {} frames, {} of them again, {} probes",
+            "error at most {:e}; {wrong}; {} frames, {} of them retransmissions, {} probes",
             report.error_bound, report.frames, report.frames_again, counters.probes
         );
         Ok(())

@@ -22,7 +22,7 @@ pub enum CollectiveError {
     Rank(#[from] RankError),
     /// A missing rank is alive: it answers by a path that bypasses the switch's guard, but its frames do not arrive.
     #[error(
-        "rank {} lives, but frames of this job do not pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
+        "rank {} is alive, but no frames of this job pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
         .rank.0
     )]
     Unheard {
@@ -44,10 +44,10 @@ pub enum CollectiveError {
     #[error("the network interface failed: {0}")]
     Io(Arc<io::Error>),
     /// The network interface carries no frames, so this rank has left its job.
-    #[error("{0}, so this rank can sum nothing")]
+    #[error("{0}; this rank has left its job")]
     Link(LinkFault),
     /// RDMA does not support the job.
-    #[error("the switch sums nothing by RDMA: {0}")]
+    #[error("the switch cannot sum this job over RDMA: {0}")]
     NotByRdma(#[from] NotByRdma),
     /// RDMA failed.
     #[error("RDMA failed: {0}")]
@@ -55,7 +55,7 @@ pub enum CollectiveError {
     /// The switch did not answer the registration of the queue pair.
     #[error(
         "the switch did not answer the registration of queue pair {qpn:#08x} at its {switch:#08x}, {tries} times in {waited_ms} ms: \
-         does it sum RoCEv2 for this job, by this port?"
+         check that it sums RoCEv2 for this job at this port"
     )]
     Unregistered {
         /// Number of the rank's queue pair.
@@ -69,7 +69,7 @@ pub enum CollectiveError {
     },
     /// The switch sums for another set of ranks.
     #[error(
-        "the switch sums for other ranks than the {} of this job (it sums for {everyone}): was it told of another number of them?",
+        "the switch sums for {everyone}, not for the {} ranks of this job: check the number of ranks given to it",
         siblings.len()
     )]
     RegisteredAmong {
@@ -114,10 +114,10 @@ pub enum CollectiveError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotByRdma {
     /// Frames have another number of values.
-    #[error("a frame has {0} values: by RDMA it has {VALUES_PER_PACKET}")]
+    #[error("{0} values per frame: RDMA carries {VALUES_PER_PACKET}")]
     Values(usize),
     /// The job has a deadline.
-    #[error("the job has a deadline: those are for UDP alone")]
+    #[error("the job has a deadline, which only UDP supports")]
     Deadline,
 }
 
@@ -156,7 +156,7 @@ fn waiting(stands: Option<Standing>) -> String {
             misses,
             told,
         }) => format!(
-            ": chunk {chunk} waits for {misses}, as the switch said {:.1} s ago",
+            ": chunk {chunk} waits for {misses}, as the switch reported {:.1} s ago",
             told.elapsed().as_secs_f64()
         ),
     }

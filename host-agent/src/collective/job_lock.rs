@@ -21,7 +21,7 @@ pub struct JobLock {
 pub enum JobLockError {
     /// Another process holds the lock.
     #[error(
-        "job {job} has a rank on {interface} already{}: two uses of a job at once would spoil each other's sums", by(*.process)
+        "job {job} already has a rank on {interface}{}: a second rank would corrupt its sums; end that rank, or use another job", by(*.process)
     )]
     Taken {
         /// The job.
@@ -32,7 +32,7 @@ pub enum JobLockError {
         process: Option<i32>,
     },
     /// The system refused the lock.
-    #[error("cannot take the place of a rank of job {job} on {interface}: {}", .errno.desc())]
+    #[error("cannot lock job {job} on {interface}: {}", .errno.desc())]
     Refused {
         /// The job.
         job: u16,
@@ -110,7 +110,7 @@ mod tests {
         let held = JobLock::take("place0", 7).unwrap();
         for _ in 0..5 {
             let refused = JobLock::take("place0", 7).unwrap_err();
-            let told = format!("job 7 has a rank on place0 already (process {own}): two uses");
+            let told = format!("job 7 already has a rank on place0 (process {own}): a second rank");
             assert!(refused.to_string().starts_with(&told), "{refused}");
         }
         let _other = JobLock::take("place0", 8).unwrap();

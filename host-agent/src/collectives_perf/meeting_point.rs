@@ -39,7 +39,7 @@ impl FromStr for MeetingPoint {
                 Ok(at.to_owned())
             }
             _ => Err(format!(
-                "`{text}`: it is {RANK0}HOST:PORT or {TORCH}HOST:PORT/NAME"
+                "`{text}`: use {RANK0}HOST:PORT or {TORCH}HOST:PORT/NAME"
             )),
         };
         if let Some(at) = text.strip_prefix(RANK0) {
@@ -49,7 +49,7 @@ impl FromStr for MeetingPoint {
             // Other programs use the store, too, and earlier runs have used it.
             let (at, name) = match rest.split_once('/') {
                 Some((at, name)) if !name.is_empty() => (at, name),
-                _ => return Err(format!("`{text}`: it is {TORCH}HOST:PORT/NAME")),
+                _ => return Err(format!("`{text}`: use {TORCH}HOST:PORT/NAME")),
             };
             return Ok(Self::Torch {
                 at: known(at)?,
@@ -57,7 +57,7 @@ impl FromStr for MeetingPoint {
             });
         }
         match text {
-            "" => Err("a folder has a name".to_owned()),
+            "" => Err("name a folder".to_owned()),
             _ => Ok(Self::Folder(text.into())),
         }
     }
@@ -127,7 +127,7 @@ fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
 fn resolved(at: &str) -> Result<SocketAddr> {
     let mut found: Vec<SocketAddr> = at
         .to_socket_addrs()
-        .with_context(|| format!("nobody knows where {at} is"))?
+        .with_context(|| format!("cannot resolve {at}"))?
         .collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     found

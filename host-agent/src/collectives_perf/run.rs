@@ -23,7 +23,7 @@ const MODEL: (u64, u64, u64) = (1_000_000_000, 20_000, 2_000);
 
 /// Some elements of the results are wrong.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} elements of all ranks are not what they have to be")]
+#[error("{0} elements of all ranks are wrong")]
 pub struct Wrong(pub u64);
 
 /// A measurement: a size with its schedule.
@@ -298,7 +298,7 @@ impl Rank<'_> {
         let differs = all.iter().position(|[other, _]| *other != own);
         match differs {
             Some(other) => anyhow::bail!(
-                "rank {other} was given another collective, other sizes, numbers of times, types or algorithms than rank {}",
+                "rank {other} has another collective, other sizes, iterations, types or algorithms than rank {}",
                 args.rank
             ),
             None => Ok(()),

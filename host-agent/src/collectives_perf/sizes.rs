@@ -210,10 +210,10 @@ pub enum SizesError {
         most: u64,
     },
     /// There are too many sizes.
-    #[error("more than {MOST} sizes: take a larger step")]
+    #[error("more than {MOST} sizes: use a larger step")]
     Many,
     /// Every size has less than one element per part.
-    #[error("--maxbytes {most} is less than one element of {width} bytes for each part")]
+    #[error("--maxbytes {most} is less than one element of {width} bytes per part")]
     Small {
         /// Maximum in bytes.
         most: u64,
@@ -277,7 +277,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let number = digits.parse::<u64>().ok();
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("`{text}` is no number of bytes, such as 8, 64K, 32M"))
+    bytes.ok_or_else(|| format!("`{text}` is not a number of bytes, such as 8, 64K, 32M"))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct BandwidthArgs {
 pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
     anyhow::ensure!(
         verb != Verb::Send || !args.bidirectional || args.duration.is_none(),
-        "send: neither end knows when the other ends if both go by time (-b with -D): give a number of messages, `-n`"
+        "send: with -b and -D, neither end knows when the other one ends: give a number of messages, `-n`"
     );
     let mut provider = args.meeting.open()?;
     let defaults = BandwidthOptions::new(verb);

@@ -30,7 +30,7 @@ pub struct LatencyArgs {
 }
 
 fn duration(_: &str) -> Result<u64, String> {
-    Err("each side has to know how many messages come: give their number, `-n`".to_owned())
+    Err("both ends need the number of messages: use `-n`, not `-D`".to_owned())
 }
 
 pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
@@ -132,7 +132,7 @@ fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
     print_keys("remote address:", &outcome.peer);
     println!("  MTU {}", outcome.mtu.bytes());
     match &outcome.sizes[..] {
-        [] => println!("  the client has measured"),
+        [] => println!("  measured at the client"),
         sizes => {
             println!(
                 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \

@@ -131,13 +131,13 @@ impl PortArgs {
 
 pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     let mtu = text.parse().ok().and_then(Mtu::of_bytes);
-    mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
+    mtu.ok_or_else(|| format!("`{text}` is not one of 256, 512, 1024, 2048, 4096"))
 }
 
 /// Prints retransmissions and gaps, if there were any.
 fn print_losses(counters: &Counters) {
     let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);
     if again + gaps > 0 {
-        println!("sent again {again} times; {gaps} gaps in what came");
+        println!("{again} retransmissions; {gaps} gaps in the received packets");
     }
 }

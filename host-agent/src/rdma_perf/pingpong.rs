@@ -48,7 +48,7 @@ pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         outcome.wrong == 0,
-        "{} messages were not what the other end sends",
+        "{} messages differ from those that the peer sends",
         outcome.wrong
     );
     Ok(())

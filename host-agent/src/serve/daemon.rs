@@ -58,7 +58,7 @@ fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8)
         .ok()
         .filter(|mode| *mode <= 0o777);
-    mode.ok_or_else(|| format!("`{text}` is no mode: 660 is, and 600"))
+    mode.ok_or_else(|| format!("`{text}` is not a mode: use one such as 660 or 600"))
 }
 
 /// Reason why the daemon cannot run.
@@ -81,11 +81,11 @@ pub enum DaemonError {
         source: io::Error,
     },
     /// The user or group does not exist.
-    #[error("`{0}` is no owner: root is one, root:training, and :training")]
+    #[error("`{0}` is not an owner: use one such as root, root:training or :training")]
     Owner(String),
     /// The limit on open files is too low, since each operation in flight needs an open file.
     #[error(
-        "{clients} clients want at least {needed} open files, and {limit} are allowed (ulimit -Hn): say fewer --clients"
+        "--clients {clients} needs at least {needed} open files, and the limit is {limit} (ulimit -Hn): use fewer --clients"
     )]
     Files {
         /// Maximum number of clients.
@@ -217,8 +217,8 @@ fn admit(
     let told = move |what: &str| eprintln!("weir-agent: {who} {what}");
     if connected.fetch_add(1, Ordering::Relaxed) >= limit {
         connected.fetch_sub(1, Ordering::Relaxed);
-        told("is one too many");
-        let text = format!("{limit} processes are connected, and no more may be (--clients)");
+        told("exceeds the limit of clients");
+        let text = format!("{limit} processes are connected, which is the limit (--clients)");
         let kind = FailureKind::Refused;
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;

@@ -32,7 +32,7 @@ impl Deadline {
             carries,
         } = self;
         if after_ns > LONGEST_DEADLINE_NS {
-            return Err("a deadline is 60 s at most".to_owned());
+            return Err("a deadline is at most 60 s".to_owned());
         }
         let carry = if carries {
             Carry::NextRound
@@ -87,7 +87,7 @@ impl RankOf {
         }
         if !wire::FRAME_VALUES.contains(&self.values_per_packet) {
             return Err(format!(
-                "no frame has {} values: {:?} are what switches sum",
+                "{} values per frame: switches sum {:?}",
                 self.values_per_packet,
                 wire::FRAME_VALUES
             ));
@@ -100,7 +100,7 @@ impl RankOf {
         };
         if !place.is_possible() {
             return Err(format!(
-                "child {child} of {siblings}, and {top} at the top: no place among switches"
+                "child {child} of {siblings}, and {top} at the top: not a position in a tree of switches"
             ));
         }
         let lateness = self.deadline.map(|deadline| deadline.lateness(&job, place));

@@ -152,7 +152,7 @@ impl Operations {
     /// Accepts an operation, whose sums are answered later. It is an error to exceed the limit, which the client knows.
     pub fn give(&self, given: OperationRequest) -> io::Result<()> {
         if !self.room.admit() {
-            let told = "it gives more operations than it may";
+            let told = "it has more unanswered operations than the limit";
             return Err(io::Error::new(io::ErrorKind::InvalidData, told));
         }
         let sent = self.given.as_ref().map(|sender| sender.send(given));

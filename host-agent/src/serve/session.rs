@@ -48,9 +48,9 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
             Ask::Hello(_) => Ok(Answer::Hello(VERSION)),
             Ask::Where(interface) => whereabouts(environment, interface.as_deref()),
             Ask::Open(rank) => open(environment, &rank),
-            Ask::Join { .. } if joined.is_some() => {
-                Err(refused("a process is one rank of one job"))
-            }
+            Ask::Join { .. } if joined.is_some() => Err(refused(
+                "this process is already a rank: a process is one rank of one job",
+            )),
             Ask::Join {
                 rank,
                 first_chunk,
@@ -103,7 +103,9 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
                 }
             }
             Ask::Status => match &joined {
-                None => Err(refused("nobody has joined")),
+                None => Err(refused(
+                    "this process is not a rank: it must join a job first",
+                )),
                 Some(joined) => {
                     let mut status = joined.observer.status();
                     status.interface = Some(joined.interface.clone());
@@ -127,7 +129,7 @@ fn interface<'a>(environment: &'a Environment, named: Option<&str>) -> Result<&'
     let told = || {
         let named = named.unwrap_or("an interface");
         refused(format!(
-            "{named} is not served here; {} is",
+            "{named} is not served here: use {}",
             served.join(", ")
         ))
     };
@@ -167,7 +169,7 @@ fn join(
     let interface = interface(environment, rank.interface.as_deref())?;
     let mut setup = rank.setup(first_chunk).map_err(refused)?;
     if !GONE_AFTER_NS.contains(&gone_after_ns) {
-        return Err(refused("a rank is gone after 10 ms to an hour"));
+        return Err(refused("the timeout of a dead rank must be 10 ms to 1 h"));
     }
     setup.dead_after_ns = Some(gone_after_ns);
     setup.fallback = fallback.map(|at_once| Fallback {
@@ -185,7 +187,7 @@ fn join(
     let own = setup.kept_bytes();
     let left = environment.memory.checked_sub(own).ok_or_else(|| {
         refused(format!(
-            "a window of {} frames of {} values takes {own} bytes, more than the {} that a process may have (--memory)",
+            "a window of {} frames of {} values takes {own} bytes: a process may use {} (--memory)",
             rank.window, rank.values_per_packet, environment.memory
         ))
     })?;
@@ -227,11 +229,11 @@ fn sum<'a>(
     memory: Option<OwnedFd>,
 ) -> Result<(&'a Operations, OperationRequest), Refusal> {
     let operations = &joined
-        .ok_or_else(|| refused("nobody has joined"))?
+        .ok_or_else(|| refused("this process is not a rank: it must join a job first"))?
         .operations;
     let told = || {
         refused(format!(
-            "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
+            "{dtype} is not summed: use float32, float16, bfloat16, int32 or int8"
         ))
     };
     let width = values::width(dtype).ok_or_else(told)?;
@@ -239,10 +241,10 @@ fn sum<'a>(
     let most = operations.room().bytes;
     if bytes > most {
         return Err(refused(format!(
-            "{bytes} bytes are more than the {most} that a process may have (--memory)"
+            "{bytes} bytes: a process may use {most} (--memory)"
         )));
     }
-    let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
+    let memory = memory.ok_or_else(|| refused("the message has no memory with the values"))?;
     let given = OperationRequest {
         operation,
         dtype: dtype.to_owned(),

@@ -97,11 +97,11 @@ pub fn receive<T: DeserializeOwned>(
         return Ok(None);
     }
     let wrong = if flags.contains(ReturnFlags::CTRUNC) {
-        "a message's descriptors found no room: too many files are open here"
+        "no capacity for a message's descriptors: too many files are open here"
     } else if flags.contains(ReturnFlags::TRUNC) {
-        "a message is longer than any"
+        "a message exceeds the maximum length"
     } else if fds.len() > 1 {
-        "a message brings more than one descriptor"
+        "a message passes more than one descriptor"
     } else {
         let message = serde_json::from_slice(&buffer[..length])?;
         return Ok(Some((message, fds.pop())));

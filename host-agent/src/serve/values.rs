@@ -46,12 +46,12 @@ pub fn memory() -> io::Result<File> {
 /// Checks that a passed descriptor is a memfd of at least `bytes` bytes; reads of other files might block forever.
 pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     fcntl(fd.as_fd(), FcntlArg::F_GET_SEALS)
-        .map_err(|_| "what was passed is no memory (memfd)".to_owned())?;
+        .map_err(|_| "the passed descriptor is not memory (memfd)".to_owned())?;
     let file = File::from(fd);
     let has = file.metadata().map_err(|error| error.to_string())?.len();
     match has < bytes {
         true => Err(format!(
-            "the memory has {has} bytes, and the values take {bytes}"
+            "the memory has {has} bytes, but the values take {bytes}"
         )),
         false => Ok(file),
     }

@@ -281,7 +281,7 @@ fn a_rank_shows_what_it_waits_for() {
         failed
             .failed
             .as_ref()
-            .is_some_and(|why| why.contains("rank 1 is gone")),
+            .is_some_and(|why| why.contains("rank 1 is unreachable")),
         "{failed:?}"
     );
     assert_eq!(failed.waits, None);

@@ -512,10 +512,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
     let error = run_server(&server, &mut frames, Orders::none(), |_| Ok(()))
         .unwrap_err()
         .to_string();
-    assert!(
-        error.contains("2 workers, but the addresses of 1"),
-        "{error}"
-    );
+    assert!(error.contains("2 workers, but 1 addresses"), "{error}");
     let window = WorkerArgs {
         rank: 0,
         job: JobArgs { window: 15, ..job },

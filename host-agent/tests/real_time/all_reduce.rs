@@ -153,12 +153,12 @@ fn what_cannot_be_is_said_in_a_line() {
         (
             "--rank 0 --transport rdma",
             &[("WEIR_VALUES", "2048")],
-            "the switch sums nothing by RDMA: a frame has 2048 values: by RDMA it has 256",
+            "the switch cannot sum this job over RDMA: 2048 values per frame: RDMA carries 256",
         ),
         (
             "--rank 0 --way udp",
             &[],
-            "`udp` is none of auto, rings, pnet",
+            "`udp` is not one of auto, rings, pnet",
         ),
         (
             "--rank 1",

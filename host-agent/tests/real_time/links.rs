@@ -183,7 +183,7 @@ fn a_link_that_is_gone_is_named_at_once() {
         let begun = Instant::now();
         let own = pending.next().unwrap().wait(PATIENCE).unwrap_err();
         assert!(begun.elapsed() < GONE_AFTER, "{:?}", begun.elapsed());
-        let told = "the interface l1 is gone, so this rank can sum nothing";
+        let told = "the interface l1 no longer exists; this rank has left its job";
         assert_eq!(own.to_string(), told, "{io}");
         drop((members, switch));
         ip("link del l0");
@@ -233,8 +233,8 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
     for peer in &peers {
         ip(&format!("addr add {}/32 dev lo", peer.ip));
     }
-    let lives = "lives, but frames of this job do not pass between it and this rank";
-    let names = "when its job's lease has run out, and when the rank is at another port than the job was admitted with: `weir doctor";
+    let lives = "is alive, but no frames of this job pass between it and this rank";
+    let names = "if the job's lease has expired, or if the rank uses another port than the one admitted: `weir doctor";
     let cases: [(&str, Drops, bool, [&[&str]; 2]); 4] = [
         (
             "lapsed",
@@ -256,8 +256,8 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
             true,
             [
                 &[
-                    "rank 1 is gone: it does not answer",
-                    "if its process lives, a switch drops",
+                    "rank 1 is unreachable: it does not answer",
+                    "if its process is alive, a switch drops",
                     names,
                 ],
                 &[],

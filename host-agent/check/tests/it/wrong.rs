@@ -80,7 +80,7 @@ fn every_rule_is_needed() {
         let shows = match &wrong {
             Wrong::Sum(_) => Shows::Sum,
             Wrong::Stuck => Shows::Stuck,
-            Wrong::Unexpected(what) if what.contains("is older than what") => Shows::GivesUp,
+            Wrong::Unexpected(what) if what.contains("holds a later chunk") => Shows::GivesUp,
             Wrong::Unexpected(_) | Wrong::Leaked => panic!("without {rule:?}: {wrong}\n{trace}"),
         };
         assert_eq!(shows, expected, "without {rule:?}: {wrong}\n{trace}");

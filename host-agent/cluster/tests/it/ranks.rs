@@ -834,7 +834,8 @@ fn a_sum_is_no_average() {
             end => panic!("{end:?}"),
         })
         .collect();
-    let different = "operation 0: the ranks gave different things: this one float32 x 9, ";
+    let different =
+        "operation 0: the ranks submitted different operations: this rank float32 x 9, ";
     assert_eq!(
         told[0],
         format!("{different}sum; rank 1 float32 x 9, average")

@@ -171,8 +171,8 @@ fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
     };
     assert_eq!(
         error.to_string(),
-        "the switch sums for other ranks than the 2 of this job (chunk #7: it has worker 0, worker 1, and waits for more): was it \
-         told of another number of them?"
+        "the switch does not sum for the 2 ranks of this job (chunk #7: it has worker 0, worker 1, and waits for others): check \
+         the number of ranks given to it"
     );
 }
 

@@ -59,7 +59,9 @@ pub struct Lateness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LatenessError {
     /// The quorum is 0, or not less than the number of ranks.
-    #[error("a quorum of {quorum} of {ranks} ranks: it must be at least 1, and less than all")]
+    #[error(
+        "a quorum of {quorum} of {ranks} ranks: a partial sum needs at least 1, and fewer than all"
+    )]
     Quorum {
         /// The quorum requested.
         quorum: u16,
@@ -67,10 +69,10 @@ pub enum LatenessError {
         ranks: u16,
     },
     /// The job uses a tree, whose switches do not know which ranks are missing elsewhere.
-    #[error("on a tree of switches there are no deadlines")]
+    #[error("a tree of switches does not support deadlines")]
     Tree,
     /// Fewer than 2 sums per slot are kept, so that a late rank could not get what it missed.
-    #[error("at least 2 sums of each slot have to be kept")]
+    #[error("at least 2 sums per slot must be kept")]
     Keeps,
 }
 

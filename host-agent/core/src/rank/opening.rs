@@ -35,14 +35,12 @@ pub struct Opening {
 pub enum OpeningError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer within {0} timeouts: does it sum for this job, by this port? {drops}",
+        "the switch did not answer within {0} timeouts: check that it sums for this job at this port; {drops}",
         drops = DROPS
     )]
     Silent(u32),
     /// The job has a deadline, but the switch does not support deadlines for it.
-    #[error(
-        "the switch makes no sums of fewer than all ranks for this job: is `deadline` said there?"
-    )]
+    #[error("the switch makes no partial sums for this job: set `deadline` there")]
     NoDeadlines,
 }
 

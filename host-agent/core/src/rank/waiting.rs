@@ -312,14 +312,14 @@ mod tests {
         };
         // The rank's own host reported it, so the error names no switch.
         let text = error.to_string();
-        assert!(text.starts_with("rank 1 is gone: it does not answer, and chunk #"));
+        assert!(text.starts_with("rank 1 is unreachable: it does not answer, and chunk #"));
         assert!(text.ends_with(" waits for it"), "{text}");
         let silent = RankError::Gone {
             rank: WorkerId(1),
             chunk: ChunkId(4711),
             is_silent: true,
         };
-        let hint = "waits for it; if its process lives, a switch drops a rank's frames when";
+        let hint = "waits for it; if its process is alive, a switch drops a rank's frames if";
         assert!(silent.to_string().contains(hint), "{silent}");
     }
 }

@@ -26,7 +26,7 @@ pub enum ServerError {
         missing: WorkerSet,
     },
     /// Nothing completed for too long, and the contributors are unknown: the switch has the bitmap, or no worker was heard.
-    #[error("nothing completed for {:.1} s; next would be {position} ({chunk})", *waited_ns as f64 / 1e9)]
+    #[error("no chunk completed for {:.1} s; {position} ({chunk}) is next", *waited_ns as f64 / 1e9)]
     Silent {
         /// Position of the oldest incomplete chunk.
         position: Position,
@@ -36,7 +36,7 @@ pub enum ServerError {
         waited_ns: u64,
     },
     /// A worker's input has NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
+    #[error("{position} ({chunk}) has a value that is not finite")]
     NonFinite {
         /// Position of the chunk.
         position: Position,

@@ -32,7 +32,7 @@ pub enum WorkerError {
         timeouts: u32,
     },
     /// A worker's input has NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
+    #[error("{position} ({chunk}) has a value that is not finite")]
     NonFinite {
         /// Position of the chunk.
         position: Position,

@@ -22,7 +22,9 @@ pub enum MeetingError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The rank's text exists already.
-    #[error("{place} is there already: another rank {rank}, or another run; take a new one")]
+    #[error(
+        "{place} already exists: another rank {rank}, or another run, has published it; use a new store"
+    )]
     Taken {
         /// Name and place of the text.
         place: String,
@@ -30,7 +32,7 @@ pub enum MeetingError {
         rank: usize,
     },
     /// The text has an unexpected form.
-    #[error("{place} is not what a rank leaves, or of a group of another size")]
+    #[error("{place} is not a rank's text, or belongs to a group of another size")]
     Content {
         /// Name and place of the text.
         place: String,

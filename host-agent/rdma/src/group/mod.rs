@@ -83,10 +83,10 @@ pub enum GroupError {
         ranks: usize,
     },
     /// A rank's NIC does not exist, or this process has no rank.
-    #[error("ranks are bound to one of {0} NICs each, and there is at least one rank")]
+    #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
     Nics(usize),
     /// A peer has another number of queue pairs.
-    #[error("rank {peer} has {has} queue pairs for this rank, where there are {ours}")]
+    #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
     QueuePairs {
         /// The peer.
         peer: usize,

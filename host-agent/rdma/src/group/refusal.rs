@@ -47,7 +47,7 @@ impl std::fmt::Display for Open {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// No progress for the allowed time.
-    #[error("nothing has happened for {patience:?}: {open}")]
+    #[error("no progress for {patience:?}: {open}")]
     Stuck {
         /// The allowed time.
         patience: Duration,
@@ -55,7 +55,7 @@ pub enum RunError {
         open: Open,
     },
     /// A work request failed.
-    #[error("work with rank {peer} failed: {status}; {open}")]
+    #[error("a work request to rank {peer} failed: {status}; {open}")]
     Failed {
         /// The peer's rank.
         peer: usize,
@@ -65,7 +65,9 @@ pub enum RunError {
         open: Open,
     },
     /// A peer sent an invalid signal.
-    #[error("rank {peer} signals {signal}, which is of no schedule: does it carry out another?")]
+    #[error(
+        "rank {peer} sent signal {signal}, which no schedule has: check that all ranks execute the same schedule"
+    )]
     Signal {
         /// The peer's rank.
         peer: usize,
@@ -73,17 +75,19 @@ pub enum RunError {
         signal: u32,
     },
     /// A peer sent a message instead of a WRITE.
-    #[error("rank {peer} sends messages, where ranks write: is it another program?")]
+    #[error(
+        "rank {peer} sent a message, but ranks only write: check that it runs the same program"
+    )]
     Strange {
         /// The peer's rank.
         peer: usize,
     },
     /// A put exceeds the maximum length of a message.
-    #[error("a put of {0} bytes: more than a message has; build the schedule in tiles")]
+    #[error("a put of {0} bytes exceeds a message: build the schedule in tiles")]
     TooLong(usize),
     /// The schedule is for another number of ranks, or needs more memory.
     #[error(
-        "the schedule is for {schedule} ranks and {bytes} bytes: this is a group of {ranks} with {capacity}"
+        "the schedule needs {schedule} ranks and {bytes} bytes: the group has {ranks} ranks and {capacity} bytes"
     )]
     Size {
         /// Ranks of the schedule.

@@ -379,9 +379,7 @@ fn a_peer_that_plays_another_test_ends_it() {
             (&server, at_server, at_client),
             (&client, at_client, at_server),
         ] {
-            let rest = told
-                .split_once("the other end was given ")
-                .map(|(_, rest)| rest);
+            let rest = told.split_once("the peer has ").map(|(_, rest)| rest);
             let (first, second) = rest
                 .and_then(|rest| rest.split_once(", and this one "))
                 .unwrap_or_default();

@@ -265,7 +265,7 @@ fn a_switch_that_sums_for_others_is_refused_by_name() {
             matches!(error, CollectiveError::RegisteredAmong { .. }),
             "{error}"
         );
-        let told = "the switch sums for other ranks than the 3 of this job (it sums for worker 0, worker 1):";
+        let told = "the switch sums for worker 0, worker 1, not for the 3 ranks of this job:";
         assert!(error.to_string().starts_with(told), "{error}");
     }
 }
@@ -292,7 +292,7 @@ fn a_switch_that_takes_no_registration_is_named() {
         assert!(
             error
                 .to_string()
-                .contains("does it sum RoCEv2 for this job"),
+                .contains("check that it sums RoCEv2 for this job"),
             "{error}"
         );
     }

@@ -205,7 +205,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
             .join(rank, 0, peers, Duration::from_secs(1), None)
             .map(drop)
     };
-    no(join(&rank(0), &peers), "job 3 has a rank on rank0 already");
+    no(join(&rank(0), &peers), "job 3 already has a rank on rank0");
     no(join(&rank(0), &peers[..1]), "1 addresses of 2 ranks");
     let elsewhere = RankOf {
         interface: Some("lo".to_owned()),
@@ -227,24 +227,36 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         values_per_packet: 100,
         ..rank(0)
     };
-    no(join(&odd, &peers), "no frame has 100 values");
+    no(join(&odd, &peers), "100 values per frame");
     let nobody = RankOf { rank: 2, ..rank(0) };
     no(join(&nobody, &peers), "rank 2 of 2 ranks");
     let at_once = other.join(&rank(0), 0, &peers, Duration::ZERO, None);
-    no(at_once.map(drop), "a rank is gone after 10 ms to an hour");
-    no(other.status().map(drop), "nobody has joined");
+    no(
+        at_once.map(drop),
+        "the timeout of a dead rank must be 10 ms to 1 h",
+    );
+    no(
+        other.status().map(drop),
+        "this process is not a rank: it must join a job first",
+    );
     let values = Values::Int8s(vec![1; 10]);
     let pending = other.all_reduce_as(&values, Reduction::default()).unwrap();
-    no(pending.wait(PATIENCE).map(drop), "nobody has joined");
+    no(
+        pending.wait(PATIENCE).map(drop),
+        "this process is not a rank: it must join a job first",
+    );
     // A rank of another job gets a place, but no more memory than the daemon allows.
     let own = RankOf { job: 9, ..rank(0) };
     join(&own, &peers).unwrap();
-    no(join(&own, &peers), "a process is one rank of one job");
+    no(
+        join(&own, &peers),
+        "this process is already a rank: a process is one rank of one job",
+    );
     let much = Values::Floats(vec![0.0; 300_000]);
     let pending = other.all_reduce_as(&much, Reduction::default()).unwrap();
     no(
         pending.wait(PATIENCE).map(drop),
-        "1200000 bytes are more than",
+        "1200000 bytes: a process may use",
     );
     let few = other.all_reduce_as(&values, Reduction::default()).unwrap();
     let late = few.wait(Duration::from_millis(300)).unwrap_err();
@@ -255,7 +267,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     assert_eq!(other.status().unwrap().rank, Some(0));
     no(
         Client::connect(&socket).map(drop),
-        "3 processes are connected, and no more may be",
+        "3 processes are connected, which is the limit",
     );
     drop((late, other));
 
@@ -263,7 +275,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     ranks[1].signal(Signal::SIGKILL);
     ranks[0].tell("10");
     let told = ranks[0].says("ERROR");
-    assert!(told.contains("rank 1 is gone"), "{told}");
+    assert!(told.contains("rank 1 is unreachable"), "{told}");
     let begun = Instant::now();
     let again = loop {
         // The daemon notices the end of the connection after a while.
@@ -320,10 +332,10 @@ fn a_daemon_that_cannot_be_says_why() {
         serve(&socket, &["--iface", "rank7"]),
         "cannot open the interface rank7: ",
     );
-    fails(serve(&socket, &["--mode", "rw"]), "`rw` is no mode");
+    fails(serve(&socket, &["--mode", "rw"]), "`rw` is not a mode");
     fails(
         serve(&socket, &["--owner", "nobody-of-that-name"]),
-        "`nobody-of-that-name` is no owner",
+        "`nobody-of-that-name` is not an owner",
     );
     fails(
         serve(&folder.0.join("missing/weir.sock"), &[]),
