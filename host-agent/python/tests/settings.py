@@ -1,4 +1,4 @@
-"""Three ranks whose settings are wrong, or differ: all of them are told so. Exits with 0 if all is right."""
+"""Three ranks with invalid or different settings: all of them get the error. Exits with 0 if all is right."""
 
 import os
 
@@ -29,19 +29,19 @@ for number, rounding in enumerate(("up", "stochastic:-1", "stochastic:x", "neare
     told = f"WEIR_ROUNDING={rounding}: use"
     refused(29603 + number, told, WEIR_NON_FINITE="fail", WEIR_ROUNDING=rounding)
 
-# When a sum is made of fewer than all ranks is the same at all.
+# Deadline and quorum must be equal at all ranks.
 os.environ["WEIR_ROUNDING"] = "nearest"
 late = (
     ("WEIR_DEADLINE=soon: use", {"WEIR_DEADLINE": "soon"}),
     ("WEIR_QUORUM=3: a partial sum needs", {"WEIR_DEADLINE": "0.02", "WEIR_QUORUM": "3"}),
     ("WEIR_LATE=keep: use", {"WEIR_QUORUM": "2", "WEIR_LATE": "keep"}),
-    # The scenario has told the switch of none.
+    # The scenario has set no deadline at the switch.
     ("the switch makes no partial sums", {"WEIR_LATE": "drop"}),
 )
 for number, (told, settings) in enumerate(late):
     refused(29607 + number, told, **settings)
 
-# So is who they are.
+# The jobs must be equal, too.
 for name in ("WEIR_DEADLINE", "WEIR_QUORUM", "WEIR_LATE"):
     os.environ.pop(name, None)
 jobs = (
