@@ -1,17 +1,15 @@
 //! Model of an all-reduce: ranks, and the switches between them.
 
 mod bounds;
-mod frames;
 mod judge;
+mod members;
 mod racks;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use aggregation::job::{Job, JobConfig, JobId, TreePosition, WorkerId, WorkerSet};
-use aggregation::rank::{
-    Carry, Fallback, Lateness, Rank, RankError, RankEvent, RankReceived, Setup,
-};
+use aggregation::rank::{Carry, Lateness, RankFrame};
 use aggregation::{Destination, Mark, Retransmission};
 use wire::{Flags, Kind, Packet};
 
@@ -20,6 +18,7 @@ use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
 pub use bounds::{AllReduceBounds, BoundsError, Deadline, Operation};
+pub use members::RankMember;
 
 /// A node.
 #[derive(Debug, Clone)]
@@ -32,19 +31,6 @@ pub enum AllReduceNode {
     Rack(Rack),
     /// A node that is not a member of the job; whether it has sent its frames.
     Stranger(bool),
-}
-
-/// A rank, with its progress in the model.
-#[derive(Debug, Clone)]
-pub struct RankMember {
-    id: u8,
-    machine: Rank,
-    given: usize,
-    done: usize,
-    failed: bool,
-    crashed: bool,
-    /// If chunks may be closed: contributors of the sums that it took, by operation and chunk.
-    taken: Vec<Vec<u64>>,
 }
 
 /// An all-reduce as a model.
@@ -130,60 +116,6 @@ impl AllReduce {
             .unwrap_or_else(all_cells)
     }
 
-    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
-    fn pump(&self, member: &mut RankMember, may: WorkerSet, out: &mut Outbox) {
-        let switch = self.switch_of(member.id);
-        let mut bytes = Vec::new();
-        let mut asked = None;
-        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
-            let kind = Packet::new_unchecked(&bytes[..]).kind();
-            match to {
-                Destination::Worker(rank) if kind == Kind::Ask => {
-                    if !may.contains(rank) {
-                        let what = format!("rank {} asks {rank} in vain", member.id);
-                        out.wrong(Wrong::Unexpected(what));
-                    }
-                    asked = Some(bytes.clone());
-                }
-                Destination::Worker(rank) if kind != Kind::Update => {
-                    out.send(member.id, [rank.0 as u8], to, &bytes);
-                }
-                _ if self.bounds.cut == Some(member.id) => {}
-                to => out.send(member.id, [switch], to, &bytes),
-            }
-        }
-        if let Some(ask) = asked {
-            let ranks = may.iter().map(|rank| rank.0 as u8);
-            out.send(member.id, ranks, Destination::All, &ask);
-        }
-        while let Some(event) = member.machine.poll_event() {
-            match event {
-                RankEvent::Done { operation, outcome } => {
-                    member.done += 1;
-                    let wrong = match outcome {
-                        Ok(sums) if self.lateness.is_some() => {
-                            self.judge_partial(operation as usize, member, &sums)
-                        }
-                        Ok(sums) => self.judge(operation as usize, member.id, &sums.values),
-                        Err(error) => self.judge_failure(member.id, error),
-                    };
-                    if let Some(wrong) = wrong {
-                        out.wrong(wrong);
-                    }
-                }
-                RankEvent::Failed(error) => {
-                    member.failed = true;
-                    let what = format!("rank {}: {error}", member.id);
-                    // All ranks have the same operations, so the sum that shows a difference is wrong.
-                    out.wrong(match error {
-                        RankError::Differs { .. } => Wrong::Sum(what),
-                        _ => Wrong::Unexpected(what),
-                    });
-                }
-            }
-        }
-    }
-
     fn others(&self, rank: u8) -> WorkerSet {
         let me = WorkerSet::only(WorkerId(u16::from(rank)));
         self.job.everyone().without(me)
@@ -203,35 +135,6 @@ impl AllReduce {
             true => self.bounds.ranks + 1 + rank / self.in_rack(),
             false => self.bounds.ranks,
         }
-    }
-
-    fn rank(&self, id: u8) -> Rank {
-        let rank = WorkerId(u16::from(id));
-        let asks = self.bounds.asks && self.bounds.without != Some(Rule::Peers);
-        Rank::new(Setup {
-            job: self.job,
-            rank,
-            place: match self.is_tree() {
-                true => TreePosition {
-                    child: WorkerId(u16::from(id % self.in_rack())),
-                    siblings: self.in_rack(),
-                    top: self.bounds.racks,
-                },
-                false => TreePosition::under_one_switch(&self.job, rank),
-            },
-            retransmission: PATIENT,
-            dead_after_ns: asks.then_some(DEAD_AFTER_NS),
-            lateness: self.lateness,
-            fallback: self.bounds.hosts.then_some(Fallback {
-                after: match self.bounds.cut {
-                    Some(cut) if cut != id => u32::MAX,
-                    _ => 1,
-                },
-                at_once: false,
-                retry_ns: 0,
-                doubt_after: u32::MAX,
-            }),
-        })
     }
 }
 
@@ -403,7 +306,7 @@ impl Model for AllReduce {
                     _ => {}
                 }
                 let received = member.machine.handle_packet(NOW_NS, Mark::None, &bytes);
-                if received == RankReceived::Malformed {
+                if received == RankFrame::Malformed {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
@@ -440,11 +343,60 @@ impl Model for AllReduce {
     }
 
     fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
-        self.masked(frame)
+        let packet = Packet::new_unchecked(&frame.bytes[..]);
+        let (kind, is_probe) = (packet.kind(), packet.flags().contains(Flags::PROBE));
+        if kind == Kind::Sum {
+            // A receiver ignores the path of a SUM, and whether the switch or a rank that kept it has sent it.
+            frame.addressed = Destination::All;
+            // Except that a host's sum is not the switch's.
+            let is_kept = packet.flags().contains(Flags::KEPT);
+            if frame.from < self.bounds.ranks && !self.bounds.hosts && !is_kept {
+                frame.from = self.bounds.ranks;
+            }
+        }
+        let write = |frame: &mut Frame, transmission, again, worker| {
+            let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
+            packet.set_transmission(transmission);
+            // In the answer to a probe, it shows whether the chunk is complete, and which rank has asked.
+            let is_answer = matches!(kind, Kind::Sum | Kind::Given);
+            if kind != Kind::Ask && (!is_answer || !is_probe) {
+                packet.set_flags(packet.flags().with(Flags::AGAIN, again));
+            }
+            if kind == Kind::Sum && !is_probe {
+                packet.set_worker(worker);
+            }
+        };
+        write(frame, 0, false, 0);
+        let last = u16::from(self.bounds.ranks) - 1;
+        let variants = [(63, false, 0), (0, true, 0), (1, true, last)];
+        let variants = variants.map(|(transmission, again, worker)| {
+            let mut variant = frame.clone();
+            write(&mut variant, transmission, again, worker);
+            variant
+        });
+        variants.to_vec()
     }
 
+    /// Whether a frame is idle. A switch's report of an incomplete chunk makes a rank repeat what it has sent, or wait and
+    /// ask others. An asked rank replies that it is alive, which changes nothing, or sends what the switch has sent to all.
     fn is_idle(&self, frame: &Frame) -> bool {
-        self.has_no_effect(frame)
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return false;
+        };
+        let flags = packet.flags();
+        // With deadlines, a switch's report may make a rank close the chunk, and only ranks send kept sums.
+        if self.lateness.is_some() {
+            return false;
+        }
+        match packet.kind() {
+            // A rank that has given its values to a host makes others do so.
+            Kind::Ask => !flags.contains(Flags::AGAIN),
+            Kind::Here => true,
+            Kind::Sum | Kind::Given => {
+                flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN)
+            }
+            Kind::Update | Kind::Result | Kind::Give | Kind::Differ => false,
+        }
     }
 
     /// All ranks with the sums of an operation have those of the same contributors.

@@ -391,7 +391,7 @@ impl Model for ParameterServer {
                 let received = member
                     .machine
                     .handle_packet(NOW_NS, Mark::None, &frame.bytes);
-                if received == worker::WorkerReceived::Malformed {
+                if received == worker::WorkerFrame::Malformed {
                     let what = format!("worker {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
@@ -407,7 +407,7 @@ impl Model for ParameterServer {
                 let received = serving
                     .machine
                     .handle_packet(NOW_NS, Mark::None, &frame.bytes);
-                if received == server::ServerReceived::Malformed {
+                if received == server::ServerFrame::Malformed {
                     let what = "the server calls this frame malformed";
                     out.wrong(Wrong::Unexpected(what.into()));
                 }

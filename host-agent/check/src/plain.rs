@@ -8,6 +8,7 @@ use crate::machines::{Event, Machines};
 use crate::model::{Act, Frame, Model, Outbox, Status};
 use crate::parameter_server::{self, ParameterServer};
 use crate::search::{Exploration, Search, explore};
+use crate::space::StateSpace;
 use aggregation::job::ChunkId;
 use aggregation::server::Mode;
 
@@ -158,10 +159,8 @@ fn searched<M: Model>(model: &M) -> States {
     assert!(report.complete && !run.space.parts.is_incomplete);
     let states = run.all_states();
     let nodes = |state: &Vec<u32>| -> Vec<u32> {
-        state
-            .iter()
-            .map(|part| run.space.parts.machine(*part))
-            .collect()
+        let parts = &run.space.parts;
+        state.iter().map(|part| parts.machine(*part)).collect()
     };
     states
         .iter()
@@ -228,16 +227,14 @@ fn who_is_who_makes_no_difference() {
     let model = AllReduce::new(bounds).expect("a job");
     let mut run = Exploration::new(&model, Search::ALL, Default::default()).expect("a sound model");
     run.explore().expect("a sound model");
-    let orbits: usize = run
-        .all_states()
+    let states = run.all_states();
+    let StateSpace {
+        parts, symmetry, ..
+    } = &mut run.space;
+    let orbits = states
         .iter()
-        .map(|state| {
-            run.space
-                .symmetry
-                .orbit(&mut run.space.parts, state)
-                .expect("parts")
-        })
-        .sum();
+        .map(|state| symmetry.orbit(parts, state).expect("parts"));
+    let orbits: usize = orbits.sum();
     let plain = explore(&Plain(&model, true), Search::ALL).expect("a sound model");
     assert_eq!(orbits, plain.states);
 }

@@ -4,7 +4,7 @@
 
 use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Rank, RankEvent, RankReceived, Setup, Values};
+use aggregation::rank::{Rank, RankEvent, RankFrame, Setup, Values};
 use aggregation::rto::Retransmission;
 use test_support::allocations;
 use wire::{Flags, Kind, Packet};
@@ -68,11 +68,11 @@ fn a_packet_allocates_nothing() {
             let flags = Packet::new_checked(&frame[..]).unwrap().flags();
             let is_told = flags.contains(Flags::PROBE) && !flags.contains(Flags::SCALE_ONLY);
             let expected = match is_told {
-                true => RankReceived::Told,
-                false => RankReceived::Answer,
+                true => RankFrame::Told,
+                false => RankFrame::Answer,
             };
             assert_eq!(received, expected);
-            answers += usize::from(received == RankReceived::Answer);
+            answers += usize::from(received == RankFrame::Answer);
         }
         // Buffers grow during the first windows only.
         if answers > CHUNKS / 4 && before.is_none() {

@@ -103,7 +103,7 @@ impl Way {
 }
 
 /// Adds the interface's name to an error.
-fn with_name(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
+fn named(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("interface {name}: {error}"))
 }
 
@@ -118,17 +118,11 @@ impl AsFd for InterfaceFrames {
 
 impl Frames for InterfaceFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.way
-            .inner_mut()
-            .send(frame)
-            .map_err(with_name(&self.name))
+        self.way.inner_mut().send(frame).map_err(named(&self.name))
     }
 
     fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
-        self.way
-            .inner_mut()
-            .room(len)
-            .map_err(with_name(&self.name))
+        self.way.inner_mut().room(len).map_err(named(&self.name))
     }
 
     fn written(&mut self, len: usize) {
@@ -136,7 +130,7 @@ impl Frames for InterfaceFrames {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.way.inner_mut().flush().map_err(with_name(&self.name))
+        self.way.inner_mut().flush().map_err(named(&self.name))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -147,7 +141,7 @@ impl Frames for InterfaceFrames {
         self.way
             .inner_mut()
             .receive(timeout)
-            .map_err(with_name(&self.name))
+            .map_err(named(&self.name))
     }
 
     fn overflow(&mut self) -> Option<u64> {
@@ -174,6 +168,6 @@ impl Frames for InterfaceFrames {
         self.way
             .inner_mut()
             .receive_batch(most, take)
-            .map_err(with_name(&self.name))
+            .map_err(named(&self.name))
     }
 }

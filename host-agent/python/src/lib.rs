@@ -16,7 +16,7 @@ use aggregation::rank::{
     f16,
 };
 use host_agent::collective::CollectiveError;
-use host_agent::collective::FailureKind;
+use host_agent::collective::Failure;
 use host_agent::frames::Io;
 use host_agent::metrics::Exporter;
 use link::{Awaited, Link};
@@ -361,10 +361,10 @@ impl Sums {
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Agent { kind, ref text } => match kind {
-            FailureKind::NonFinite => NonFinite::new_err(text.clone()),
-            FailureKind::Silent => Silent::new_err(text.clone()),
-            FailureKind::Io => PyOSError::new_err(text.clone()),
-            FailureKind::Refused | FailureKind::Failed => PyRuntimeError::new_err(text.clone()),
+            Failure::NonFinite => NonFinite::new_err(text.clone()),
+            Failure::Silent => Silent::new_err(text.clone()),
+            Failure::Io => PyOSError::new_err(text.clone()),
+            Failure::Refused | Failure::Failed => PyRuntimeError::new_err(text.clone()),
         },
         CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
             PyTimeoutError::new_err(error.to_string())

@@ -95,16 +95,16 @@ pub fn meet(
     connect: impl FnOnce(&mut dyn Provider, &Destination) -> Result<(), ProviderError>,
 ) -> Result<Destination, RendezvousError> {
     if talk.is_client() {
-        talk.say(&own.message())?;
-        let peer = Destination::parse(&talk.hear::<LEN>(provider)?)?;
-        talk.say(DONE)?;
+        talk.send(&own.message())?;
+        let peer = Destination::parse(&talk.receive::<LEN>(provider)?)?;
+        talk.send(DONE)?;
         connect(provider, &peer).map_err(TalkError::from)?;
         return Ok(peer);
     }
-    let peer = Destination::parse(&talk.hear::<LEN>(provider)?)?;
+    let peer = Destination::parse(&talk.receive::<LEN>(provider)?)?;
     connect(provider, &peer).map_err(TalkError::from)?;
-    talk.say(&own.message())?;
-    talk.hear::<{ DONE.len() }>(provider)?;
+    talk.send(&own.message())?;
+    talk.receive::<{ DONE.len() }>(provider)?;
     Ok(peer)
 }
 

@@ -128,16 +128,16 @@ impl Talk {
         own: [u8; N],
     ) -> Result<[u8; N], TalkError> {
         if self.is_client {
-            self.say(&own)?;
-            return self.hear(provider);
+            self.send(&own)?;
+            return self.receive(provider);
         }
-        let theirs = self.hear(provider)?;
-        self.say(&own)?;
+        let theirs = self.receive(provider)?;
+        self.send(&own)?;
         Ok(theirs)
     }
 
     /// Sends a message.
-    pub fn say(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
+    pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
         let deadline = Instant::now() + self.patience;
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
@@ -161,7 +161,7 @@ impl Talk {
     }
 
     /// Receives a message of `N` bytes.
-    pub fn hear<const N: usize>(
+    pub fn receive<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,
     ) -> Result<[u8; N], TalkError> {

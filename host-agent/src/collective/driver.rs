@@ -89,7 +89,7 @@ impl<C: Carrier> Driver<C> {
     /// Runs until the member is dropped, or an error occurs, of which all waiting callers are notified.
     pub fn run(mut self) {
         let ended = self.serve().map_err(|error| self.explained(error));
-        self.tell();
+        self.report();
         self.show(ended.as_ref().err().map(ToString::to_string));
         self.shared.board.close();
         if let Err(error) = ended {
@@ -137,7 +137,7 @@ impl<C: Carrier> Driver<C> {
             self.take_events()?;
             if received == 0 {
                 self.transmit()?;
-                self.tell();
+                self.report();
                 if let Some(reach) = &mut self.reach {
                     reach.answer();
                 }
@@ -255,7 +255,7 @@ impl<C: Carrier> Driver<C> {
             match event {
                 RankEvent::Done { operation, outcome } => {
                     // A caller that has its sums finds them counted.
-                    self.tell();
+                    self.report();
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(outcome.map_err(CollectiveError::from));
                     }
@@ -266,7 +266,7 @@ impl<C: Carrier> Driver<C> {
         Ok(())
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         let mut state = self.shared.lock();
         let counters = self.rank.counters();
         // The switch reports missing ranks only in answers to probes.
@@ -346,7 +346,7 @@ impl Takes for Taker<'_> {
         self.rank.handle_packet(self.now_ns, mark, frame);
     }
 
-    fn gone(&mut self, host: Ipv4Addr) {
+    fn unreachable(&mut self, host: Ipv4Addr) {
         let mut peers = (0..).zip(self.peers);
         if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
             self.rank.peer_gone(WorkerId(gone));

@@ -101,7 +101,7 @@ pub enum CollectiveError {
     #[error("{text}")]
     Agent {
         /// Kind of the error, for programs.
-        kind: FailureKind,
+        kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
@@ -124,7 +124,7 @@ pub enum NotByRdma {
 /// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailureKind {
+pub enum Failure {
     /// The request is invalid, or not possible here.
     Refused,
     /// A value is not finite: the operation has no sums; the next one is not affected.

@@ -30,7 +30,7 @@ use reach::Reach;
 
 pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
 pub use carrier::{Carrier, Datagrams, Rdma, Takes};
-pub use error::{CollectiveError, FailureKind, NotByRdma, Standing};
+pub use error::{CollectiveError, Failure, NotByRdma, Standing};
 pub use job_lock::{JobLock, JobLockError};
 pub use observer::Observer;
 pub use opening::{open_job, open_job_by};

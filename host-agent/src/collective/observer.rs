@@ -68,7 +68,7 @@ impl Observer {
             // The write fails only if the counter is full; the thread then wakes, too.
             let _ = self.wake.write(1);
         };
-        let Some((seen, at)) = self.shared.board.ask(PATIENCE, wake) else {
+        let Some((seen, at)) = self.shared.board.request(PATIENCE, wake) else {
             status.age_ms = ms(PATIENCE);
             return status;
         };

@@ -26,7 +26,7 @@ use roce::packet::Mtu;
 use crate::rdma_perf::{PortArgs, mtu};
 use element::{DataType, Op};
 use meeting_point::MeetingPoint;
-use sizes::{CollectiveKind, Range, Step, bytes};
+use sizes::{Kind, Range, Step, bytes};
 
 pub use run::Wrong;
 
@@ -39,7 +39,7 @@ pub use run::Wrong;
 pub struct CollectivesPerfArgs {
     /// The collective.
     #[arg(value_name = "COLLECTIVE", value_enum)]
-    kind: CollectiveKind,
+    kind: Kind,
     /// This rank, from 0.
     #[arg(long, env = "RANK", value_name = "NUMBER")]
     rank: usize,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::element::{DataType, Op, Values};
-use super::sizes::{CollectiveKind, InPlace, Move, Range, Size};
+use super::sizes::{InPlace, Kind, Move, Range, Size};
 use super::table::{HEAD, Row, Timing};
 use super::{CollectivesPerfArgs, Root, word};
 
@@ -45,7 +45,7 @@ pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     model.post_ns = post_ns;
     // A barrier has no values, and a collective without reduction has no operation.
     let types = match args.kind {
-        CollectiveKind::Barrier => &args.datatype.0[..1],
+        Kind::Barrier => &args.datatype.0[..1],
         _ => &args.datatype.0,
     };
     let ops = match args.kind.reduces() {
@@ -294,7 +294,7 @@ impl Rank<'_> {
         let digest = asked.finalize();
         let mut own = [0; NUMBER];
         own.copy_from_slice(&digest[..NUMBER]);
-        let all = self.tell([own, [0; NUMBER]])?;
+        let all = self.exchange([own, [0; NUMBER]])?;
         let differs = all.iter().position(|[other, _]| *other != own);
         match differs {
             Some(other) => anyhow::bail!(
@@ -365,7 +365,7 @@ impl Rank<'_> {
                 wrong += work.differ(&expected, &output);
             }
         }
-        let all = self.tell([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
+        let all = self.exchange([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
         let took_s = all.iter().map(|[took, _]| f64::from_le_bytes(*took));
         // The average, nccl-tests' default.
         let took_s = took_s.sum::<f64>() / all.len() as f64;
@@ -447,7 +447,7 @@ impl Rank<'_> {
     }
 
     /// Exchanges two numbers with all ranks.
-    fn tell(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
+    fn exchange(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
         self.group.barrier()?;
         self.group.put(0, own.as_flattened());
         self.group.run(self.told, &|_, _| {})?;

@@ -6,7 +6,7 @@ use collectives::Collective;
 /// A collective, by the names of nccl-tests' programs, and a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum CollectiveKind {
+pub enum Kind {
     AllReduce,
     AllGather,
     ReduceScatter,
@@ -17,7 +17,7 @@ pub enum CollectiveKind {
     Barrier,
 }
 
-impl CollectiveKind {
+impl Kind {
     /// Whether a size is divided among ranks.
     fn divides(self) -> bool {
         matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllToAll)
@@ -54,7 +54,7 @@ pub struct Size {
 }
 
 impl Size {
-    fn new(kind: CollectiveKind, bytes: u64, ranks: usize, width: usize) -> Self {
+    fn new(kind: Kind, bytes: u64, ranks: usize, width: usize) -> Self {
         let each = match kind.divides() {
             true => ranks as u64,
             false => 1,
@@ -67,23 +67,23 @@ impl Size {
     }
 
     /// The collective of this size.
-    pub fn collective(&self, kind: CollectiveKind, ranks: usize, root: usize) -> Collective {
+    pub fn collective(&self, kind: Kind, ranks: usize, root: usize) -> Collective {
         let len = self.count;
         match kind {
-            CollectiveKind::AllReduce => Collective::AllReduce { ranks, len },
-            CollectiveKind::AllGather => Collective::all_gather(ranks, len),
-            CollectiveKind::ReduceScatter => Collective::reduce_scatter(ranks, len * ranks),
-            CollectiveKind::AllToAll => Collective::all_to_all(ranks, len),
-            CollectiveKind::Broadcast => Collective::Broadcast { ranks, root, len },
-            CollectiveKind::Reduce => Collective::Reduce { ranks, root, len },
-            CollectiveKind::Barrier => Collective::Barrier { ranks },
+            Kind::AllReduce => Collective::AllReduce { ranks, len },
+            Kind::AllGather => Collective::all_gather(ranks, len),
+            Kind::ReduceScatter => Collective::reduce_scatter(ranks, len * ranks),
+            Kind::AllToAll => Collective::all_to_all(ranks, len),
+            Kind::Broadcast => Collective::Broadcast { ranks, root, len },
+            Kind::Reduce => Collective::Reduce { ranks, root, len },
+            Kind::Barrier => Collective::Barrier { ranks },
         }
     }
 
     /// Ranks and element that contribute to a position of a rank's output; refills `ranks`.
     pub fn contributors(
         &self,
-        kind: CollectiveKind,
+        kind: Kind,
         [rank, all]: [usize; 2],
         root: usize,
         at: usize,
@@ -91,27 +91,27 @@ impl Size {
     ) -> usize {
         ranks.clear();
         match kind {
-            CollectiveKind::AllReduce | CollectiveKind::Reduce => {
+            Kind::AllReduce | Kind::Reduce => {
                 ranks.extend(0..all);
                 at
             }
-            CollectiveKind::ReduceScatter => {
+            Kind::ReduceScatter => {
                 ranks.extend(0..all);
                 rank * self.count + at
             }
-            CollectiveKind::AllGather => {
+            Kind::AllGather => {
                 ranks.push(at / self.count);
                 at % self.count
             }
-            CollectiveKind::AllToAll => {
+            Kind::AllToAll => {
                 ranks.push(at / self.count);
                 rank * self.count + at % self.count
             }
-            CollectiveKind::Broadcast => {
+            Kind::Broadcast => {
                 ranks.push(root);
                 at
             }
-            CollectiveKind::Barrier => at,
+            Kind::Barrier => at,
         }
     }
 }
@@ -137,15 +137,10 @@ pub struct InPlace {
 
 impl Size {
     /// The single buffer of nccl-tests: the larger of input and output, with a rank's part at the rank's position.
-    pub fn in_place(
-        &self,
-        kind: CollectiveKind,
-        rank: usize,
-        [input, output]: [usize; 2],
-    ) -> InPlace {
+    pub fn in_place(&self, kind: Kind, rank: usize, [input, output]: [usize; 2]) -> InPlace {
         let part = rank * self.count;
         let (before, after) = match kind {
-            CollectiveKind::AllGather => {
+            Kind::AllGather => {
                 let from = input + part;
                 (
                     Some(Move {
@@ -157,8 +152,8 @@ impl Size {
                 )
             }
             // The root's buffer is its input, the others' buffer is their output.
-            CollectiveKind::Broadcast | CollectiveKind::Barrier => (None, None),
-            CollectiveKind::AllReduce | CollectiveKind::AllToAll | CollectiveKind::Reduce => (
+            Kind::Broadcast | Kind::Barrier => (None, None),
+            Kind::AllReduce | Kind::AllToAll | Kind::Reduce => (
                 None,
                 Some(Move {
                     from: input,
@@ -166,7 +161,7 @@ impl Size {
                     len: output,
                 }),
             ),
-            CollectiveKind::ReduceScatter => (
+            Kind::ReduceScatter => (
                 None,
                 Some(Move {
                     from: input,
@@ -230,13 +225,8 @@ impl Range {
     ///
     /// # Errors
     /// [`SizesError`].
-    pub fn sizes(
-        &self,
-        kind: CollectiveKind,
-        ranks: usize,
-        width: usize,
-    ) -> Result<Vec<Size>, SizesError> {
-        if kind == CollectiveKind::Barrier {
+    pub fn sizes(&self, kind: Kind, ranks: usize, width: usize) -> Result<Vec<Size>, SizesError> {
+        if kind == Kind::Barrier {
             return Ok(vec![Size { bytes: 0, count: 0 }]);
         }
         let (least, most) = (self.least, self.most);
@@ -284,7 +274,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn bytes_of(kind: CollectiveKind, range: Range) -> Vec<u64> {
+    fn bytes_of(kind: Kind, range: Range) -> Vec<u64> {
         let sizes = range.sizes(kind, 4, 4).unwrap();
         sizes.into_iter().map(|size| size.bytes).collect()
     }
@@ -293,22 +283,13 @@ mod tests {
     fn sizes_step_as_nccl_tests_do() {
         let range = |least, most, step| Range { least, most, step };
         let by_factor = range(8, 128, Step::Times(2));
-        assert_eq!(
-            bytes_of(CollectiveKind::AllReduce, by_factor),
-            [8, 16, 32, 64, 128]
-        );
+        assert_eq!(bytes_of(Kind::AllReduce, by_factor), [8, 16, 32, 64, 128]);
         // With four ranks, 8 bytes are less than one element each.
-        assert_eq!(
-            bytes_of(CollectiveKind::AllGather, by_factor),
-            [16, 32, 64, 128]
-        );
+        assert_eq!(bytes_of(Kind::AllGather, by_factor), [16, 32, 64, 128]);
         let by_step = range(100, 160, Step::Plus(20));
-        assert_eq!(
-            bytes_of(CollectiveKind::AllToAll, by_step),
-            [96, 112, 128, 160]
-        );
-        assert_eq!(bytes_of(CollectiveKind::Barrier, by_step), [0]);
-        let refused = |of: Range| of.sizes(CollectiveKind::AllGather, 4, 4).unwrap_err();
+        assert_eq!(bytes_of(Kind::AllToAll, by_step), [96, 112, 128, 160]);
+        assert_eq!(bytes_of(Kind::Barrier, by_step), [0]);
+        let refused = |of: Range| of.sizes(Kind::AllGather, 4, 4).unwrap_err();
         assert_eq!(
             refused(range(2, 1, Step::Plus(1))),
             SizesError::Order { least: 2, most: 1 }
@@ -319,7 +300,7 @@ mod tests {
         );
         assert_eq!(refused(range(0, 1 << 20, Step::Plus(16))), SizesError::Many);
         let large = range(u64::MAX - 8, u64::MAX, Step::Plus(4));
-        assert_eq!(bytes_of(CollectiveKind::AllReduce, large).len(), 3);
+        assert_eq!(bytes_of(Kind::AllReduce, large).len(), 3);
     }
 
     #[test]
@@ -333,7 +314,7 @@ mod tests {
 
     #[test]
     fn outputs_are_those_of_the_collectives() {
-        for kind in CollectiveKind::value_variants().iter().copied() {
+        for kind in Kind::value_variants().iter().copied() {
             let size = Size { bytes: 0, count: 3 };
             let (all, root) = (4, 2);
             let collective = size.collective(kind, all, root);
@@ -353,7 +334,7 @@ mod tests {
     #[test]
     fn one_buffer_holds_input_and_output() {
         let size = Size { bytes: 0, count: 3 };
-        for kind in CollectiveKind::value_variants().iter().copied() {
+        for kind in Kind::value_variants().iter().copied() {
             for rank in 0..4 {
                 let collective = size.collective(kind, 4, 2);
                 let [input, output] = [collective.input_len(rank), collective.output_len(rank)];
@@ -366,15 +347,15 @@ mod tests {
             }
         }
         let of = |kind, lens| size.in_place(kind, 2, lens);
-        assert_eq!(of(CollectiveKind::AllReduce, [3, 3]).result, 0);
-        assert_eq!(of(CollectiveKind::ReduceScatter, [12, 3]).result, 6);
-        let gathered = of(CollectiveKind::AllGather, [3, 12]);
+        assert_eq!(of(Kind::AllReduce, [3, 3]).result, 0);
+        assert_eq!(of(Kind::ReduceScatter, [12, 3]).result, 6);
+        let gathered = of(Kind::AllGather, [3, 12]);
         assert_eq!((gathered.result, gathered.before.unwrap().from), (3, 9));
     }
 
     #[test]
     fn factors_are_those_of_the_page() {
-        let all = CollectiveKind::value_variants().iter();
+        let all = Kind::value_variants().iter();
         let factors: Vec<f64> = all.map(|kind| kind.bus_factor(4)).collect();
         assert_eq!(factors, [1.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0]);
     }

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 use super::message::{Answer, Ask, RankOf, VERSION};
 use super::socket::{receive, send};
 use super::values;
-use crate::collective::{CollectiveError, FailureKind};
+use crate::collective::{CollectiveError, Failure};
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
@@ -93,14 +93,14 @@ impl State {
             State {
                 is_closed: true, ..
             } => Some(CollectiveError::Closed),
-            State { is_over: true, .. } => Some(gone()),
+            State { is_over: true, .. } => Some(ended()),
             _ => None,
         }
     }
 
     /// Fails all unfinished operations.
     fn end(&mut self) {
-        let error = self.ended().unwrap_or_else(gone);
+        let error = self.ended().unwrap_or_else(ended);
         for (_, waiting) in self.waiting.drain() {
             let _ = waiting.send(Err(error.clone()));
         }
@@ -144,14 +144,14 @@ impl Drop for Connection {
     }
 }
 
-fn agent(kind: FailureKind, text: impl Into<String>) -> CollectiveError {
+fn agent(kind: Failure, text: impl Into<String>) -> CollectiveError {
     let text = text.into();
     CollectiveError::Agent { kind, text }
 }
 
-fn gone() -> CollectiveError {
+fn ended() -> CollectiveError {
     agent(
-        FailureKind::Failed,
+        Failure::Failed,
         "the daemon has ended, and with it this rank",
     )
 }
@@ -161,7 +161,7 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Client, CollectiveError> {
         let failed = |errno: nix::errno::Errno| {
             let text = format!("no daemon at {}: {}", path.display(), errno.desc());
-            agent(FailureKind::Io, text)
+            agent(Failure::Io, text)
         };
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket =
@@ -174,7 +174,7 @@ impl Client {
         let (heard, told) = (Arc::clone(&socket), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weir agent".to_owned());
         let started = thread.spawn(move || listen(&heard, &told, &answer));
-        started.map_err(|error| agent(FailureKind::Io, error.to_string()))?;
+        started.map_err(|error| agent(Failure::Io, error.to_string()))?;
         let client = Client(Arc::new(Connection {
             socket,
             shared,
@@ -189,7 +189,7 @@ impl Client {
             Answer::Hello(other) => {
                 let text =
                     format!("the daemon speaks version {other}, and this is version {VERSION}");
-                Err(agent(FailureKind::Refused, text))
+                Err(agent(Failure::Refused, text))
             }
             other => Err(unexpected(&other)),
         }
@@ -200,7 +200,7 @@ impl Client {
         match self.ask(&Ask::Where(interface.map(str::to_owned)))? {
             Answer::Where(told) => {
                 let wrong = |error: crate::frames::EndpointError| {
-                    agent(FailureKind::Refused, error.to_string())
+                    agent(Failure::Refused, error.to_string())
                 };
                 told.parse().map_err(wrong)
             }
@@ -240,10 +240,7 @@ impl Client {
             } => {
                 self.0.shared.lock().limit = Some(operations.max(1));
                 let io = io.parse();
-                Ok((
-                    io.map_err(|wrong| agent(FailureKind::Refused, wrong))?,
-                    refused,
-                ))
+                Ok((io.map_err(|wrong| agent(Failure::Refused, wrong))?, refused))
             }
             other => Err(unexpected(&other)),
         }
@@ -371,16 +368,16 @@ impl Client {
                     // The state of this rank would be unknown.
                     false => drop(shutdown(self.0.socket.as_raw_fd(), Shutdown::Both)),
                 }
-                Err(agent(FailureKind::Failed, "the daemon does not answer"))
+                Err(agent(Failure::Failed, "the daemon does not answer"))
             }
-            Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(gone)),
+            Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(ended)),
         }
     }
 }
 
 fn unexpected(answer: &Answer) -> CollectiveError {
     agent(
-        FailureKind::Refused,
+        Failure::Refused,
         format!("the daemon answers what was not asked: {answer:?}"),
     )
 }
@@ -436,7 +433,7 @@ impl RemotePending {
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
             Ok(told) => told?,
-            Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
             Err(RecvTimeoutError::Timeout) => return Err(self.late(timeout)),
         };
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));

@@ -25,7 +25,7 @@ use nix::unistd::{Group, User, chown};
 use super::message::Answer;
 use super::session::{self, Environment, OPERATIONS};
 use super::socket::{Socket, send};
-use crate::collective::FailureKind;
+use crate::collective::Failure;
 use crate::frames::{InterfaceFrames, Io};
 
 /// `weir-agent serve`
@@ -219,7 +219,7 @@ fn admit(
         connected.fetch_sub(1, Ordering::Relaxed);
         told("exceeds the limit of clients");
         let text = format!("{limit} processes are connected, which is the limit (--clients)");
-        let kind = FailureKind::Refused;
+        let kind = Failure::Refused;
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }
@@ -354,7 +354,7 @@ mod tests {
         );
         for clients in [100, usize::MAX] {
             let told = operations(1_024, clients).unwrap_err().to_string();
-            assert!(told.contains("and 1024 are allowed"), "{told}");
+            assert!(told.contains("the limit is 1024"), "{told}");
         }
     }
 }

@@ -5,7 +5,7 @@ use aggregation::rank::{Carry, Lateness, Setup, Share};
 use aggregation::rto::Retransmission;
 use serde::{Deserialize, Serialize};
 
-use crate::collective::{FailureKind, Transport};
+use crate::collective::{Failure, Transport};
 use crate::metrics::Status;
 
 /// Version of this protocol. A daemon supports one version. It also increases with [`aggregation::rank::LAYOUT`].
@@ -237,8 +237,8 @@ pub enum Answer {
     NotSummed {
         /// Number of the operation.
         operation: u64,
-        /// FailureKind of the error, for programs.
-        kind: FailureKind,
+        /// Failure of the error, for programs.
+        kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
@@ -246,8 +246,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// Refusal of any other request.
     No {
-        /// FailureKind of the error, for programs.
-        kind: FailureKind,
+        /// Failure of the error, for programs.
+        kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
@@ -328,7 +328,7 @@ mod tests {
                 flat,
                 "a quorum of 4",
             ),
-            (deadline, (0, 2, 2), "on a tree"),
+            (deadline, (0, 2, 2), "a tree of switches"),
             (
                 Deadline {
                     after_ns: u64::MAX,

@@ -194,7 +194,7 @@ fn give(
             }
             Err((kind, text)) => {
                 room.free(bytes);
-                let _ = socket.say(&Answer::NotSummed {
+                let _ = socket.send(&Answer::NotSummed {
                     operation,
                     kind,
                     text,
@@ -244,7 +244,7 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Capacity, seen: 
             },
         };
         // The client may have left; its session ends by itself.
-        let _ = socket.say(&answer);
+        let _ = socket.send(&answer);
     }
 }
 

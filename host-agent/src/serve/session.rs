@@ -114,7 +114,7 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
                 }
             },
         };
-        socket.say(&answer.unwrap_or_else(|(kind, text)| Answer::No { kind, text }))?;
+        socket.send(&answer.unwrap_or_else(|(kind, text)| Answer::No { kind, text }))?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ impl Socket {
     }
 
     /// Sends a message; messages of several threads do not mix.
-    pub fn say(&self, answer: &Answer) -> io::Result<()> {
+    pub fn send(&self, answer: &Answer) -> io::Result<()> {
         let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         send(self.0.as_fd(), answer, None)
     }

@@ -200,6 +200,6 @@ mod tests {
     #[test]
     fn other_files_are_no_memory() {
         let zero = File::open("/dev/zero").unwrap();
-        assert!(passed(zero.into(), 0).unwrap_err().contains("no memory"));
+        assert!(passed(zero.into(), 0).unwrap_err().contains("not memory"));
     }
 }

@@ -144,7 +144,7 @@ fn who_speaks_otherwise_is_a_stranger() {
                 stream.write_all(answer.as_bytes()).unwrap();
             });
             let told = fetch(&address, PATIENCE).unwrap_err().to_string();
-            assert!(told.contains("is no rank of weir"), "{answer:?}: {told}");
+            assert!(told.contains("is not a rank of weir"), "{answer:?}: {told}");
         });
     }
     for wrong in ["", "eth0", "127.0.0.1", "unix:", "127.0.0.1:99999"] {

@@ -143,7 +143,7 @@ fn what_cannot_be_is_said_in_a_line() {
         String::from_utf8(output.stderr).unwrap()
     };
     for (arguments, variables, expected) in [
-        ("", &[][..], "neither --rank nor WEIR_RANK is said"),
+        ("", &[][..], "neither --rank nor WEIR_RANK is given"),
         ("--rank 2", &[], "rank 2 of 2 ranks: ranks count from 0"),
         (
             "--rank 0",
@@ -172,7 +172,7 @@ fn what_cannot_be_is_said_in_a_line() {
     ip("link set l0 mtu 1000");
     let told = refused("--rank 0 --transport rdma", &[]);
     assert!(
-        told.contains("an MTU of 1024 does not fit the interface"),
+        told.contains("path MTU 1024 exceeds that of the interface"),
         "{told}"
     );
 }

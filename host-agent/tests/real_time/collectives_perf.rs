@@ -286,7 +286,7 @@ fn what_cannot_be_is_refused_by_name() {
         (&["all_reduce", "-d", "float8"], "invalid value 'float8'"),
         (&["all_reduce", "-o", "avg"], "invalid value 'avg'"),
         (&["all_reduce", "-f", "1"], "1 is not in 2.."),
-        (&["all_reduce", "-i", "0"], "a step of 0 bytes"),
+        (&["all_reduce", "-i", "0"], "a step must be at least 1 byte"),
         (&["all_reduce", "-b", "1T"], "`1T` is not a number of bytes"),
         (
             &["all_reduce", "-b", "2M", "-e", "1M"],

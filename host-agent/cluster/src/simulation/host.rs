@@ -276,7 +276,7 @@ impl Host {
             Machine::Server(server) => {
                 let received = server.handle_packet(now_ns, frame.mark, &frame.payload);
                 match received {
-                    server::ServerReceived::Applied => self.costs.apply_ns,
+                    server::ServerFrame::Applied => self.costs.apply_ns,
                     _ => 0,
                 }
             }

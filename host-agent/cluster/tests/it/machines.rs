@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{expect_right, run_reference};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Position, RoundPart, WorkerSet};
 use aggregation::server::{self, Mode, Server, ServerError};
-use aggregation::worker::{StartError, Worker, WorkerError, WorkerEvent, WorkerReceived};
+use aggregation::worker::{StartError, Worker, WorkerError, WorkerEvent, WorkerFrame};
 use aggregation::{Destination, Mark, Retransmission, WorkerId};
 use cluster::{self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd};
 use proptest::prelude::*;
@@ -100,11 +100,11 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
     Packet::new_unchecked(&mut result[..]).set_next_scale(131);
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &result),
-        WorkerReceived::Answer
+        WorkerFrame::Answer
     );
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &result),
-        WorkerReceived::Duplicate
+        WorkerFrame::Duplicate
     );
     let next = transmit(&mut worker, MS);
     assert_eq!(next.len(), 1);
@@ -194,7 +194,7 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
         let frame = frames.pop_front().unwrap();
         assert_eq!(
             worker.handle_packet(MS, Mark::None, &answer(&frame)),
-            WorkerReceived::Answer
+            WorkerFrame::Answer
         );
         for frame in transmit(&mut worker, MS) {
             if Packet::new_checked(&frame[..]).unwrap().chunk() == 0 {
@@ -210,7 +210,7 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
     assert_eq!(worker.counters().timeouts, 0);
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &answer(&lost)),
-        WorkerReceived::Answer
+        WorkerFrame::Answer
     );
 }
 
@@ -268,7 +268,7 @@ fn an_incomplete_sum_tells_the_server_who_is_missing() {
     packet.set_contributors(0b0101);
     assert_eq!(
         server.handle_packet(MS, Mark::None, &sum),
-        server::ServerReceived::Duplicate
+        server::ServerFrame::Duplicate
     );
     assert_eq!(server.poll_transmit(MS, &mut Vec::new()), None);
     server.handle_timeout(server.poll_timeout().unwrap());
@@ -406,28 +406,28 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
     let mut buffer = Vec::new();
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, false, 0)),
-        server::ServerReceived::Malformed,
+        server::ServerFrame::Malformed,
         "too early"
     );
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(0, false, 1)),
-        server::ServerReceived::Applied
+        server::ServerFrame::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     // The first sum was lost, or is late: the repetition serves as well.
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, true, 1)),
-        server::ServerReceived::Applied
+        server::ServerFrame::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, false, 0)),
-        server::ServerReceived::Duplicate
+        server::ServerFrame::Duplicate
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), None);
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, true, 1)),
-        server::ServerReceived::Again
+        server::ServerFrame::Again
     );
     assert_eq!(
         server.poll_transmit(0, &mut buffer),

@@ -15,7 +15,7 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::peers::Word;
-use super::{Rank, RankReceived};
+use super::{Rank, RankFrame};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
@@ -114,7 +114,7 @@ impl Rank {
     }
 
     /// Records a frame from a switch. If it answers a probe, the next chunks go to the switch.
-    pub(super) fn heard_switch(&mut self, now_ns: u64, answers: bool) {
+    pub(super) fn note_switch(&mut self, now_ns: u64, answers: bool) {
         if let Some(hosts) = &mut self.hosts {
             hosts.heard_ns = now_ns;
             if answers && hosts.active && hosts.retry_ns != u64::MAX {
@@ -221,24 +221,24 @@ impl Rank {
     }
 
     /// Processes a GIVE: another rank's values or probe, for this rank as the chunk's host.
-    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankReceived {
+    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         let chunk = ChunkId(packet.chunk());
         let slot = self.job.lane(chunk);
         let from = WorkerId(packet.worker());
         let Some(hosts) = &mut self.hosts else {
-            return RankReceived::NotOurs;
+            return RankFrame::NotOurs;
         };
         if from.0 >= self.job.workers()
             || slot % usize::from(self.job.workers()) != usize::from(self.rank.0)
         {
-            return RankReceived::Malformed;
+            return RankFrame::Malformed;
         }
         // No rank is ahead of this one by more than a window: a wild number would take over a cell that is still needed.
         let own = self.lanes[slot].sequence;
         let window = u64::from(self.job.window());
         let sequence = self.job.sequence_near(own, chunk);
         if sequence.is_none_or(|sequence| sequence > own + window) {
-            return RankReceived::Malformed;
+            return RankFrame::Malformed;
         }
         hosts.wanted_ns = Some(now_ns);
         // This rank contributes, too: one rank alone completes no sum.
@@ -246,7 +246,7 @@ impl Rank {
             self.give_to_host(slot);
         }
         self.sum_here(now_ns, packet.as_bytes());
-        RankReceived::Word
+        RankFrame::Word
     }
 
     /// Processes a GIVE (of another rank or of this one) in the host's slots, and queues the answer.
@@ -299,7 +299,7 @@ impl Rank {
         };
         for rank in to.without(WorkerSet::only(self.rank)).iter() {
             if let Some(peers) = &mut self.peers {
-                peers.say(rank, Word::Given(answer, cell));
+                peers.queue(rank, Word::Given(answer, cell));
             }
         }
         if to.contains(self.rank) {

@@ -20,7 +20,7 @@ use wire::{Flags, Repr};
 use super::lane::Attempt;
 use super::operation::Operation;
 use super::peers::Word;
-use super::{NonFinite, Partial, Rank, RankLane, RankReceived, Reduction, Sums, Values};
+use super::{NonFinite, Partial, Rank, RankFrame, RankLane, Reduction, Sums, Values};
 use crate::job::{Job, TreePosition, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
@@ -234,12 +234,12 @@ impl Rank {
     }
 
     /// Processes the switch's answer to a probe, if it concerns deadlines.
-    pub(super) fn told_of_closable(
+    pub(super) fn handle_closable(
         &mut self,
         now_ns: u64,
         slot: usize,
         repr: &Repr,
-    ) -> Option<RankReceived> {
+    ) -> Option<RankFrame> {
         let late = self.late.as_mut()?;
         let lane = &mut self.lanes[slot];
         if !lane.is_timed {
@@ -250,7 +250,7 @@ impl Rank {
             lane.is_timed = false;
             self.counters.forgotten += 1;
             self.lanes.enqueue(slot, Send::Values);
-            return Some(RankReceived::Told);
+            return Some(RankFrame::Told);
         }
         if repr.flags.contains(Flags::AGAIN) || now_ns < lane.closable_ns {
             return None;
@@ -275,7 +275,7 @@ impl Rank {
         lane.others_missing = 0;
         lane.misses = WorkerSet::EMPTY;
         self.lanes.enqueue(slot, Send::Close);
-        Some(RankReceived::Told)
+        Some(RankFrame::Told)
     }
 
     /// Processes a probe's answer that the cell has moved past the chunk: other ranks may be ahead and have kept its sum.
@@ -298,21 +298,21 @@ impl Rank {
         if let Some(peers) = &mut self.peers {
             for _ in 0..ASKED_FOR_KEPT.min(self.job.workers() - 1) {
                 let peer = peers.in_turn();
-                peers.say(peer, Word::Ask(chunk));
+                peers.queue(peer, Word::Ask(chunk));
             }
         }
         true
     }
 
     /// Processes a sum of a chunk that this rank has not sent: this rank is late.
-    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> RankReceived {
+    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> RankFrame {
         if self.late.is_none() {
-            return RankReceived::Malformed;
+            return RankFrame::Malformed;
         }
         let lane = &mut self.lanes[slot];
         lane.seen = lane.seen.max(sequence);
         self.counters.early += 1;
-        RankReceived::Early
+        RankFrame::Early
     }
 
     /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.

@@ -74,7 +74,7 @@ pub use late::{Carry, Lateness, LatenessError};
 pub use opening::{Opening, OpeningError};
 pub use operation::{EXACT_VALUES, Reduction, Share};
 pub use outcome::{
-    DROPS, NonFinite, Partial, RankCounters, RankError, RankEvent, RankReceived, SubmitError, Sums,
+    DROPS, NonFinite, Partial, RankCounters, RankError, RankEvent, RankFrame, SubmitError, Sums,
 };
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;

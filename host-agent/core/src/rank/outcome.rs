@@ -151,7 +151,7 @@ pub enum SubmitError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RankReceived {
+pub enum RankFrame {
     /// The frame completed a chunk.
     Answer,
     /// The frame reported which ranks a chunk misses.

@@ -5,7 +5,7 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use super::lane::RankLane;
 use super::peers::Word;
-use super::{Rank, RankError, RankReceived};
+use super::{Rank, RankError, RankFrame};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
@@ -16,22 +16,22 @@ const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
     /// Processes the answer of a switch or host to a probe. `everyone` is the bitmap of a complete chunk there.
-    pub(super) fn told(
+    pub(super) fn handle_report(
         &mut self,
         now_ns: u64,
         slot: usize,
         repr: &Repr,
         everyone: WorkerSet,
-    ) -> RankReceived {
+    ) -> RankFrame {
         let by_host = repr.kind == Kind::Given;
         // This probe only tested whether the switch answers.
         if self.lanes[slot].by_host && !by_host {
-            return RankReceived::Told;
+            return RankFrame::Told;
         }
         let present = WorkerSet(repr.contributors);
         let asked_by = WorkerId(repr.worker);
         self.lanes[slot].silences = 0;
-        if let Some(told) = self.told_of_closable(now_ns, slot, repr) {
+        if let Some(told) = self.handle_closable(now_ns, slot, repr) {
             return told;
         }
         let lane = &mut self.lanes[slot];
@@ -48,7 +48,7 @@ impl Rank {
             lane.sent_early = 0;
             self.note_loss(slot);
             self.lanes.enqueue(slot, Send::Fetch);
-            return RankReceived::Told;
+            return RankFrame::Told;
         }
         // In a tree, a rank knows neither which switch answered nor the ranks below that switch.
         if by_host || self.place.is_flat(&self.job) {
@@ -61,7 +61,7 @@ impl Rank {
             // A switch with the same set of ranks would have answered that the chunk is complete.
             self.doubt_ranks(chunk, present, true);
             if self.failed {
-                return RankReceived::Told;
+                return RankFrame::Told;
             }
         }
         let lane = &mut self.lanes[slot];
@@ -73,7 +73,7 @@ impl Rank {
                 lane.sent_early = 0;
                 self.note_loss(slot);
                 self.lanes.enqueue(slot, Send::Values);
-                return RankReceived::Told;
+                return RankFrame::Told;
             }
         }
         // Others are missing: probe again at decreasing rates.
@@ -83,7 +83,7 @@ impl Rank {
         if asks {
             self.ask_others(now_ns, slot);
         }
-        RankReceived::Told
+        RankFrame::Told
     }
 
     /// Handles an answer whose set of ranks differs: the switch has another set, or the frame is broken. The rank believes it
@@ -93,7 +93,7 @@ impl Rank {
         chunk: ChunkId,
         complete: WorkerSet,
         is_waiting: bool,
-    ) -> RankReceived {
+    ) -> RankFrame {
         self.doubts += 1;
         if self.doubts >= BELIEVED_AFTER {
             let ranks = self.job.workers();
@@ -104,7 +104,7 @@ impl Rank {
                 is_waiting,
             });
         }
-        RankReceived::Malformed
+        RankFrame::Malformed
     }
 
     /// Records a loss: the switch did not get this rank's values, or the rank not its sum. Counts once per chunk.
@@ -133,7 +133,7 @@ impl Rank {
             for _ in 0..ASKED_IN_TURN.min(self.job.workers() - 1) {
                 // A rank that does not answer may have left, with all its sums.
                 let peer = peers.in_turn();
-                peers.say(peer, Word::Ask(chunk));
+                peers.queue(peer, Word::Ask(chunk));
             }
         } else if oldest == Some(lane.first_order) {
             for peer in misses.iter() {
@@ -148,28 +148,28 @@ impl Rank {
     }
 
     /// Processes a question or reply from another rank.
-    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> RankReceived {
+    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> RankFrame {
         let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
         let slot = self.job.lane(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
         let kept = asked.map(|asked| self.kept_at(asked));
         let Some(peers) = &mut self.peers else {
-            return RankReceived::NotOurs;
+            return RankFrame::NotOurs;
         };
         if repr.kind == Kind::Here {
-            peers.heard(from);
-            return RankReceived::Word;
+            peers.note_reply(from);
+            return RankFrame::Word;
         }
-        peers.say(from, Word::Here(chunk));
+        peers.queue(from, Word::Here(chunk));
         let (Some(asked), Some(at)) = (asked, kept) else {
-            return RankReceived::Word;
+            return RankFrame::Word;
         };
         if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
-            peers.say(from, Word::Sum(at));
+            peers.queue(from, Word::Sum(at));
         }
         self.is_asked(now_ns, slot, asked, repr.flags.contains(Flags::AGAIN));
-        RankReceived::Word
+        RankFrame::Word
     }
 
     /// Processes the report of a rank's host that no process receives frames there. Ranks that wait for it fail at once;

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::job::{self, CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use crate::job::{CellIndex, ChunkId, Job, RoundPart, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::SlotTable;
@@ -22,7 +22,7 @@ use crate::{Destination, Mark, UnderWay};
 use marks::Marks;
 use parts::{Between, Children};
 
-pub use outcome::{ServerCounters, ServerError, ServerEvent, ServerReceived};
+pub use outcome::{ServerCounters, ServerError, ServerEvent, ServerFrame};
 pub use parts::{Part, PartsError};
 
 /// Location of the summation.
@@ -209,7 +209,7 @@ impl<A: Apply> Server<A> {
         let mut repr = self.job.header(
             Kind::Result,
             sequence,
-            matches!(position.part, job::RoundPart::ScaleOnly(_)),
+            matches!(position.part, RoundPart::ScaleOnly(_)),
         );
         repr.flags = repr.flags.with(Flags::NON_FINITE, non_finite);
         repr.contributors = sum.contributors;
@@ -232,7 +232,7 @@ impl<A: Apply> Server<A> {
         if non_finite {
             let chunk = self.job.chunk(sequence);
             self.fail(ServerError::NonFinite { position, chunk });
-        } else if let job::RoundPart::Values(index) = position.part {
+        } else if let RoundPart::Values(index) = position.part {
             let chunk = Completed {
                 round: position.round,
                 index,
@@ -303,7 +303,7 @@ impl<A: Apply> Server<A> {
             packet.set_transmission(answer.transmissions);
             answer.transmissions = answer.transmissions.saturating_add(1);
             self.counters.sent.count(buffer.len(), again);
-            self.marks.tell(cell, to);
+            self.marks.select(cell, to);
             return Some(to);
         }
         None
@@ -312,7 +312,7 @@ impl<A: Apply> Server<A> {
     /// Congestion mark for the IP header of the frame that [`poll_transmit`](Self::poll_transmit) returned last: the mark of
     /// the contribution that it answers, which a switch that sums passes on.
     pub fn mark(&self) -> Mark {
-        self.marks.told()
+        self.marks.selected()
     }
 
     /// Time of the next call of [`handle_timeout`](Self::handle_timeout).

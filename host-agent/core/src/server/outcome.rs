@@ -47,7 +47,7 @@ pub enum ServerError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerReceived {
+pub enum ServerFrame {
     /// The frame completed a chunk, which was applied.
     Applied,
     /// The frame's values were added; the chunk waits for other workers.
@@ -64,13 +64,13 @@ pub enum ServerReceived {
     Malformed,
 }
 
-impl ServerReceived {
+impl ServerFrame {
     /// Whether the server has received the chunk before.
     #[must_use]
     pub fn is_repeated(self) -> bool {
         matches!(
             self,
-            ServerReceived::Again | ServerReceived::Duplicate | ServerReceived::Stale
+            ServerFrame::Again | ServerFrame::Duplicate | ServerFrame::Stale
         )
     }
 }

@@ -23,7 +23,7 @@ use crate::quantise::{Exponent, block};
 use crate::rto::Retransmission;
 use crate::{Destination, UnderWay};
 
-pub use outcome::{StartError, WorkerCounters, WorkerError, WorkerEvent, WorkerReceived};
+pub use outcome::{StartError, WorkerCounters, WorkerError, WorkerEvent, WorkerFrame};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -269,38 +269,38 @@ impl Worker {
     }
 
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> WorkerReceived {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> WorkerFrame {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => WorkerReceived::Malformed,
+            Err(_) => WorkerFrame::Malformed,
         };
         match received {
-            WorkerReceived::Answer => {}
-            WorkerReceived::Duplicate => self.counters.duplicates += 1,
-            WorkerReceived::NotOurs => self.counters.not_ours += 1,
-            WorkerReceived::Malformed => self.counters.malformed += 1,
+            WorkerFrame::Answer => {}
+            WorkerFrame::Duplicate => self.counters.duplicates += 1,
+            WorkerFrame::NotOurs => self.counters.not_ours += 1,
+            WorkerFrame::Malformed => self.counters.malformed += 1,
         }
         received
     }
 
-    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> WorkerReceived {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> WorkerFrame {
         let repr = Repr::parse(packet);
         let for_us = repr.worker == self.rank.0 || repr.worker == wire::ALL_WORKERS;
         if repr.kind != Kind::Result || repr.job != self.job.id().0 || !for_us {
-            return WorkerReceived::NotOurs;
+            return WorkerFrame::NotOurs;
         }
         let chunk = ChunkId(repr.chunk);
         let slot = self.job.lane(chunk);
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
-            return WorkerReceived::Malformed;
+            return WorkerFrame::Malformed;
         };
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
-            return WorkerReceived::Duplicate;
+            return WorkerFrame::Duplicate;
         }
         // No chunk can complete before this worker has sent it.
         if sequence > lane.sequence || lane.transmissions == 0 {
-            return WorkerReceived::Malformed;
+            return WorkerFrame::Malformed;
         }
         let index = self.index_in_round(sequence);
         let non_finite = index.is_some() && repr.flags.contains(Flags::NON_FINITE);
@@ -314,7 +314,7 @@ impl Worker {
             && repr.scale == lane.scale.bits()
             && next_scale >= self.wanted(next);
         if !is_answer {
-            return WorkerReceived::Malformed;
+            return WorkerFrame::Malformed;
         }
 
         if lane.transmissions > 1 {
@@ -327,7 +327,7 @@ impl Worker {
         if non_finite {
             let position = self.position(sequence);
             self.fail(WorkerError::NonFinite { position, chunk });
-            return WorkerReceived::Answer;
+            return WorkerFrame::Answer;
         }
         if let Some(index) = index {
             let from = index * self.job.values_per_packet();
@@ -339,7 +339,7 @@ impl Worker {
         self.advance(slot, next, next_scale);
         // Overtaken chunks are sent once ahead of their timeout.
         self.counters.fast_retransmits += self.lanes.count_overtaken(first_order, Send::Values, 1);
-        WorkerReceived::Answer
+        WorkerFrame::Answer
     }
 
     /// Moves a lane to its next chunk after an answer.

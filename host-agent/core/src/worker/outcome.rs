@@ -59,7 +59,7 @@ pub enum StartError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerReceived {
+pub enum WorkerFrame {
     /// The frame answered a chunk.
     Answer,
     /// The frame answered a chunk that was answered before.

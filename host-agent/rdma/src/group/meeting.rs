@@ -79,7 +79,7 @@ impl Announcement {
 
 impl Meeting<'_> {
     /// Publishes the queue pairs of a rank.
-    pub fn tell(
+    pub fn publish_keys(
         &mut self,
         rank: usize,
         own: &[(usize, Keys)],
@@ -95,7 +95,7 @@ impl Meeting<'_> {
     }
 
     /// Waits for the texts of all ranks, and returns them in order. `wait` is called between polls.
-    pub fn hear(
+    pub fn await_keys(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<Vec<Announcement>, MeetingError> {
@@ -135,7 +135,7 @@ impl Meeting<'_> {
                 .enumerate()
                 .filter(|(_, found)| found.is_none())
             {
-                *found = self.store.look(&name(what, rank))?;
+                *found = self.store.read(&name(what, rank))?;
             }
             let missing = found
                 .iter()
@@ -231,14 +231,16 @@ mod tests {
             let one = scope.spawn(|| {
                 let mut store = FolderStore::new(path);
                 let mut meeting = meeting(&mut store, 0, 5000);
-                meeting.tell(0, &[(1, keys(10))], Mtu::B4096).unwrap();
-                meeting.hear(sleep).unwrap()
+                meeting
+                    .publish_keys(0, &[(1, keys(10))], Mtu::B4096)
+                    .unwrap();
+                meeting.await_keys(sleep).unwrap()
             });
             let mut store = FolderStore::new(path);
             let mut meeting = meeting(&mut store, 1, 5000);
             let several = [(0, keys(20)), (0, keys(21))];
-            meeting.tell(1, &several, Mtu::B1024).unwrap();
-            let other = meeting.hear(sleep).unwrap();
+            meeting.publish_keys(1, &several, Mtu::B1024).unwrap();
+            let other = meeting.await_keys(sleep).unwrap();
             meeting.is_ready(1).unwrap();
             (one.join().unwrap(), other)
         });
@@ -263,10 +265,10 @@ mod tests {
         let mut store = FolderStore::new(path);
         let mut first = meeting(&mut store, 0, 10);
         let own = [(1, keys(10))];
-        first.tell(0, &own, Mtu::B256).unwrap();
-        let missing = first.hear(sleep).unwrap_err();
+        first.publish_keys(0, &own, Mtu::B256).unwrap();
+        let missing = first.await_keys(sleep).unwrap_err();
         assert!(missing.to_string().contains("[1]"), "{missing}");
-        let taken = first.tell(0, &own, Mtu::B256).unwrap_err();
+        let taken = first.publish_keys(0, &own, Mtu::B256).unwrap_err();
         assert!(
             matches!(taken, MeetingError::Taken { rank: 0, .. }),
             "{taken}"
@@ -278,7 +280,7 @@ mod tests {
             "",
         ] {
             std::fs::write(path.join("rank-1"), text).unwrap();
-            let other = first.hear(sleep).unwrap_err();
+            let other = first.await_keys(sleep).unwrap_err();
             assert!(matches!(other, MeetingError::Content { .. }), "{other}");
         }
     }

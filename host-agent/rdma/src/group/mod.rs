@@ -255,9 +255,9 @@ impl<'p> Group<'p> {
             patience: options.patience,
         };
         for (rank, own) in here.iter().zip(&own) {
-            meeting.tell(*rank, own, mtu)?;
+            meeting.publish_keys(*rank, own, mtu)?;
         }
-        let told = meeting.hear(|wait| group.wait(wait))?;
+        let told = meeting.await_keys(|wait| group.wait(wait))?;
         group.ways = Ways::new(&told);
         let mtu = told.iter().map(|told| told.mtu).min().unwrap_or(mtu);
         for (member, own) in own.iter().enumerate() {

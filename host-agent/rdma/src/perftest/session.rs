@@ -230,8 +230,8 @@ impl Session<'_> {
 
     /// Exchanges the last message. An error is ignored, since everything is measured.
     pub fn say_goodbye(&mut self) {
-        let _ = self.talk.say(DONE);
-        let _ = self.talk.hear::<{ DONE.len() }>(self.provider);
+        let _ = self.talk.send(DONE);
+        let _ = self.talk.receive::<{ DONE.len() }>(self.provider);
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
         for (own, theirs) in all.iter().flat_map(|own| all.map(|theirs| (*own, theirs))) {
             let same = is_same_test(&keys(own), &keys(theirs));
             let is_fine = own == theirs || (own, theirs) == (Verb::Read, Verb::Write);
-            let told = format!("measures {theirs}, and this one {own}");
+            let told = format!("measures {theirs}, and this end {own}");
             match same {
                 Ok(()) => assert!(is_fine, "{told}"),
                 Err(error) => assert!(!is_fine && error.to_string().contains(&told), "{error}"),

@@ -381,7 +381,7 @@ fn a_peer_that_plays_another_test_ends_it() {
         ] {
             let rest = told.split_once("the peer has ").map(|(_, rest)| rest);
             let (first, second) = rest
-                .and_then(|rest| rest.split_once(", and this one "))
+                .and_then(|rest| rest.split_once(", and this end "))
                 .unwrap_or_default();
             assert!(
                 first.contains(theirs) && second.contains(own),

@@ -226,8 +226,8 @@ impl Takes for Watches<'_> {
         self.taker.take(mark, frame);
     }
 
-    fn gone(&mut self, host: Ipv4Addr) {
-        self.taker.gone(host);
+    fn unreachable(&mut self, host: Ipv4Addr) {
+        self.taker.unreachable(host);
     }
 
     fn near(&self, low: u16) -> (u32, u8) {
@@ -293,7 +293,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
                     self.take_registered(immediate, len)?;
                 }
                 Came::Written(immediate, len) => {
-                    self.registering.heard();
+                    self.registering.note_frame();
                     self.take_sum(immediate, len, taker);
                 }
                 Came::Foreign => self.foreign += 1,

@@ -116,7 +116,7 @@ impl Registering {
     }
 
     /// Records a packet from the switch at the queue pair.
-    pub fn heard(&mut self) {
+    pub fn note_frame(&mut self) {
         self.owes_ns = None;
         self.silences = 0;
     }
@@ -247,7 +247,7 @@ mod tests {
         registering.sent(5 * MS);
         registering.sent(6 * MS);
         assert_eq!(registering.poll_timeout(), Some(305 * MS));
-        registering.heard();
+        registering.note_frame();
         assert_eq!(registering.poll_timeout(), None);
         registering.sent(7 * MS);
         assert_eq!(registering.due(306 * MS), Due::Nothing);
@@ -258,7 +258,7 @@ mod tests {
         registering.answered();
         registering.sent(400 * MS);
         assert_eq!(registering.poll_timeout(), Some(1000 * MS));
-        registering.heard();
+        registering.note_frame();
         registering.sent(400 * MS);
         assert_eq!(registering.poll_timeout(), Some(700 * MS));
     }

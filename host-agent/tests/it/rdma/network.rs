@@ -388,7 +388,7 @@ impl Takes for Taker<'_> {
         self.1.handle_packet(self.0, mark, frame);
     }
 
-    fn gone(&mut self, _host: Ipv4Addr) {}
+    fn unreachable(&mut self, _host: Ipv4Addr) {}
 
     fn near(&self, low: u16) -> (u32, u8) {
         let (chunk, scale) = self.1.near(low);

@@ -16,7 +16,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::RankSlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
-use host_agent::collective::FailureKind;
+use host_agent::collective::Failure;
 use host_agent::collective::{CollectiveError, Transport};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use host_agent::serve::{Client, RankOf};
@@ -213,7 +213,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     };
     no(
         join(&elsewhere, &peers),
-        "lo is not served here; rank0, rank1 is",
+        "lo is not served here: use rank0, rank1",
     );
     let wide = RankOf {
         window: 1 << 15,
@@ -297,7 +297,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         matches!(
             ended,
             CollectiveError::Agent {
-                kind: FailureKind::Failed,
+                kind: Failure::Failed,
                 ..
             }
         ),

@@ -41,7 +41,7 @@ impl Store for FolderStore {
         })
     }
 
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError> {
         let path = self.0.join(name);
         match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

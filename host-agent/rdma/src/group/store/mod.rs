@@ -33,7 +33,7 @@ pub trait Store {
     ///
     /// # Errors
     /// [`StoreError`], if the store cannot be reached.
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError>;
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError>;
 
     /// Location of a text, for error messages.
     fn place(&self, name: &str) -> String;
