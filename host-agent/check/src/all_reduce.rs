@@ -3,7 +3,6 @@
 mod bounds;
 mod judge;
 mod members;
-mod racks;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use aggregation::rank::{Carry, Lateness, RankFrame};
 use aggregation::{Destination, Mark, Retransmission};
 use wire::{Flags, Kind, Packet};
 
-use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first};
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, permutations};
 use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
@@ -187,7 +186,36 @@ impl Model for AllReduce {
             };
             return orders_of_first(interchangeable as u8, nodes);
         }
-        self.orders_of_racks()
+        let first = self.bounds.ranks + 1;
+        let size = self.in_rack();
+        // For each rack an order of its ranks.
+        let mut within = vec![Vec::new()];
+        for _ in 0..self.bounds.racks {
+            let longer = within.iter().flat_map(|orders: &Vec<Vec<u8>>| {
+                let next = permutations(size).into_iter();
+                next.map(|order| orders.iter().cloned().chain([order]).collect())
+            });
+            within = longer.collect();
+        }
+        let of_racks = permutations(self.bounds.racks).into_iter();
+        let orders = of_racks.flat_map(|racks| {
+            within
+                .iter()
+                .map(move |within| {
+                    let rank = |rank: u8| {
+                        let (rack, place) = (usize::from(rank / size), usize::from(rank % size));
+                        racks[rack] * size + within[rack][place]
+                    };
+                    let ranks = (0..first - 1).map(rank);
+                    let switches = racks.iter().map(|rack| first + rack);
+                    ranks
+                        .chain([first - 1])
+                        .chain(switches)
+                        .collect::<Vec<u8>>()
+                })
+                .collect::<Vec<Vec<u8>>>()
+        });
+        orders.collect()
     }
 
     fn state(&self, node: &AllReduceNode, out: &mut Vec<u8>) {

@@ -184,7 +184,7 @@ impl ParameterServer {
         let chunks = (0..usize::from(self.bounds.chunks)).map(|chunk| {
             let blocks = || values.iter().map(|values| &values[chunk * size..][..size]);
             let exponent = blocks()
-                .filter_map(Exponent::for_values)
+                .filter_map(Exponent::bounding)
                 .max()
                 .unwrap_or_default();
             let mut sums = vec![0i32; size];

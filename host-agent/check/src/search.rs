@@ -117,7 +117,10 @@ impl<'m, M: Model> Exploration<'m, M> {
             .parts
             .saturate(&mut state, None, |_, _| {})?
             .is_some();
-        let key = self.space.canonical(&state)?;
+        let key = self
+            .space
+            .symmetry
+            .canonical(&mut self.space.parts, &state)?;
         self.insert(key, 0);
         if wrong {
             self.report.found = Some(trace::find(&mut self.space, &[key])?);
@@ -160,7 +163,7 @@ impl<'m, M: Model> Exploration<'m, M> {
             at += 1;
         }
         if self.report.complete && !self.space.parts.is_incomplete {
-            self.space.verify_symmetry()?;
+            self.space.symmetry.verify(&mut self.space.parts)?;
             self.space.parts.make_sure()?;
             self.all_is_sent()?;
             self.no_way_back()?;

@@ -33,15 +33,6 @@ impl<'m, M: Model> StateSpace<'m, M> {
         })
     }
 
-    /// The number of a state, equal for all permutations of interchangeable nodes.
-    pub fn canonical(&mut self, state: &[u32]) -> Result<u128, Broken> {
-        self.symmetry.canonical(&mut self.parts, state)
-    }
-
-    pub fn verify_symmetry(&mut self) -> Result<(), Broken> {
-        self.symmetry.verify(&mut self.parts)
-    }
-
     /// Passes all direct successors of a state to `next`.
     pub fn expand(
         &mut self,
@@ -66,7 +57,7 @@ impl<'m, M: Model> StateSpace<'m, M> {
                     return Ok(Expanded::Wrong(node, event));
                 }
                 if !wrong {
-                    next(self.canonical(&after)?);
+                    next(self.symmetry.canonical(&mut self.parts, &after)?);
                 }
             }
         }

@@ -74,7 +74,7 @@ fn concrete<M: Model>(
                 let wrong = space
                     .parts
                     .saturate(&mut after, before, |node, event| log.push((node, event)))?;
-                if wrong.is_none() && space.canonical(&after)? == *key {
+                if wrong.is_none() && space.symmetry.canonical(&mut space.parts, &after)? == *key {
                     found = Some((after, log));
                     break 'events;
                 }

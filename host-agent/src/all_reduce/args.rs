@@ -71,7 +71,7 @@ pub struct AllReduceArgs {
 impl AllReduceArgs {
     /// Settings of the rank.
     pub(super) fn setup(&self) -> Result<Setup> {
-        let values_per_packet = match variable("WEIR_VALUES") {
+        let values_per_packet = match env("WEIR_VALUES") {
             Some(said) => number("WEIR_VALUES", &said)?,
             None => wire::VALUES_PER_PACKET as u16,
         };
@@ -95,7 +95,7 @@ impl AllReduceArgs {
             "{peers} addresses of {ranks} ranks"
         );
         let setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
-        let place = match self.place.clone().or_else(|| variable("WEIR_PLACE")) {
+        let place = match self.place.clone().or_else(|| env("WEIR_PLACE")) {
             Some(text) => place(&text)?,
             None => setup.place,
         };
@@ -109,10 +109,7 @@ impl AllReduceArgs {
     }
 
     pub(super) fn interface(&self) -> String {
-        let said = self
-            .interface
-            .clone()
-            .or_else(|| variable("WEIR_INTERFACE"));
+        let said = self.interface.clone().or_else(|| env("WEIR_INTERFACE"));
         said.unwrap_or_else(|| "eth0".to_owned())
     }
 
@@ -121,7 +118,7 @@ impl AllReduceArgs {
         if let Some(transport) = self.transport {
             return Ok((transport, "--transport says so"));
         }
-        match variable("WEIR_TRANSPORT") {
+        match env("WEIR_TRANSPORT") {
             None => Ok((Transport::Udp, "the default")),
             Some(text) => {
                 let transport = text.parse().map_err(anyhow::Error::msg);
@@ -142,7 +139,7 @@ impl AllReduceArgs {
 /// Time without a reply after which a rank is declared dead.
 const GONE_AFTER_NS: u64 = 5_000_000_000;
 
-fn variable(name: &str) -> Option<String> {
+fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
@@ -155,7 +152,7 @@ fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> 
     match option {
         Some(number) => Ok(number),
         None => {
-            let said = variable(name);
+            let said = env(name);
             let said = said.with_context(|| format!("neither {flag} nor {name} is given"))?;
             number(name, &said)
         }

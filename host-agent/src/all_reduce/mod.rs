@@ -129,10 +129,7 @@ impl AllReduceArgs {
         };
         self.print(&report, &counters)?;
         let wrong = wrong.unwrap_or(0);
-        ensure!(
-            wrong == 0,
-            "{wrong} sums differ from those of the ranks' values"
-        );
+        ensure!(wrong == 0, "{wrong} sums are wrong");
         Ok(())
     }
 

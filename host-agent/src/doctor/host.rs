@@ -229,14 +229,12 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
             (None, _) => {
                 let text =
                     format!("{ip} does not answer: nobody says what its Ethernet address is");
-                let hint =
-                    "check that the host is up, and that the switch forwards between the two";
+                let hint = "check that the host is up, and reachable through the switch";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), Some(told)) if is != told => {
                 let text = format!("{ip} is at {is}, but the ranks expect {told}");
-                let hint =
-                    "check for two hosts with this address, and for another interface of that host";
+                let hint = "check for two hosts with this address, or another interface of it";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), _) => found.push(Finding::fine(about, format!("{ip} is at {is}"))),
@@ -265,9 +263,7 @@ fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             let text = format!("{who} has it: a rank, or not");
             return Finding::note(&about, text).hint("run it as root");
         }
-        let text = format!(
-            "{who} has it, and is not a rank: the switch takes its frames for those of a job"
-        );
+        let text = format!("{who} has it, and is not a rank: its frames count as those of a job");
         Finding::wrong(&about, text).hint("end it, or move it to another port")
     });
     each.collect()

@@ -32,10 +32,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Metric {
 }
 
 pub const INFO: Metric = gauge("weir_info", "1, with the labels role, interface and io");
-pub const RANKS: Metric = gauge(
-    "weir_job_ranks",
-    "number of ranks, or of workers, in the job",
-);
+pub const RANKS: Metric = gauge("weir_job_ranks", "ranks, or workers, in the job");
 pub const UP: Metric = gauge("weir_up", "1; 0 after the member has given up");
 pub const STATUS_AGE: Metric = gauge(
     "weir_status_age_seconds",
@@ -112,10 +109,7 @@ pub const FALLBACKS: Metric = counter(
     "weir_fallbacks_total",
     "times that the ranks began to sum themselves because the switch was silent",
 );
-pub const RETURNS: Metric = counter(
-    "weir_returns_total",
-    "times that the switch answered again after that",
-);
+pub const RETURNS: Metric = counter("weir_returns_total", "times that it answered again");
 pub const BY_HOSTS: Metric = counter(
     "weir_chunks_by_hosts_total",
     "chunks that ranks summed themselves",

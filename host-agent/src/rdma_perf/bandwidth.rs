@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use rdma::perftest::{BandwidthOptions, BandwidthOutcome, Keys, Report, Verb, bandwidth};
+use rdma::perftest::{BandwidthOptions, BandwidthOutcome, Report, Verb, bandwidth};
 use roce::packet::Mtu;
 use serde::Serialize;
 
 use super::perftest::PerftestArgs;
-use super::{MeetingArgs, mtu};
+use super::{MeetingArgs, QueuePairAddress, by_name, ends, mtu, print_ends, print_losses};
 
 /// Options of the bandwidth tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
@@ -77,16 +77,13 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
 
 #[derive(Serialize)]
 struct BandwidthSummary {
-    local: Port,
-    remote: Port,
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     mtu: usize,
     /// Whether this end has measured, or the other one.
     measured_here: bool,
-    size: u64,
-    iterations: u64,
-    peak_mib_per_s: f64,
-    average_mib_per_s: f64,
-    million_messages_per_s: f64,
+    #[serde(flatten)]
+    total: OfSize,
     /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
@@ -114,23 +111,6 @@ impl From<&Report> for OfSize {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct Port {
-    qpn: u32,
-    psn: u32,
-    gid: String,
-}
-
-impl Port {
-    pub(super) fn new(keys: &Keys) -> Self {
-        Self {
-            qpn: keys.qpn.bits(),
-            psn: keys.psn.bits(),
-            gid: keys.gid.to_string(),
-        }
-    }
-}
-
 fn figures(outcome: &BandwidthOutcome) -> Report {
     let nothing = Report {
         size: 0,
@@ -144,37 +124,24 @@ fn figures(outcome: &BandwidthOutcome) -> Report {
 
 impl BandwidthSummary {
     fn new(outcome: &BandwidthOutcome) -> Self {
-        let report = figures(outcome);
-        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+        let [local, remote] = ends(&outcome.own, &outcome.peer);
         Self {
-            local: Port::new(&outcome.own),
-            remote: Port::new(&outcome.peer),
+            local,
+            remote,
             mtu: outcome.mtu.bytes(),
             measured_here: outcome.measured.is_some(),
-            size: report.size,
-            iterations: report.iterations,
-            peak_mib_per_s: report.peak,
-            average_mib_per_s: report.average,
-            million_messages_per_s: report.rate,
+            total: OfSize::from(&figures(outcome)),
             sizes: match &outcome.sizes[..] {
                 [] | [_] => Vec::new(),
                 all => all.iter().map(OfSize::from).collect(),
             },
-            counters: counters
-                .map(|(name, count)| (name.to_owned(), count.into()))
-                .collect(),
+            counters: by_name(outcome.counters.as_ref()),
         }
     }
 }
 
-pub(super) fn print_keys(which: &str, at: &Keys) {
-    let (qpn, psn) = (at.qpn, at.psn.bits());
-    println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
-}
-
 fn print_text(outcome: &BandwidthOutcome, in_gbits: bool) {
-    print_keys("local address: ", &outcome.own);
-    print_keys("remote address:", &outcome.peer);
+    print_ends(ends(&outcome.own, &outcome.peer));
     println!("  MTU {}", outcome.mtu.bytes());
     println!("{}", head(in_gbits));
     let only = [figures(outcome)];
@@ -185,9 +152,7 @@ fn print_text(outcome: &BandwidthOutcome, in_gbits: bool) {
     for report in reports {
         println!("{}", line(report, in_gbits));
     }
-    if let Some(counters) = &outcome.counters {
-        super::print_losses(counters);
-    }
+    print_losses(outcome.counters.as_ref());
 }
 
 /// perftest's column headers.

@@ -5,9 +5,8 @@ use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};
 use roce::packet::Mtu;
 use serde::Serialize;
 
-use super::bandwidth::{Port, print_keys};
 use super::perftest::PerftestArgs;
-use super::{MeetingArgs, mtu};
+use super::{MeetingArgs, QueuePairAddress, by_name, ends, mtu, print_ends, print_losses};
 
 /// Options of the latency tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
@@ -55,8 +54,8 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
 
 #[derive(Serialize)]
 struct LatencySummary {
-    local: Port,
-    remote: Port,
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     mtu: usize,
     size: u32,
     iterations: u64,
@@ -103,10 +102,10 @@ impl From<Latencies> for Microseconds {
 
 impl LatencySummary {
     fn new(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
-        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+        let [local, remote] = ends(&outcome.own, &outcome.peer);
         Self {
-            local: Port::new(&outcome.own),
-            remote: Port::new(&outcome.peer),
+            local,
+            remote,
             mtu: outcome.mtu.bytes(),
             size: outcome.sizes.last().map_or(args.size, |(size, _)| *size),
             iterations: args.iters,
@@ -120,16 +119,13 @@ impl LatencySummary {
                     })
                     .collect(),
             },
-            counters: counters
-                .map(|(name, count)| (name.to_owned(), count.into()))
-                .collect(),
+            counters: by_name(outcome.counters.as_ref()),
         }
     }
 }
 
 fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
-    print_keys("local address: ", &outcome.own);
-    print_keys("remote address:", &outcome.peer);
+    print_ends(ends(&outcome.own, &outcome.peer));
     println!("  MTU {}", outcome.mtu.bytes());
     match &outcome.sizes[..] {
         [] => println!("  measured at the client"),
@@ -153,7 +149,5 @@ fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
             }
         }
     }
-    if let Some(counters) = &outcome.counters {
-        super::print_losses(counters);
-    }
+    print_losses(outcome.counters.as_ref());
 }

@@ -273,7 +273,7 @@ impl Client {
                 Rounding::Nearest => None,
                 Rounding::Stochastic { seed } => Some(seed),
             },
-            share: reduction.share.into(),
+            share: reduction.share,
             terms: reduction.terms.map(Terms::words),
             key: reduction.key,
         };

@@ -128,7 +128,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     let owner = args.owner.as_deref().map(owner).transpose()?;
     let operations = operations(raise_files()?, args.clients)?;
     let listener = Listener::bind(&args.socket, args.mode, owner)?;
-    let environment = Arc::new(Environment {
+    let env = Arc::new(Environment {
         interfaces: args.interfaces.clone(),
         io: args.io,
         memory: args.memory.saturating_mul(1 << 20),
@@ -151,7 +151,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
             std::thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
-        admit(owned(fd), &environment, &connected, args.clients);
+        admit(owned(fd), &env, &connected, args.clients);
     }
 }
 
@@ -203,12 +203,7 @@ fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
 }
 
 /// Starts a session thread for a client, if the limit on clients allows it.
-fn admit(
-    client: OwnedFd,
-    environment: &Arc<Environment>,
-    connected: &Arc<AtomicUsize>,
-    limit: usize,
-) {
+fn admit(client: OwnedFd, env: &Arc<Environment>, connected: &Arc<AtomicUsize>, limit: usize) {
     let who = getsockopt(&client, PeerCredentials);
     let who = who.map_or_else(
         |_| "a process".to_owned(),
@@ -223,7 +218,7 @@ fn admit(
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }
-    let environment = Arc::clone(environment);
+    let env = Arc::clone(env);
     let seat = Seat(Arc::clone(connected));
     let thread = std::thread::Builder::new().name("weir session".to_owned());
     // If no thread can be created, the seat becomes free with the dropped closure.
@@ -231,7 +226,7 @@ fn admit(
         // Dropped last: a client that waits for the end may reconnect at once.
         let socket = Socket::new(client);
         let _seat = seat;
-        match session::run(&socket, &environment, &told) {
+        match session::run(&socket, &env, &told) {
             Ok(()) => told("has left"),
             Err(error) => told(&format!("has left: {error}")),
         }

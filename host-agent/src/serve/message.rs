@@ -155,7 +155,8 @@ pub enum Ask {
         /// Seed of stochastic rounding; `None` for rounding to the nearest.
         stochastic: Option<u64>,
         /// The client's role in the operation.
-        share: Shared,
+        #[serde(with = "ShareEncoding")]
+        share: Share,
         /// Terms that all ranks must have in common, if the other fields do not give them (`Terms::words`).
         terms: Option<[u32; 3]>,
         /// Late values join the next operation of the same key.
@@ -165,40 +166,14 @@ pub enum Ask {
     Status,
 }
 
-/// Use of an operation's memory ([`Share`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shared {
-    /// Values before, sums after the operation.
+/// Encoding of a [`Share`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Share", rename_all = "snake_case")]
+enum ShareEncoding {
     GivesAndTakes,
-    /// Values only.
     Gives,
-    /// Sums only.
     Takes,
-    /// Neither.
     Compares,
-}
-
-impl From<Share> for Shared {
-    fn from(share: Share) -> Self {
-        match share {
-            Share::GivesAndTakes => Shared::GivesAndTakes,
-            Share::Gives => Shared::Gives,
-            Share::Takes => Shared::Takes,
-            Share::Compares => Shared::Compares,
-        }
-    }
-}
-
-impl From<Shared> for Share {
-    fn from(share: Shared) -> Self {
-        match share {
-            Shared::GivesAndTakes => Share::GivesAndTakes,
-            Shared::Gives => Share::Gives,
-            Shared::Takes => Share::Takes,
-            Shared::Compares => Share::Compares,
-        }
-    }
 }
 
 /// Message of a daemon.

@@ -41,13 +41,13 @@ pub struct Environment {
 
 /// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this returns,
 /// the client's rank has left.
-pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str)) -> io::Result<()> {
+pub fn run(socket: &Arc<Socket>, env: &Environment, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
     while let Some((ask, with)) = receive::<Ask>(socket.as_fd())? {
         let answer = match ask {
             Ask::Hello(_) => Ok(Answer::Hello(VERSION)),
-            Ask::Where(interface) => whereabouts(environment, interface.as_deref()),
-            Ask::Open(rank) => open(environment, &rank),
+            Ask::Where(interface) => whereabouts(env, interface.as_deref()),
+            Ask::Open(rank) => open(env, &rank),
             Ask::Join { .. } if joined.is_some() => Err(refused(
                 "this process is already a rank: a process is one rank of one job",
             )),
@@ -59,7 +59,7 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
                 fallback,
             } => {
                 let patience = (gone_after_ns, fallback);
-                join(environment, socket, &rank, first_chunk, &peers, patience).map(|new| {
+                join(env, socket, &rank, first_chunk, &peers, patience).map(|new| {
                     told(&format!(
                         "is rank {} of job {} on {}",
                         rank.rank, rank.job, new.1.interface
@@ -85,7 +85,7 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
                     rounding: stochastic
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key,
-                    share: share.into(),
+                    share,
                     // With terms unknown to this version, only the terms of the values are compared.
                     terms: terms.and_then(Terms::from_words),
                 };
@@ -120,8 +120,8 @@ pub fn run(socket: &Arc<Socket>, environment: &Environment, told: &dyn Fn(&str))
 }
 
 /// The requested interface, if it is served.
-fn interface<'a>(environment: &'a Environment, named: Option<&str>) -> Result<&'a str, Refusal> {
-    let served = &environment.interfaces;
+fn interface<'a>(env: &'a Environment, named: Option<&str>) -> Result<&'a str, Refusal> {
+    let served = &env.interfaces;
     let found = match named {
         None => served.first(),
         Some(named) => served.iter().find(|served| *served == named),
@@ -136,18 +136,18 @@ fn interface<'a>(environment: &'a Environment, named: Option<&str>) -> Result<&'
     found.map(String::as_str).ok_or_else(told)
 }
 
-fn whereabouts(environment: &Environment, named: Option<&str>) -> Result<Answer, Refusal> {
+fn whereabouts(env: &Environment, named: Option<&str>) -> Result<Answer, Refusal> {
     let endpoint =
-        Endpoint::from_interface(interface(environment, named)?).map_err(|error| broken(&error))?;
+        Endpoint::from_interface(interface(env, named)?).map_err(|error| broken(&error))?;
     Ok(Answer::Where(endpoint.to_string()))
 }
 
-fn open(environment: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
-    let interface = interface(environment, rank.interface.as_deref())?;
+fn open(env: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
+    let interface = interface(env, rank.interface.as_deref())?;
     let setup = rank.setup(0).map_err(refused)?;
     let _place = taken(interface, rank.job)?;
     let me = Endpoint::from_interface(interface).map_err(|error| broken(&error))?;
-    let carrier = attach_alone(interface, environment.io, rank.transport, &setup, me);
+    let carrier = attach_alone(interface, env.io, rank.transport, &setup, me);
     let mut carrier = carrier.map_err(unattached)?;
     let first = open_job_by(&setup, &mut carrier).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
@@ -159,14 +159,14 @@ fn taken(interface: &str, job: u16) -> Result<JobLock, Refusal> {
 }
 
 fn join(
-    environment: &Environment,
+    env: &Environment,
     socket: &Arc<Socket>,
     rank: &RankOf,
     first_chunk: u32,
     peers: &[String],
     (gone_after_ns, fallback): (u64, Option<bool>),
 ) -> Result<(Answer, Joined), Refusal> {
-    let interface = interface(environment, rank.interface.as_deref())?;
+    let interface = interface(env, rank.interface.as_deref())?;
     let mut setup = rank.setup(first_chunk).map_err(refused)?;
     if !GONE_AFTER_NS.contains(&gone_after_ns) {
         return Err(refused("the timeout of a dead rank must be 10 ms to 1 h"));
@@ -185,10 +185,10 @@ fn join(
     }
     let peers: Result<Vec<Endpoint>, _> = peers.iter().map(|peer| peer.parse()).collect();
     let own = setup.kept_bytes();
-    let left = environment.memory.checked_sub(own).ok_or_else(|| {
+    let left = env.memory.checked_sub(own).ok_or_else(|| {
         refused(format!(
             "a window of {} frames of {} values takes {own} bytes: a process may use {} (--memory)",
-            rank.window, rank.values_per_packet, environment.memory
+            rank.window, rank.values_per_packet, env.memory
         ))
     })?;
     let place = taken(interface, rank.job)?;
@@ -197,13 +197,13 @@ fn join(
         me: Endpoint::from_interface(interface).map_err(|error| broken(&error))?,
         peers: peers.map_err(|error| refused(error.to_string()))?,
     };
-    let attached = attach(interface, environment.io, rank.transport, &config);
+    let attached = attach(interface, env.io, rank.transport, &config);
     let (carrier, way) = attached.map_err(unattached)?;
     let io = way.io.to_string();
     let member = Member::start_by(config, carrier, Some(place));
     let member = member.map_err(|error| broken(&error))?;
     let observer = member.observer();
-    let room = Capacity::new(left, environment.operations);
+    let room = Capacity::new(left, env.operations);
     let operations = Operations::start(member, room, socket);
     let joined = Joined {
         operations: operations.map_err(|error| broken(&error))?,
@@ -214,7 +214,7 @@ fn join(
     let answer = Answer::Joined {
         io,
         refused: way.refused.map(|error| error.to_string()),
-        operations: environment.operations,
+        operations: env.operations,
     };
     Ok((answer, joined))
 }

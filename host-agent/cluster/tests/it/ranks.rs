@@ -193,7 +193,7 @@ fn are_within_the_bound(
     }
     if sums.iter().all(|sum| sum.is_finite()) {
         // The bound is not exaggerated: steps of an exponent a few bits above the needed one, and a rounding to eight bits.
-        let wanted = Exponent::for_values(&[largest as f32]).unwrap();
+        let wanted = Exponent::bounding(&[largest as f32]).unwrap();
         let used = Exponent::from_bits(wanted.bits().saturating_add(4));
         let most = f64::from(workers) * quantise::step(used, workers)
             + f64::from(workers) * largest / 256.0

@@ -144,7 +144,7 @@ impl Worker {
         self.exponents.extend(
             values
                 .chunks(self.job.values_per_packet())
-                .map(Exponent::for_values),
+                .map(Exponent::bounding),
         );
         self.phase = Phase::Running;
         self.open_window();

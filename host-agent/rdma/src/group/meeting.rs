@@ -22,9 +22,7 @@ pub enum MeetingError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The rank's text exists already.
-    #[error(
-        "{place} already exists: another rank {rank}, or another run, has published it; use a new store"
-    )]
+    #[error("{place} already exists: another rank {rank}, or another run; use a new store")]
     Taken {
         /// Name and place of the text.
         place: String,

@@ -65,9 +65,7 @@ pub enum RunError {
         open: Open,
     },
     /// A peer sent an invalid signal.
-    #[error(
-        "rank {peer} sent signal {signal}, which no schedule has: check that all ranks execute the same schedule"
-    )]
+    #[error("rank {peer} sent unknown signal {signal}: give all ranks the same schedule")]
     Signal {
         /// The peer's rank.
         peer: usize,
@@ -75,9 +73,7 @@ pub enum RunError {
         signal: u32,
     },
     /// A peer sent a message instead of a WRITE.
-    #[error(
-        "rank {peer} sent a message, but ranks only write: check that it runs the same program"
-    )]
+    #[error("rank {peer} sent a message, but ranks only write: is it another program?")]
     Strange {
         /// The peer's rank.
         peer: usize,
