@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_not_waited_for_without_end() {
+    fn a_silent_run_causes_a_timeout() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let _silent = UnixListener::bind(&path).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_an_error() {
+    fn a_missing_run_is_an_error() {
         let error = announce_to(Path::new("/nonexistent/socket"), &OPENED).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_opens_for_its_addressee_only() {
+    fn built_frames_open_only_for_their_addressee() {
         let mut frame = frame(b"payload");
         assert_eq!(open(&frame, endpoint(2)), Some(&b"payload"[..]));
         assert_eq!(open(&frame, endpoint(3)), None);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_with_options_is_nobodys() {
+    fn a_frame_with_ip_options_is_refused() {
         let mut frame = frame(b"payload");
         // Two options without effect, and the end of the list.
         frame.splice(34..34, [1, 1, 1, 0]);
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_speaks_of_itself_alone() {
+    fn an_icmp_error_counts_only_from_its_own_host() {
         assert_eq!(
             refused(&unreachable(2, 2), endpoint(1)),
             Some(endpoint(2).ip)

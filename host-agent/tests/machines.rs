@@ -232,8 +232,8 @@ fn refused(machine: &Machine, line: &str) -> String {
 }
 
 #[test]
-fn what_a_device_lacks_is_named() {
-    let test = "what_a_device_lacks_is_named";
+fn errors_name_what_a_device_lacks() {
+    let test = "errors_name_what_a_device_lacks";
     if !in_namespace(test) {
         return;
     }

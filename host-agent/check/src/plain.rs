@@ -221,7 +221,7 @@ fn a_server_plainly() {
 
 /// One of the states that differ by a permutation of nodes is kept, and none is lost.
 #[test]
-fn who_is_who_makes_no_difference() {
+fn permutations_of_nodes_keep_all_states() {
     let operations = vec![Operation::Integers(2); 2];
     let bounds = all_reduce::AllReduceBounds::new(3, 2, operations);
     let model = AllReduce::new(bounds).expect("a job");

@@ -158,15 +158,15 @@ fn words<M: Model>(
     for (node, event) in happenings {
         let name = model.name(*node as u8);
         let mut line = match event.as_act() {
-            Some(Act::Submit) => format!("{name} is given what comes next"),
+            Some(Act::Submit) => format!("{name} gets its next task"),
             Some(Act::Timer) => format!("{name}'s timers fire"),
             Some(Act::Crash) => format!("{name} crashes"),
-            Some(Act::Restart) => format!("{name} restarts and has forgotten everything"),
-            Some(Act::More) => format!("{name} is given one thing more"),
+            Some(Act::Restart) => format!("{name} restarts and loses its state"),
+            Some(Act::More) => format!("{name} gets a further task"),
             None => {
                 let frame = machines.frame(event.0);
                 format!(
-                    "{name} gets {} from {}",
+                    "{name} receives {} from {}",
                     frame_words(frame),
                     model.name(frame.from)
                 )

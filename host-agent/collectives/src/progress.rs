@@ -172,7 +172,7 @@ mod tests {
     use crate::{Algorithm, Collective, Options, build};
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_signals_are_refused() {
         let collective = Collective::all_gather(2, 1);
         let schedule = build(&collective, Algorithm::Ring, &Options::default()).unwrap();
         let mut progress = Progress::new(&schedule.programs[0]);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_descriptor_is_refused() {
+    fn an_invalid_descriptor_is_refused() {
         assert!(CableFrames::inherited(999_999).is_err());
         assert!(CableFrames::inherited(0).is_err());
     }

@@ -129,7 +129,7 @@ eth1\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
     }
 
     #[test]
-    fn the_longest_mask_says_the_next_hop() {
+    fn the_longest_mask_decides_the_next_hop() {
         let hop = |interface, ip: [u8; 4]| next_hop(WAYS, interface, ip.into());
         assert_eq!(hop("eth0", [10, 0, 0, 7]), Some(Ipv4Addr::new(10, 0, 0, 7)));
         assert_eq!(hop("eth0", [8, 8, 8, 8]), Some(Ipv4Addr::new(10, 0, 0, 1)));

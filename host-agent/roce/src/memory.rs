@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_opens_its_region_only_and_only_while_it_is_there() {
+    fn a_key_opens_its_region_only_while_registered() {
         let mut memory = Memory::new(4, 1);
         let access = Access::REMOTE_READ.and(Access::REMOTE_WRITE);
         let key = memory.register(vec![0; 16], 0x1000, access).unwrap();

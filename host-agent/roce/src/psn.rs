@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_is_found_again(start in 0u32..1 << 24, far in 0u64..1 << 40, off in -(1i64 << 23)..1 << 23) {
+        fn positions_are_recovered_from_their_psn(start in 0u32..1 << 24, far in 0u64..1 << 40, off in -(1i64 << 23)..1 << 23) {
             let here = ExtendedPsn::first(Psn::new(start)).plus(far);
             let there = ExtendedPsn(here.0.saturating_add_signed(off));
             prop_assert_eq!(here.near(there.psn()), there);

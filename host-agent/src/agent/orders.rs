@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_lines_are_none_and_long_ones_are_refused() {
+    fn empty_lines_are_skipped_and_long_ones_refused() {
         let mut input = io::Cursor::new("\n  \none\ntwo");
         assert_eq!(next_line(&mut input).unwrap().unwrap().trim(), "one");
         assert_eq!(next_line(&mut input).unwrap().unwrap(), "two");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_written_as_arguments_are() {
+    fn orders_are_written_like_arguments() {
         let replan = r#"{"order":"replan","parts":["7:0,3","8:1"]}"#;
         let to_part =
             r#"{"order":"move","part":"7/1","via":"02:00:5e:57:45:07","from":4294967295}"#;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_an_error() {
+    fn an_invalid_order_is_an_error() {
         for line in [
             "go",
             r#"{"order":"stop"}"#,

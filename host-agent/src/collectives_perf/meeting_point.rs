@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn rank_0_listens_for_all_who_know_its_name() {
+    fn rank_0_listens_and_the_others_connect_by_name() {
         assert_eq!(own("h0:4000"), "0.0.0.0:4000".parse().ok());
         assert_eq!(own("10.0.0.1:4000"), None);
         assert_eq!(own("[::1]:4000"), None);
     }
 
     #[test]
-    fn torchrun_says_where_its_store_is() {
+    fn the_store_of_torchrun_is_found() {
         let all = [
             ("MASTER_ADDR", "h0"),
             ("MASTER_PORT", "29500"),

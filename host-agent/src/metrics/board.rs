@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_has_what_is_written_then_or_the_last() {
+    fn a_request_gets_the_new_status_or_the_last_one() {
         let board = Arc::new(Board::default());
         assert_eq!(board.request(Duration::from_millis(1), || {}), None);
         assert!(board.is_asked());

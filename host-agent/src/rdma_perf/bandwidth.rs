@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_stand_under_their_unit() {
+    fn figures_are_aligned_with_their_unit() {
         let report = Report {
             size: 65_536,
             iterations: 5000,

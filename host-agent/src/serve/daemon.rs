@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_may_hold_all_open_files() {
+    fn the_limits_leave_open_files_for_every_client() {
         assert_eq!(operations(1 << 20, 64).unwrap(), OPERATIONS);
         let few = operations(1_024, 64).unwrap();
         assert!(

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_that_is_infinite_comes_as_it_went() {
+    fn an_infinite_bound_survives_a_round_trip() {
         for error_bound in [0.0, 1.5e-7, f64::MAX, f64::INFINITY] {
             let said = Answer::Summed {
                 operation: 3,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_that_cannot_be_are_refused() {
+    fn invalid_deadlines_are_refused() {
         let rank = |deadline, place| RankOf {
             interface: None,
             job: 1,
@@ -310,7 +310,7 @@ mod tests {
                     ..deadline
                 },
                 flat,
-                "60 s at most",
+                "at most 60 s",
             ),
         ];
         for (deadline, place, expected) in wrong {

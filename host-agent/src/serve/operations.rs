@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_waited_for_until_it_is_there_or_nobody_wants_it() {
+    fn operations_wait_for_capacity_until_the_client_leaves() {
         let room = Capacity::new(10, 3);
         assert!(room.admit() && room.admit() && room.admit() && !room.admit());
         assert!(room.take(6));

@@ -122,8 +122,8 @@ mod tests {
     const ALONE: &str = "WEIR_TEST_DESCRIPTORS";
 
     #[test]
-    fn descriptors_that_find_no_room_are_closed() {
-        let name = "serve::socket::tests::descriptors_that_find_no_room_are_closed";
+    fn excess_descriptors_are_closed() {
+        let name = "serve::socket::tests::excess_descriptors_are_closed";
         if std::env::var_os(ALONE).is_none() {
             let mut alone = Command::new(std::env::current_exe().unwrap());
             alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1");

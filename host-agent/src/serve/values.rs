@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_all_types_come_as_they_went() {
+    fn values_of_all_types_survive_a_round_trip() {
         let floats: Vec<f32> = (0..70_000).map(|value| value as f32 * -0.37).collect();
         let all = [
             Values::Floats(floats.clone()),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_all_stands_behind_the_sums() {
+    fn partial_chunks_are_listed_behind_the_sums() {
         let own = memory().unwrap();
         store(&Values::Int8s(vec![1; 5]), &own).unwrap();
         let partial = [(0, 3), (70_000, u64::MAX)].map(|(index, contributors)| Partial {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_no_memory() {
+    fn other_files_are_refused() {
         let zero = File::open("/dev/zero").unwrap();
         assert!(passed(zero.into(), 0).unwrap_err().contains("not memory"));
     }

@@ -149,7 +149,7 @@ fn a_rank_that_does_not_come_is_named() {
 
 /// All ranks get the error about a value of one of them that is not finite, and the next operation has its sums.
 #[test]
-fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
+fn a_value_that_is_not_finite_fails_one_operation_at_all_ranks() {
     for length in [3, 40_000] {
         let (_switch, members) = network(3, None);
         let halves = |value: f32| Values::Float16s(vec![f16::from_f32(value); length]);
@@ -231,7 +231,7 @@ fn a_late_rank_is_not_waited_for() {
 
 /// An observer sees a rank's counters and missing ranks, also after the rank has given up or was dropped.
 #[test]
-fn a_rank_shows_what_it_waits_for() {
+fn a_rank_reports_its_unfinished_chunk() {
     let (_switch, members) = network(3, None);
     let observer = members[0].observer();
     let idle = observer.status();
@@ -292,7 +292,7 @@ fn a_rank_shows_what_it_waits_for() {
 /// The ranks of a job are unknown before it begins: a switch answers with the header of the probe, and no other sender is
 /// trusted.
 #[test]
-fn who_opens_a_job_believes_the_switch_alone() {
+fn opening_a_job_trusts_only_the_switch() {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (switch, rank) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
     let (me, stranger) = (endpoint(0), endpoint(7));

@@ -128,7 +128,7 @@ fn a_unix_socket_is_taken_over_from_the_dead_alone() {
 }
 
 #[test]
-fn who_speaks_otherwise_is_a_stranger() {
+fn a_server_without_a_status_is_an_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     for answer in [
@@ -155,7 +155,7 @@ fn who_speaks_otherwise_is_a_stranger() {
 /// A server that sums itself, and one of its two workers: both show their unfinished chunk, and the server shows the missing
 /// worker.
 #[test]
-fn agents_show_what_they_wait_for() {
+fn agents_report_their_unfinished_chunks() {
     let folder = std::env::temp_dir().join(format!("weir-agents-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let at = |name: &str| -> Address {

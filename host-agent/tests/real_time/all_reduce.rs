@@ -127,8 +127,8 @@ fn both_transports_give_the_same_sums() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
-    if !in_namespace("what_cannot_be_is_said_in_a_line") {
+fn invalid_jobs_fail_with_one_line() {
+    if !in_namespace("invalid_jobs_fail_with_one_line") {
         return;
     }
     lay();

@@ -81,8 +81,8 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn all_collectives_are_right_and_told_as_nccl_tests_do() {
-    if !in_namespace("all_collectives_are_right_and_told_as_nccl_tests_do") {
+fn all_collectives_are_right_and_printed_as_by_nccl_tests() {
+    if !in_namespace("all_collectives_are_right_and_printed_as_by_nccl_tests") {
         return;
     }
     bridge();
@@ -215,8 +215,8 @@ fn ranks_that_were_asked_for_different_things_say_so() {
 }
 
 #[test]
-fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
-    if !in_namespace("who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time") {
+fn ranks_report_a_dead_rank_in_bounded_time() {
+    if !in_namespace("ranks_report_a_dead_rank_in_bounded_time") {
         return;
     }
     bridge();
@@ -250,8 +250,8 @@ fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
 
 /// Without torchrun's own store, rank 0 listens.
 #[test]
-fn ranks_meet_where_torchrun_says() {
-    if !in_namespace("ranks_meet_where_torchrun_says") {
+fn ranks_meet_at_torchruns_store() {
+    if !in_namespace("ranks_meet_at_torchruns_store") {
         return;
     }
     bridge();
@@ -278,7 +278,7 @@ fn ranks_meet_where_torchrun_says() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_options_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().display().to_string();
     for (words, said) in [

@@ -166,8 +166,8 @@ fn a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended() {
 }
 
 #[test]
-fn a_link_that_is_gone_is_named_at_once() {
-    if !in_namespace("a_link_that_is_gone_is_named_at_once") {
+fn a_removed_link_is_reported_at_once() {
+    if !in_namespace("a_removed_link_is_reported_at_once") {
         return;
     }
     for (io, anew) in [(Io::Rings, false), (Io::Pnet, false), (Io::Rings, true)] {
@@ -222,9 +222,9 @@ impl RankSwitch for Guarded {
 
 /// A rank whose frames the switch drops is not declared dead, and a rank that left is.
 #[test]
-fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
+fn a_rank_whose_frames_are_dropped_is_reported_alive() {
     const DEAD_AFTER: Duration = Duration::from_millis(400);
-    if !in_namespace("a_rank_whose_frames_are_dropped_is_not_called_gone") {
+    if !in_namespace("a_rank_whose_frames_are_dropped_is_reported_alive") {
         return;
     }
     // All ranks are in this namespace, so their direct questions take the loopback interface.

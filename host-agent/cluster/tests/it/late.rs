@@ -197,7 +197,7 @@ fn a_partial_sum_is_of_those_it_names() {
 
 /// Late values join the next operation: nothing is lost, and nothing is counted twice.
 #[test]
-fn what_is_late_joins_the_next() {
+fn late_values_join_the_next_operation() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..200) {
         runs += 1;
@@ -228,7 +228,7 @@ fn what_is_late_joins_the_next() {
 
 /// Late and clipped floating point values join the next operation: nothing is lost, within the error bounds of the sums.
 #[test]
-fn what_is_cut_off_joins_the_next() {
+fn clipped_values_join_the_next_operation() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..200) {
         runs += 1;
@@ -322,7 +322,7 @@ fn a_restart_makes_no_second_sum() {
 
 /// A rank that is behind stops the others before a sum that it needs is discarded.
 #[test]
-fn nobody_runs_ahead_of_what_is_kept() {
+fn no_rank_runs_ahead_of_the_kept_sums() {
     for keeps in [2, 3, 7] {
         let mut config = config(1, Carry::Drop, false);
         config.job.workers = 3;

@@ -254,7 +254,7 @@ fn a_dead_worker_behind_a_switch_silences_the_server() {
 }
 
 #[test]
-fn an_incomplete_sum_tells_the_server_who_is_missing() {
+fn an_incomplete_sum_names_the_missing_workers() {
     let job = job(4, 1, 2);
     let retransmission = Retransmission::default();
     let apply = |_: server::Completed<'_>, _: &mut [u32]| {};

@@ -272,7 +272,7 @@ fn the_network_changes_no_bit() {
 
 /// Lost frames are retransmitted, and little else: no more values than the lost ones.
 #[test]
-fn loss_costs_what_was_lost() {
+fn only_lost_frames_are_retransmitted() {
     let faults = Faults {
         loss: 0.05,
         ..Faults::NONE
@@ -399,7 +399,7 @@ fn a_tree_of_switches_sums_like_one() {
 
 /// A switch forgets its cells in the middle of a run. Waiting ranks get the sums from ranks that have them.
 #[test]
-fn a_switch_that_restarts_costs_time_and_nothing_else() {
+fn a_restart_of_the_switch_only_costs_time() {
     let mut words = 0;
     for seed in seeds(0..60) {
         let faults = Faults {
@@ -751,7 +751,7 @@ fn a_job_begins_again_where_its_cells_are_free() {
 
 /// One rank's operation differs from the others' in type, in length, or in whether exponents are agreed on a window ahead.
 #[test]
-fn ranks_that_give_different_things_are_all_told_so() {
+fn all_ranks_fail_if_they_submit_different_operations() {
     const OPERATIONS: usize = 6;
     let floats = |length: usize| Values::Floats(vec![1.5; length]);
     let integers = |length: usize| Values::Integers(vec![3; length]);

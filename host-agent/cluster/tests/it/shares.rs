@@ -170,7 +170,7 @@ fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
 
 /// The switch restarts now and then, or is silent while the ranks sum themselves.
 #[test]
-fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
+fn a_restarted_or_dead_switch_changes_no_bit() {
     let mut by_hosts = 0;
     for seed in seeds(0..30) {
         let faults = Faults {
@@ -198,7 +198,7 @@ fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
 
 /// With deadlines: late values join the next operation to which the rank contributes, and nothing is lost on the way.
 #[test]
-fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
+fn late_values_skip_operations_without_a_contribution() {
     /// Every second operation has values of one rank only.
     fn share(operation: usize, rank: WorkerId) -> Share {
         match (operation % 2, rank.0) {

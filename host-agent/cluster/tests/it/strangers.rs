@@ -140,7 +140,7 @@ fn run_on(switch: &mut Beside, config: &AllReduceConfig, operations: usize) -> A
 /// The switch has more ranks than there are, or fewer, with and without fallback to hosts: no rank hangs, and the ranks that
 /// the switch answers fail with the reason.
 #[test]
-fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
+fn all_ranks_report_a_switch_with_other_ranks() {
     for fallback in [None, Some(Fallback::IF_SILENT)] {
         for (told, ranks) in [(3, 2), (2, 3), (4, 3), (64, 2), (1, 2)] {
             let config = AllReduceConfig {
@@ -179,7 +179,7 @@ fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
 proptest! {
     /// A stranger's frames that belong to no chunk in flight, of all kinds, do no harm.
     #[test]
-    fn what_is_almost_right_does_no_harm(seed: u64, ranks in 2_u16..5, share in 1_u32..80, by_hosts: bool) {
+    fn almost_valid_frames_do_no_harm(seed: u64, ranks in 2_u16..5, share in 1_u32..80, by_hosts: bool) {
         let mut switch = Beside {
             share,
             rng: ChaCha8Rng::seed_from_u64(seed),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_long_ago_take_what_comes() {
+    fn old_cells_accept_new_chunks() {
         for ago in [
             1,
             1 << 30,

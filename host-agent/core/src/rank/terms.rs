@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gives_something_else_is_seen_by_all() {
+    fn different_terms_change_the_digest() {
         let terms = |dtype, average, length| Terms {
             dtype,
             deed: u8::from(average),

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_rank_that_was_not_asked_nobody_says_that_it_is_gone() {
+    fn only_an_asked_rank_is_reported_unreachable() {
         let mut rank = Rank::new(Setup {
             dead_after_ns: Some(1_000_000_000),
             ..Setup::under_one_switch(Job::of_two(0), WorkerId(0), Retransmission::default())

@@ -66,7 +66,7 @@ mod tests {
     use crate::WorkerId;
 
     #[test]
-    fn whose_contribution_was_marked_is_told_so_of_that_chunk() {
+    fn the_answer_to_a_marked_contribution_is_marked() {
         let (one, other) = (CellIndex(0), CellIndex(1));
         let [first, second] = [0, 1].map(WorkerId);
         let mut marks = Marks::new(2);

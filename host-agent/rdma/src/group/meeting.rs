@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_or_twice_or_of_another_group_is_told() {
+    fn missing_duplicate_and_foreign_ranks_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let mut store = FolderStore::new(path);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_no_queue_and_a_shared_nic_is_one() {
+    fn shared_nics_count_as_queues_and_memory_does_not() {
         let gather = Collective::all_gather(RANKS, 100);
         let levels = offered(&gather, true).pop().unwrap();
         assert_eq!(levels.word(), "hierarchical-direct-direct");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_or_is_another_library_is_named() {
+    fn a_missing_or_different_library_is_an_error() {
         let missing = Library::open("libibverbs-that-is-nowhere.so.1")
             .err()
             .expect("none");

@@ -319,8 +319,8 @@ fn a_node_of_two_nics_answers_while_it_lingers() {
 }
 
 #[test]
-fn who_has_other_numbers_of_queue_pairs_is_named() {
-    if !in_namespace("who_has_other_numbers_of_queue_pairs_is_named") {
+fn different_numbers_of_queue_pairs_are_an_error() {
+    if !in_namespace("different_numbers_of_queue_pairs_are_an_error") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -370,8 +370,8 @@ fn open_at_hub() -> Box<dyn rdma::Provider> {
 }
 
 #[test]
-fn ranks_say_whom_they_wait_for_when_one_is_gone() {
-    if !in_namespace("ranks_say_whom_they_wait_for_when_one_is_gone") {
+fn ranks_name_the_dead_rank_that_they_wait_for() {
+    if !in_namespace("ranks_name_the_dead_rank_that_they_wait_for") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -126,14 +126,14 @@ fn run(seed: u64, faults: Faults) {
 }
 
 #[test]
-fn what_is_whole_arrives_and_what_is_not_does_not() {
+fn only_whole_messages_arrive() {
     for seed in seeds(0..300) {
         run(seed, Faults::default());
     }
 }
 
 #[test]
-fn nothing_arrives_twice_or_wrong_over_every_fault() {
+fn no_message_arrives_twice_or_wrong_under_faults() {
     let faults = Faults {
         loss: 0,
         copy: 100_000,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_answered_asks_ever_less_often_and_gives_up() {
+    fn unanswered_registrations_back_off_and_give_up() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         let (asked, end) = asks(&mut registering);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_only_what_follows_a_frame() {
+    fn silence_counts_only_after_a_frame() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         assert_eq!(registering.due(0), Due::Ask);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_makes_a_rank_register_all_the_time() {
+    fn forged_frames_cannot_cause_endless_registrations() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         assert!(!registering.is_forgotten(500 * MS), "it is not registered");

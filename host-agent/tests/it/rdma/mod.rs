@@ -248,7 +248,7 @@ fn restarts(seed: u64) -> u64 {
 }
 
 #[test]
-fn a_switch_that_restarts_is_told_anew() {
+fn ranks_register_again_after_a_restart() {
     let anew: u64 = (0..30).map(restarts).sum();
     assert!(anew > 30, "{anew} ranks registered anew");
 }
@@ -359,7 +359,7 @@ fn at_rest() -> Network {
 }
 
 #[test]
-fn a_stranger_writes_nothing_and_uses_no_receive() {
+fn a_strangers_write_has_no_effect_and_uses_no_receive() {
     let mut network = at_rest();
     let places = 2 * 1040 * u64::from(config(6, 2).window);
     let other_ip = |_: &mut Write, route: &mut Route| route.from.ip = [10, 9, 9, 9].into();

@@ -315,8 +315,8 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
 }
 
 #[test]
-fn a_daemon_that_cannot_be_says_why() {
-    if !in_namespace("a_daemon_that_cannot_be_says_why") {
+fn a_daemon_that_cannot_start_gives_the_reason() {
+    if !in_namespace("a_daemon_that_cannot_start_gives_the_reason") {
         return;
     }
     veth("rank0", "rank1");

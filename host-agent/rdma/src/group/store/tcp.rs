@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_leaves_the_other_finds_once() {
+    fn a_published_text_is_read_by_the_other_rank() {
         let mut kept = store(0, nowhere(), PATIENCE);
         let mut asked = store(1, kept.address(), PATIENCE);
         assert_eq!(asked.read("rank-0").unwrap(), None);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_greed_end_their_own_conversation_alone() {
+    fn invalid_requests_end_only_their_own_connection() {
         let mut kept = store(0, nowhere(), PATIENCE);
         for words in [
             "GET / HTTP/1.1\r\n\r\n".to_owned(),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_or_somebody_else_at_the_address_is_told() {
+    fn no_server_or_another_server_is_an_error() {
         let free = TcpListener::bind(nowhere()).unwrap();
         let address = free.local_addr().unwrap();
         let taken = TcpStore::open(address, 0, 2, PATIENCE).err();

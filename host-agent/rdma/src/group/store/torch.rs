@@ -213,8 +213,8 @@ input()
 "#;
 
     #[test]
-    fn torchs_own_store_keeps_what_ranks_leave() {
-        let test = "torchs_own_store_keeps_what_ranks_leave";
+    fn torchs_store_keeps_the_ranks_texts() {
+        let test = "torchs_store_keeps_the_ranks_texts";
         let has_torch = Command::new(PYTHON).args(["-c", "import torch"]).output();
         if !has_torch.is_ok_and(|output| output.status.success()) {
             return test_support::skip(test, "python3-torch");
@@ -325,7 +325,7 @@ input()
     }
 
     #[test]
-    fn who_is_no_store_is_told() {
+    fn another_server_than_a_store_is_an_error() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
