@@ -75,19 +75,19 @@ pub fn measure(kind: Kind) -> Result<()> {
             let ranks = of_all.iter().map(|rank| rank[at][round]);
             ranks.fold(0.0, f64::max)
         };
-        tell(&name, (0..ROUNDS).map(|round| bound_s / slowest(round)))?;
+        print_shares(&name, (0..ROUNDS).map(|round| bound_s / slowest(round)))?;
     }
     for rank in 0..RANKS {
         remove(&format!("port{rank}"));
     }
     match rivals::measure(kind, &bridge) {
-        Ok((name, times)) => tell(name, times.iter().map(|time| bound_s / time))?,
-        Err(error) => eprintln!("nothing of others beside it: {error:#}"),
+        Ok((name, times)) => print_shares(name, times.iter().map(|time| bound_s / time))?,
+        Err(error) => eprintln!("no comparison with another program: {error:#}"),
     }
     Ok(())
 }
 
-fn tell(name: &str, shares: impl Iterator<Item = f64>) -> Result<()> {
+fn print_shares(name: &str, shares: impl Iterator<Item = f64>) -> Result<()> {
     let mut shares: Vec<f64> = shares.collect();
     shares.sort_by(f64::total_cmp);
     ensure!(shares[0] > 0.0, "no time");

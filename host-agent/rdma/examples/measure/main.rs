@@ -16,6 +16,6 @@ fn main() -> Result<()> {
         Some("all_gather") => collective::measure(exchange::Kind::AllGather),
         Some("all_to_all") => collective::measure(exchange::Kind::AllToAll),
         Some("nics") => nics::measure(),
-        _ => bail!("name a subject: write_cpu, all_gather, all_to_all, nics"),
+        _ => bail!("use one of write_cpu, all_gather, all_to_all, nics"),
     }
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use collectives::{Algorithm, BuildError, Collective, Options, Schedule, build};
+use collectives::{Algorithm, Collective, Options, Schedule, build};
 use roce::packet::{Mtu, Service};
 use roce::{Access, Completion, Counters, Local, QpConfig, Qpn, ReceiveRequest};
 
@@ -36,7 +36,7 @@ use meeting::{Announcement, Meeting};
 use window::Ways;
 
 pub use meeting::MeetingError;
-pub use refusal::{Open, RunError};
+pub use refusal::{GroupError, Open, RunError};
 pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
 /// Maximum puts in flight to a peer, and receives posted for its puts. Further puts wait.
@@ -69,44 +69,6 @@ pub struct GroupOptions {
     /// Maximum time without progress. A rank that computes for more than four seconds between schedules must call
     /// [`Group::linger`] now and then: without a device, nothing else answers its peers.
     pub patience: Duration,
-}
-
-/// Reason why there is no group.
-#[derive(Debug, thiserror::Error)]
-pub enum GroupError {
-    /// The rank's number is not below the number of ranks.
-    #[error("rank {rank} of {ranks}: ranks count from 0")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// Number of ranks.
-        ranks: usize,
-    },
-    /// A rank's NIC does not exist, or this process has no rank.
-    #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
-    Nics(usize),
-    /// A peer has another number of queue pairs.
-    #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
-    QueuePairs {
-        /// The peer.
-        peer: usize,
-        /// Number of the peer's queue pairs for this rank.
-        has: usize,
-        /// Number of this rank's queue pairs for the peer.
-        ours: usize,
-    },
-    /// The ranks did not meet.
-    #[error(transparent)]
-    Meeting(#[from] MeetingError),
-    /// The provider failed.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The barrier's schedule cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A schedule was not executed.
-    #[error(transparent)]
-    Run(#[from] RunError),
 }
 
 /// A rank of this process, and the NIC that its queue pairs are bound to.

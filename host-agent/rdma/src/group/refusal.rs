@@ -1,11 +1,51 @@
-//! Errors of a schedule's execution, with the state of the rank at that time.
+//! Errors of a group and of a schedule's execution, with the state of the rank at that time.
 
 use std::time::Duration;
 
+use collectives::BuildError;
 use roce::Qpn;
 use roce::completion::Status;
 
+use super::meeting::MeetingError;
 use crate::provider::ProviderError;
+
+/// Reason why there is no group.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// The rank's number is not below the number of ranks.
+    #[error("rank {rank} of {ranks}: ranks count from 0")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Number of ranks.
+        ranks: usize,
+    },
+    /// A rank's NIC does not exist, or this process has no rank.
+    #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
+    Nics(usize),
+    /// A peer has another number of queue pairs.
+    #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
+    QueuePairs {
+        /// The peer.
+        peer: usize,
+        /// Number of the peer's queue pairs for this rank.
+        has: usize,
+        /// Number of this rank's queue pairs for the peer.
+        ours: usize,
+    },
+    /// The ranks did not meet.
+    #[error(transparent)]
+    Meeting(#[from] MeetingError),
+    /// The provider failed.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The barrier's schedule cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A schedule was not executed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
 
 /// Unfinished communication of a rank that has given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
