@@ -4,7 +4,7 @@ use aggregation::Destination;
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerId};
 use aggregation::rank::{Carry, Reduction};
 use cluster::drawn::mix;
-use cluster::ranks::{self, AllReduceConfig, Deadline, RankEnd, RankSwitch, RankSlotSwitch, Steps};
+use cluster::ranks::{self, AllReduceConfig, Deadline, RankEnd, RankSlotSwitch, RankSwitch, Steps};
 use cluster::{CellState, SwitchModel};
 use parser_gen::Arch;
 use wire::{Flags, Kind, Packet, Repr};
