@@ -143,7 +143,7 @@ fn given(values: usize, times: usize) -> Vec<f32> {
 struct Right(Vec<f32>);
 
 impl Right {
-    fn of(of: &Of) -> Right {
+    fn new(of: &Of) -> Right {
         let ranks = usize::from(of.ranks);
         Right(given(of.values, ranks * (ranks + 1) / 2))
     }
@@ -169,10 +169,10 @@ fn said(sums_ns: &[u64]) -> serde_json::Value {
 fn rank_of(of: &Of, rank: u16) -> Result<serde_json::Value> {
     let config = Config {
         setup: Setup::under_one_switch(of.job()?, WorkerId(rank), Retransmission::of_ranks()),
-        me: Endpoint::of(&of.iface)?,
+        me: Endpoint::from_interface(&of.iface)?,
         peers: Vec::new(),
     };
-    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::of(of));
+    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::new(of));
     let member = Member::start(config, of.frames()?)?;
     let until_ns = until()?;
     let mut sums_ns = Vec::new();
@@ -205,7 +205,7 @@ struct Line {
 impl Line {
     fn open(of: &Of) -> Result<Line> {
         Ok(Line {
-            me: Endpoint::of(&of.iface)?,
+            me: Endpoint::from_interface(&of.iface)?,
             frames: of.frames()?,
             frame: Vec::new(),
         })
@@ -240,7 +240,7 @@ impl Line {
 }
 
 fn worker_of(of: &Of, rank: u16, server: Endpoint) -> Result<serde_json::Value> {
-    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::of(of));
+    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::new(of));
     let mut worker = Worker::new(of.job()?, WorkerId(rank), Retransmission::default());
     let (mut line, mut payload) = (Line::open(of)?, Vec::new());
     let until_ns = until()?;
@@ -252,9 +252,9 @@ fn worker_of(of: &Of, rank: u16, server: Endpoint) -> Result<serde_json::Value> 
                 line.send(server, Mark::None, &payload)?;
             }
             match worker.poll_event() {
-                Some(worker::Event::RoundDone { .. }) => break,
-                Some(worker::Event::Failed(error)) => bail!(error),
-                Some(worker::Event::Closed) | None => {}
+                Some(worker::WorkerEvent::RoundDone { .. }) => break,
+                Some(worker::WorkerEvent::Failed(error)) => bail!(error),
+                Some(worker::WorkerEvent::Closed) | None => {}
             }
             if now_ns() >= until_ns.saturating_add(GRACE_NS) {
                 return Ok(said(&sums_ns));
@@ -301,7 +301,7 @@ fn server_of(of: &Of, alone: bool, workers: &[Endpoint]) -> Result<serde_json::V
             };
             line.send(to, server.mark(), &payload)?;
         }
-        if let Some(server::Event::Failed(error)) = server.poll_event() {
+        if let Some(server::ServerEvent::Failed(error)) = server.poll_event() {
             bail!(error);
         }
         line.turn(server.poll_timeout(), |now, mark, payload| {

@@ -49,7 +49,7 @@ pub fn announce(provider: &mut dyn Provider) {
         return;
     };
     let mut deaf_until = None;
-    provider.announce(Box::new(move |connects: &provider::Opened| {
+    provider.announce(Box::new(move |connects: &provider::OpenedConnection| {
         if deaf_until.is_some_and(|until| Instant::now() < until) {
             return;
         }
@@ -61,17 +61,17 @@ pub fn announce(provider: &mut dyn Provider) {
             psn: connects.psn.bits(),
             peer_psn: connects.peer_psn.bits(),
         };
-        if let Err(error) = tell(&socket, &opened) {
+        if let Err(error) = announce_to(&socket, &opened) {
             deaf_until = Some(Instant::now() + PAUSE);
             eprintln!(
-                "weir-agent: {VARIABLE}={}: {error}: sequence numbers of connections count from the first packet that is seen",
+                "weir-agent: {VARIABLE}={}: {error}: packets of connections are numbered from the first one that a switch sees",
                 socket.display()
             );
         }
     }));
 }
 
-fn tell(path: &Path, opened: &Opened) -> io::Result<()> {
+fn announce_to(path: &Path, opened: &Opened) -> io::Result<()> {
     let mut stream = call(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -139,7 +139,7 @@ mod tests {
             (&stream).write_all(answer.as_bytes()).unwrap();
             line
         });
-        (tell(&path, &OPENED), there.join().unwrap())
+        (announce_to(&path, &OPENED), there.join().unwrap())
     }
 
     #[test]
@@ -153,17 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_not_waited_for_without_end() {
+    fn a_silent_run_causes_a_timeout() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let _silent = UnixListener::bind(&path).unwrap();
-        let error = tell(&path, &OPENED).unwrap_err();
+        let error = announce_to(&path, &OPENED).unwrap_err();
         assert_eq!(error.to_string(), "no answer within 2 s");
     }
 
     #[test]
-    fn nobody_there_is_an_error() {
-        let error = tell(Path::new("/nonexistent/socket"), &OPENED).unwrap_err();
+    fn a_missing_run_is_an_error() {
+        let error = announce_to(Path::new("/nonexistent/socket"), &OPENED).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -47,10 +47,12 @@ impl fmt::Display for Mac {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The text does not consist of six pairs of hexadecimal digits.
-    #[error("`{0}` is no Ethernet address, such as 02:00:00:00:00:01")]
+    #[error("`{0}` is not an Ethernet address, such as 02:00:00:00:00:01")]
     Mac(String),
     /// The text does not have the form MAC/IP.
-    #[error("`{0}` is no Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1")]
+    #[error(
+        "`{0}` is not an Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1"
+    )]
     Endpoint(String),
 }
 
@@ -97,7 +99,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Addresses of an interface in this network namespace.
-    pub fn of(interface: &str) -> io::Result<Endpoint> {
+    pub fn from_interface(interface: &str) -> io::Result<Endpoint> {
         let wrong = |kind, what: String| io::Error::new(kind, what);
         let mut all = datalink::interfaces();
         let found = all.iter().position(|found| found.name == interface);
@@ -106,7 +108,7 @@ impl Endpoint {
             wrong(
                 io::ErrorKind::NotFound,
                 format!(
-                    "there is no interface {interface}; there is {}",
+                    "no interface is named {interface}; there is {}",
                     names.join(", ")
                 ),
             )
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_opens_for_its_addressee_only() {
+    fn built_frames_open_only_for_their_addressee() {
         let mut frame = frame(b"payload");
         assert_eq!(open(&frame, endpoint(2)), Some(&b"payload"[..]));
         assert_eq!(open(&frame, endpoint(3)), None);
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_with_options_is_nobodys() {
+    fn a_frame_with_ip_options_is_refused() {
         let mut frame = frame(b"payload");
         // Two options without effect, and the end of the list.
         frame.splice(34..34, [1, 1, 1, 0]);
@@ -472,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_speaks_of_itself_alone() {
+    fn an_icmp_error_counts_only_from_its_own_host() {
         assert_eq!(
             refused(&unreachable(2, 2), endpoint(1)),
             Some(endpoint(2).ip)

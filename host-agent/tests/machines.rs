@@ -232,8 +232,8 @@ fn refused(machine: &Machine, line: &str) -> String {
 }
 
 #[test]
-fn what_a_device_lacks_is_named() {
-    let test = "what_a_device_lacks_is_named";
+fn errors_name_what_a_device_lacks() {
+    let test = "errors_name_what_a_device_lacks";
     if !in_namespace(test) {
         return;
     }
@@ -252,16 +252,16 @@ fn what_a_device_lacks_is_named() {
             &format!("{auto}{name}"),
             "verbs of rxe0, port 1 (there is a device), 10.9.0.1, MTU up to 4096",
         );
-        lacks(&format!("{verbs}{name}"), "no client in 1s");
+        lacks(&format!("{verbs}{name}"), "no client within 1s");
     }
     lacks(&format!("{verbs} -d lo"), "RoCEv2");
     lacks(
         &format!("{verbs} -d rxe7"),
-        "neither an RDMA device nor an interface is called rxe7",
+        "no RDMA device or interface is named rxe7",
     );
     lacks(
         &format!("{verbs} -r 65535"),
-        "completions are asked for, and rxe0 has",
+        "completions requested: rxe0 supports",
     );
     lacks(
         &format!("{verbs} -m 4096 -s 1 -r 2 10.9.0.9"),
@@ -277,13 +277,13 @@ fn what_a_device_lacks_is_named() {
         "cannot pin 1048576 bytes: RLIMIT_MEMLOCK is 65536",
     );
     // Two regions, and the memory of the device's queues.
-    lacks(&as_user(65_536), "no client in 1s");
+    lacks(&as_user(65_536), "no client within 1s");
     machine
         .succeed("chmod 600 /dev/infiniband/uverbs0")
         .unwrap();
     lacks(
         &as_user(65_536),
-        "the RDMA device rxe0 may not be opened: Permission denied",
+        "cannot open the RDMA device rxe0: Permission denied",
     );
 
     machine.succeed("/usr/bin/ip link set eth0 down").unwrap();
@@ -293,8 +293,11 @@ fn what_a_device_lacks_is_named() {
     );
     machine.succeed("/usr/bin/ip link set eth0 up").unwrap();
     machine.succeed("rdma link delete rxe0").unwrap();
-    lacks(verbs, "no RDMA device is here");
-    lacks(auto, "roce over rings of eth0 (no RDMA device is here)");
+    lacks(verbs, "this host has no RDMA device");
+    lacks(
+        auto,
+        "roce over rings of eth0 (this host has no RDMA device)",
+    );
     machine
         .succeed("rm /lib/x86_64-linux-gnu/libibverbs.so.1")
         .unwrap();

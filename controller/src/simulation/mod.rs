@@ -9,7 +9,7 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use aggregation::job::{ChunkId, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::{self, Mode};
 use cluster::Rate;
@@ -324,7 +324,7 @@ fn of_job(
     let ranks = job.ranks.iter().map(|rank| {
         let place = job.tree.iter().find_map(|summing| {
             let child = summing.children.iter().position(|child| child == rank)?;
-            Some(Place {
+            Some(TreePosition {
                 child: WorkerId(child as u16),
                 siblings: summing.children.len() as u8,
                 top: top as u8,

@@ -73,7 +73,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     for expected in [
         "fine   host: CAP_NET_RAW is there\n",
         "fine   interface eth0: its address is 10.0.0.1\n",
-        "fine   interface eth0: its MTU is 9216, of which a frame takes 1076 bytes\n",
+        "fine   interface eth0: its MTU is 9216: a frame takes 1076 bytes\n",
         "fine   UDP port 22341: nobody has it\n",
     ] {
         assert!(
@@ -100,7 +100,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     ip("link set eth0 mtu 1500");
 
     ip("link set far down");
-    host_is_wrong(&[], "it is up, and has no carrier");
+    host_is_wrong(&[], "it is up, but has no carrier");
     ip("link set far up");
 
     // The one who is addressed is told at another Ethernet address, or by nobody.
@@ -108,7 +108,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     let told = "02:00:00:00:00:07/10.0.0.2";
     host_is_wrong(
         &["--peer", told],
-        "10.0.0.2 is at 02:00:00:00:00:02, and the ranks were told 02:00:00:00:00:07",
+        "10.0.0.2 is at 02:00:00:00:00:02, but the ranks expect 02:00:00:00:00:07",
     );
     doctor(&[
         "--interface",
@@ -213,7 +213,7 @@ fn a_capability_that_is_missing() {
     let finished = Finished::of(without_capabilities().output().unwrap());
     finished.expect_code(FAILED);
     for expected in [
-        "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, which this user may not\n",
+        "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, and this user may not\n",
         "setcap cap_net_raw+ep",
         "wrong  interface eth0: frames cannot come and go by rings or pnet: ",
         "note   host: CAP_NET_ADMIN is missing, so that a receive buffer has ",
@@ -234,10 +234,10 @@ fn what_is_asked_wrongly_cannot_be_answered() {
             &["--switch", "sw=127.0.0.1:9559/x"],
             "`x` is not a device id",
         ),
-        (&["--rank", "rank0"], "`rank0` is no address"),
+        (&["--rank", "rank0"], "`rank0` is not an address"),
         (&["--peer", "rank0"], "`rank0` is neither IPv4 nor MAC/IPv4"),
         (&["--for", "0s"], "0s is too short"),
-        (&["--io", "fast"], "`fast` is none of auto, rings, pnet"),
+        (&["--io", "fast"], "`fast` is not one of auto, rings, pnet"),
         (&["--values", "0"], "0 is not in 1..=16384"),
         (
             &["--switch", "sw=127.0.0.1:1", "--switch", "sw=127.0.0.1:2"],
@@ -527,6 +527,6 @@ fn who_does_not_answer_is_named() {
             .contains("wrong  switch sw: no switch answers at 127.0.0.1:9"),
         "{finished:?}"
     );
-    let at = "wrong  rank at 127.0.0.1:9: nothing answers at 127.0.0.1:9: Connection refused";
+    let at = "wrong  rank at 127.0.0.1:9: no reply from 127.0.0.1:9: Connection refused";
     assert!(finished.stdout.contains(at), "{finished:?}");
 }

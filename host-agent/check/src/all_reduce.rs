@@ -2,26 +2,28 @@
 
 mod bounds;
 mod judge;
+mod members;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use aggregation::job::{Job, JobConfig, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, RankError, Received, Setup};
+use aggregation::job::{Job, JobConfig, JobId, TreePosition, WorkerId, WorkerSet};
+use aggregation::rank::{Carry, Lateness, RankFrame};
 use aggregation::{Destination, Mark, Retransmission};
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Packet};
 
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, permutations};
 use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
-pub use bounds::{Bounds, BoundsError, Deadline, Operation};
+pub use bounds::{AllReduceBounds, BoundsError, Deadline, Operation};
+pub use members::RankMember;
 
 /// A node.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum AllReduceNode {
     /// A rank.
-    Rank(Box<Member>),
+    Rank(Box<RankMember>),
     /// The switch, or the topmost one of a tree.
     Switch(Switch),
     /// A rack's switch, below the topmost one.
@@ -30,23 +32,10 @@ pub enum Node {
     Stranger(bool),
 }
 
-/// A rank, with its progress in the model.
-#[derive(Debug, Clone)]
-pub struct Member {
-    id: u8,
-    machine: Rank,
-    given: usize,
-    done: usize,
-    failed: bool,
-    crashed: bool,
-    /// If chunks may be closed: contributors of the sums that it took, by operation and chunk.
-    taken: Vec<Vec<u64>>,
-}
-
 /// An all-reduce as a model.
 #[derive(Debug)]
 pub struct AllReduce {
-    bounds: Bounds,
+    bounds: AllReduceBounds,
     /// The job with the ranks' window, which differs from the switch's only without [`Rule::Window`].
     job: Job,
     lateness: Option<Lateness>,
@@ -76,7 +65,7 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
 
 impl AllReduce {
     /// A model within these bounds.
-    pub fn new(bounds: Bounds) -> Result<Self, BoundsError> {
+    pub fn new(bounds: AllReduceBounds) -> Result<Self, BoundsError> {
         let config = |window| JobConfig {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
@@ -103,7 +92,7 @@ impl AllReduce {
         let job = Job::new(config(ahead * bounds.window))?;
         let has_deadlines = bounds.deadline.is_some();
         let lateness = bounds.deadline.map(|Deadline { quorum, keeps }| {
-            let place = Place::under_one_switch(&job, WorkerId(0));
+            let place = TreePosition::under_one_switch(&job, WorkerId(0));
             Lateness::new(&job, place, 0, u16::from(quorum), Carry::Drop)?.keeping(keeps)
         });
         Ok(Self {
@@ -126,78 +115,6 @@ impl AllReduce {
             .unwrap_or_else(all_cells)
     }
 
-    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
-    fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
-        let switch = self.switch_of(member.id);
-        let mut bytes = Vec::new();
-        let mut asked = None;
-        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
-            let kind = Packet::new_unchecked(&bytes[..]).kind();
-            match to {
-                Destination::Worker(rank) if kind == Kind::Ask => {
-                    if !may.contains(rank) {
-                        let what = format!("rank {} asks {rank} in vain", member.id);
-                        out.wrong(Wrong::Unexpected(what));
-                    }
-                    asked = Some(bytes.clone());
-                }
-                Destination::Worker(rank) if kind != Kind::Update => {
-                    out.send(member.id, [rank.0 as u8], to, &bytes);
-                }
-                _ if self.bounds.cut == Some(member.id) => {}
-                to => out.send(member.id, [switch], to, &bytes),
-            }
-        }
-        if let Some(ask) = asked {
-            let ranks = may.iter().map(|rank| rank.0 as u8);
-            out.send(member.id, ranks, Destination::All, &ask);
-        }
-        while let Some(event) = member.machine.poll_event() {
-            match event {
-                Event::Done { operation, outcome } => {
-                    member.done += 1;
-                    let wrong = match outcome {
-                        Ok(sums) if self.lateness.is_some() => {
-                            self.judge_partial(operation as usize, member, &sums)
-                        }
-                        Ok(sums) => self.judge(operation as usize, member.id, &sums.values),
-                        Err(error) => self.judge_failure(member.id, error),
-                    };
-                    if let Some(wrong) = wrong {
-                        out.wrong(wrong);
-                    }
-                }
-                Event::Failed(error) => {
-                    member.failed = true;
-                    let what = format!("rank {}: {error}", member.id);
-                    // All ranks have the same operations, so the sum that shows a difference is wrong.
-                    out.wrong(match error {
-                        RankError::Differs { .. } => Wrong::Sum(what),
-                        _ => Wrong::Unexpected(what),
-                    });
-                }
-            }
-        }
-    }
-
-    /// Ranks that a rank may ask after a frame: the missing ranks, if the frame lists them.
-    fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
-        let others = self.others(rank);
-        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
-            return WorkerSet::EMPTY;
-        };
-        let missing = self
-            .job
-            .everyone()
-            .without(WorkerSet(packet.contributors()));
-        // A switch of a tree reports its children, a host also reports to itself, and if a cell is past the chunk, any rank
-        // may have the sum.
-        match self.is_tree() || self.bounds.hosts || packet.scale() != 0 {
-            true => others,
-            false => WorkerSet(missing.0 & others.0),
-        }
-    }
-
     fn others(&self, rank: u8) -> WorkerSet {
         let me = WorkerSet::only(WorkerId(u16::from(rank)));
         self.job.everyone().without(me)
@@ -218,71 +135,14 @@ impl AllReduce {
             false => self.bounds.ranks,
         }
     }
-
-    fn rank(&self, id: u8) -> Rank {
-        let rank = WorkerId(u16::from(id));
-        let asks = self.bounds.asks && self.bounds.without != Some(Rule::Peers);
-        Rank::new(Setup {
-            job: self.job,
-            rank,
-            place: match self.is_tree() {
-                true => Place {
-                    child: WorkerId(u16::from(id % self.in_rack())),
-                    siblings: self.in_rack(),
-                    top: self.bounds.racks,
-                },
-                false => Place::under_one_switch(&self.job, rank),
-            },
-            retransmission: PATIENT,
-            dead_after_ns: asks.then_some(DEAD_AFTER_NS),
-            lateness: self.lateness,
-            fallback: self.bounds.hosts.then_some(Fallback {
-                after: match self.bounds.cut {
-                    Some(cut) if cut != id => u32::MAX,
-                    _ => 1,
-                },
-                at_once: false,
-                retry_ns: 0,
-                doubt_after: u32::MAX,
-            }),
-        })
-    }
-
-    /// Frames of a stranger in the name of the first rank.
-    fn forged(&self) -> Vec<Vec<u8>> {
-        let job = self.switch.job();
-        let first = job.first_chunk();
-        let chunks = (0..job.cells() as u32).map(|at| first.plus(at));
-        let frames = chunks.map(|chunk| {
-            let repr = Repr {
-                kind: Kind::Update,
-                flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
-                job: job.id().0,
-                chunk: chunk.0,
-                slot: job.slot(chunk).0,
-                worker: 0,
-                transmission: 0,
-                contributors: 1,
-                scale: 0,
-                next_scale: 0,
-                count: u16::from(self.bounds.ranks) + 1,
-            };
-            let mut bytes = vec![0; repr.buffer_len()];
-            let mut packet = Packet::new_unchecked(&mut bytes[..]);
-            repr.emit(&mut packet);
-            packet.write_i32((0..=self.bounds.ranks).map(|_| 3));
-            bytes
-        });
-        frames.collect()
-    }
 }
 
 impl Model for AllReduce {
-    type Node = Node;
+    type Node = AllReduceNode;
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<AllReduceNode> {
         let ranks = (0..self.bounds.ranks).map(|id| {
-            Node::Rank(Box::new(Member {
+            AllReduceNode::Rank(Box::new(RankMember {
                 id,
                 machine: self.rank(id),
                 given: 0,
@@ -292,9 +152,12 @@ impl Model for AllReduce {
                 taken: Vec::new(),
             }))
         });
-        let switch = Node::Switch(self.switch.clone());
-        let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
-        let racks = self.racks.iter().cloned().map(Node::Rack);
+        let switch = AllReduceNode::Switch(self.switch.clone());
+        let stranger = self
+            .bounds
+            .stranger
+            .then_some(AllReduceNode::Stranger(false));
+        let racks = self.racks.iter().cloned().map(AllReduceNode::Rack);
         ranks.chain([switch]).chain(racks).chain(stranger).collect()
     }
 
@@ -314,7 +177,6 @@ impl Model for AllReduce {
 
     /// Ranks of a rack are interchangeable, and so are racks.
     fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
-        let first = self.bounds.ranks + 1;
         let is_alike = self.interchangeable() > 0;
         if !self.is_tree() || !is_alike {
             let interchangeable = if self.is_tree() {
@@ -324,6 +186,7 @@ impl Model for AllReduce {
             };
             return orders_of_first(interchangeable as u8, nodes);
         }
+        let first = self.bounds.ranks + 1;
         let size = self.in_rack();
         // For each rack an order of its ranks.
         let mut within = vec![Vec::new()];
@@ -355,9 +218,9 @@ impl Model for AllReduce {
         orders.collect()
     }
 
-    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+    fn state(&self, node: &AllReduceNode, out: &mut Vec<u8>) {
         match node {
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) => {
                 out.extend([member.given as u8, member.done as u8]);
                 out.extend([u8::from(member.failed), u8::from(member.crashed)]);
                 for contributors in member.taken.iter().flatten() {
@@ -368,28 +231,32 @@ impl Model for AllReduce {
                     member.machine.state(out);
                 }
             }
-            Node::Switch(switch) => switch.state(out),
-            Node::Rack(rack) => rack.state(out),
-            Node::Stranger(spoken) => out.push(u8::from(*spoken)),
+            AllReduceNode::Switch(switch) => switch.state(out),
+            AllReduceNode::Rack(rack) => rack.state(out),
+            AllReduceNode::Stranger(spoken) => out.push(u8::from(*spoken)),
         }
     }
 
-    fn status(&self, node: &Node) -> Status {
+    fn status(&self, node: &AllReduceNode) -> Status {
         match node {
-            Node::Rank(member) if member.crashed => Status::Broken,
-            Node::Rank(member) if member.failed => Status::Done,
-            Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
-            Node::Rank(member) if member.done < member.given => Status::Works,
-            Node::Rank(_) => Status::Done,
-            Node::Switch(_) | Node::Rack(_) | Node::Stranger(_) => Status::Serves,
+            AllReduceNode::Rank(member) if member.crashed => Status::Broken,
+            AllReduceNode::Rank(member) if member.failed => Status::Done,
+            AllReduceNode::Rank(member) if member.given < self.bounds.operations.len() => {
+                Status::Wants
+            }
+            AllReduceNode::Rank(member) if member.done < member.given => Status::Works,
+            AllReduceNode::Rank(_) => Status::Done,
+            AllReduceNode::Switch(_) | AllReduceNode::Rack(_) | AllReduceNode::Stranger(_) => {
+                Status::Serves
+            }
         }
     }
 
-    fn acts(&self, node: &Node) -> Vec<Act> {
+    fn acts(&self, node: &AllReduceNode) -> Vec<Act> {
         let mut acts = Vec::new();
         match node {
-            Node::Rank(member) if member.crashed || member.failed => {}
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) if member.crashed || member.failed => {}
+            AllReduceNode::Rank(member) => {
                 if member.given < self.bounds.operations.len() {
                     acts.push(Act::Submit);
                 }
@@ -400,20 +267,22 @@ impl Model for AllReduce {
                     acts.push(Act::Crash);
                 }
             }
-            Node::Switch(switch) if switch.restarts < self.bounds.restarts => {
+            AllReduceNode::Switch(switch) if switch.restarts < self.bounds.restarts => {
                 acts.push(Act::Restart);
             }
-            Node::Rack(rack) if rack.restarts < self.bounds.restarts => acts.push(Act::Restart),
-            Node::Switch(_) | Node::Rack(_) => {}
-            Node::Stranger(spoken) if !spoken => acts.push(Act::Submit),
-            Node::Stranger(_) => {}
+            AllReduceNode::Rack(rack) if rack.restarts < self.bounds.restarts => {
+                acts.push(Act::Restart)
+            }
+            AllReduceNode::Switch(_) | AllReduceNode::Rack(_) => {}
+            AllReduceNode::Stranger(spoken) if !spoken => acts.push(Act::Submit),
+            AllReduceNode::Stranger(_) => {}
         }
         acts
     }
 
-    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+    fn act(&self, node: &mut AllReduceNode, act: Act, out: &mut Outbox) {
         match (node, act) {
-            (Node::Rank(member), Act::Submit | Act::More) => {
+            (AllReduceNode::Rank(member), Act::Submit | Act::More) => {
                 let values = self.values(member.given, Some(member.id));
                 member.given += 1;
                 if let Err(error) = member.machine.submit(values) {
@@ -421,7 +290,7 @@ impl Model for AllReduce {
                 }
                 self.pump(member, WorkerSet::EMPTY, out);
             }
-            (Node::Rank(member), Act::Timer) => {
+            (AllReduceNode::Rank(member), Act::Timer) => {
                 // In a tree, a rank that is not the first of its rack sends again only after a longer wait; with deadlines, a
                 // contributor that is not the first closes a chunk only then.
                 let helps = self.is_tree() || self.lateness.is_some();
@@ -435,10 +304,10 @@ impl Model for AllReduce {
                     self.pump(member, may, out);
                 }
             }
-            (Node::Rank(member), Act::Crash) => member.crashed = true,
-            (Node::Switch(switch), Act::Restart) => switch.restart(),
-            (Node::Rack(rack), Act::Restart) => rack.restart(),
-            (Node::Stranger(spoken), _) => {
+            (AllReduceNode::Rank(member), Act::Crash) => member.crashed = true,
+            (AllReduceNode::Switch(switch), Act::Restart) => switch.restart(),
+            (AllReduceNode::Rack(rack), Act::Restart) => rack.restart(),
+            (AllReduceNode::Stranger(spoken), _) => {
                 *spoken = true;
                 for bytes in self.forged() {
                     let ranks = self.bounds.ranks;
@@ -449,10 +318,10 @@ impl Model for AllReduce {
         }
     }
 
-    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+    fn deliver(&self, node: &mut AllReduceNode, frame: &Frame, out: &mut Outbox) {
         match node {
-            Node::Rank(member) if member.crashed || member.failed => {}
-            Node::Rank(member) => {
+            AllReduceNode::Rank(member) if member.crashed || member.failed => {}
+            AllReduceNode::Rank(member) => {
                 let mut bytes = frame.bytes.clone();
                 let mut packet = Packet::new_unchecked(&mut bytes[..]);
                 match self.bounds.without {
@@ -465,14 +334,14 @@ impl Model for AllReduce {
                     _ => {}
                 }
                 let received = member.machine.handle_packet(NOW_NS, Mark::None, &bytes);
-                if received == Received::Malformed {
+                if received == RankFrame::Malformed {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
                 let may = self.may_have_the_sum(member.id, frame);
                 self.pump(member, may, out);
             }
-            Node::Switch(switch) => {
+            AllReduceNode::Switch(switch) => {
                 let child = match self.is_tree() {
                     true => frame.from - self.bounds.ranks - 1,
                     false => frame.from,
@@ -489,7 +358,7 @@ impl Model for AllReduce {
                 let ranks = ranks.filter(|rank| self.bounds.cut != Some(*rank));
                 out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
             }
-            Node::Rack(rack) => {
+            AllReduceNode::Rack(rack) => {
                 let me = self.bounds.ranks + 1 + rack.number;
                 match rack.take(frame, frame.from % self.in_rack()) {
                     Taken::Up(bytes) => out.send(me, [self.bounds.ranks], frame.addressed, &bytes),
@@ -497,7 +366,7 @@ impl Model for AllReduce {
                     Taken::Absorbed => {}
                 }
             }
-            Node::Stranger(_) => {}
+            AllReduceNode::Stranger(_) => {}
         }
     }
 
@@ -559,9 +428,9 @@ impl Model for AllReduce {
     }
 
     /// All ranks with the sums of an operation have those of the same contributors.
-    fn disagree(&self, nodes: &[&Node]) -> Option<Wrong> {
+    fn disagree(&self, nodes: &[&AllReduceNode]) -> Option<Wrong> {
         let members = nodes.iter().filter_map(|node| match node {
-            Node::Rank(member) => Some(member),
+            AllReduceNode::Rank(member) => Some(member),
             _ => None,
         });
         let mut known: Vec<&[u64]> = Vec::new();
@@ -597,12 +466,12 @@ impl Model for AllReduce {
         }
     }
 
-    fn describe(&self, node: &Node) -> String {
+    fn describe(&self, node: &AllReduceNode) -> String {
         match node {
-            Node::Rank(member) => format!("{} of {} done", member.done, member.given),
-            Node::Switch(switch) => switch.describe(),
-            Node::Rack(rack) => rack.describe(),
-            Node::Stranger(_) => String::new(),
+            AllReduceNode::Rank(member) => format!("{} of {} done", member.done, member.given),
+            AllReduceNode::Switch(switch) => switch.describe(),
+            AllReduceNode::Rack(rack) => rack.describe(),
+            AllReduceNode::Stranger(_) => String::new(),
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::slots::Rule;
 #[derive(Debug, Clone)]
 pub enum Bounds {
     /// Ranks and a switch.
-    AllReduce(all_reduce::Bounds),
+    AllReduce(all_reduce::AllReduceBounds),
     /// Workers, a server, and a switch or none.
-    ParameterServer(parameter_server::Bounds),
+    ParameterServer(parameter_server::TrainingBounds),
     /// The prototype that this project replaces.
     Prototype(Prototype),
 }
@@ -119,7 +119,7 @@ impl Bounds {
 }
 
 fn ranks(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
-    Bounds::AllReduce(all_reduce::Bounds::new(ranks, window, operations))
+    Bounds::AllReduce(all_reduce::AllReduceBounds::new(ranks, window, operations))
 }
 
 fn integers(chunks: u8, operations: usize) -> Vec<Operation> {
@@ -127,50 +127,52 @@ fn integers(chunks: u8, operations: usize) -> Vec<Operation> {
 }
 
 fn server(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Bounds {
-    let bounds = parameter_server::Bounds::new(mode, workers, window, rounds, chunks);
+    let bounds = parameter_server::TrainingBounds::new(mode, workers, window, rounds, chunks);
     Bounds::ParameterServer(bounds)
 }
 
 fn apart(bounds: Bounds, exponents: &[i8]) -> Bounds {
     match bounds {
-        Bounds::ParameterServer(bounds) => Bounds::ParameterServer(parameter_server::Bounds {
-            exponents: exponents.to_vec(),
-            ..bounds
-        }),
+        Bounds::ParameterServer(bounds) => {
+            Bounds::ParameterServer(parameter_server::TrainingBounds {
+                exponents: exponents.to_vec(),
+                ..bounds
+            })
+        }
         other => other,
     }
 }
 
 /// Two racks of two ranks.
 fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
-    Bounds::AllReduce(all_reduce::Bounds {
+    Bounds::AllReduce(all_reduce::AllReduceBounds {
         racks: 2,
-        ..all_reduce::Bounds::new(4, window, operations)
+        ..all_reduce::AllReduceBounds::new(4, window, operations)
     })
 }
 
 /// Ranks that sum themselves while no switch answers.
 fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
-    Bounds::AllReduce(all_reduce::Bounds {
+    Bounds::AllReduce(all_reduce::AllReduceBounds {
         hosts: true,
-        ..all_reduce::Bounds::new(ranks, window, operations)
+        ..all_reduce::AllReduceBounds::new(ranks, window, operations)
     })
 }
 
 /// One rank is cut off from the switch. The first chunk's host is another rank, and a third one receives the switch.
 fn cut() -> Bounds {
-    Bounds::AllReduce(all_reduce::Bounds {
+    Bounds::AllReduce(all_reduce::AllReduceBounds {
         hosts: true,
         cut: Some(1),
-        ..all_reduce::Bounds::new(3, 1, integers(1, 1))
+        ..all_reduce::AllReduceBounds::new(3, 1, integers(1, 1))
     })
 }
 
 /// A stranger at another port sends frames in the name of the first rank.
 fn stranger() -> Bounds {
-    Bounds::AllReduce(all_reduce::Bounds {
+    Bounds::AllReduce(all_reduce::AllReduceBounds {
         stranger: true,
-        ..all_reduce::Bounds::new(2, 1, integers(1, 2))
+        ..all_reduce::AllReduceBounds::new(2, 1, integers(1, 2))
     })
 }
 

@@ -11,7 +11,9 @@
 //! - `settle`: whether a state makes progress if no further frame is lost.
 //! - `parts`: a node's state together with all frames that it has sent. The network is the union of the frames of all parts.
 //! - `symmetry`: global states as numbers, equal for states that differ only by a permutation of interchangeable nodes.
-//! - `search`: breadth-first search over global states. `trace`: the steps to an error, in words.
+//! - `space`: the successors of a global state.
+//! - `trace`: the steps to an error, in words.
+//! - `search`: breadth-first search over global states.
 //!
 //! The library uses no clock and no threads; the example `model_check` measures it, for `cargo xtask model-check`.
 
@@ -28,10 +30,11 @@ mod rack;
 mod search;
 mod settle;
 pub mod slots;
+mod space;
 mod symmetry;
 mod trace;
 
 pub use machines::Broken;
 pub use model::{Act, Frame, MAX_FRAMES, MAX_NODES, Model, Outbox, Status, Wrong};
-pub use search::{Found, Report, Search, explore};
-pub use trace::Trace;
+pub use search::{Report, Search, explore};
+pub use trace::{Found, Trace};

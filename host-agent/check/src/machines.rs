@@ -81,28 +81,28 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The model has more than [`MAX_FRAMES`] distinct frames.
-    #[error("more than {MAX_FRAMES} frames that differ")]
+    #[error("more than {MAX_FRAMES} different frames")]
     Frames,
     /// The model has more than [`MAX_NODES`] nodes.
     #[error("more than {MAX_NODES} nodes")]
     Nodes,
     /// There are more states of single nodes than the number of a global state can encode.
-    #[error("too many states of single nodes for 128 bits in all")]
+    #[error("the nodes have too many states for 128 bits")]
     Parts,
     /// A node reads a field that the model declares unread.
-    #[error("somebody tells this frame from one that should mean the same: {0}")]
+    #[error("a node distinguishes this frame from an equivalent one: {0}")]
     Mask(String),
     /// Nodes with equal states behave differently.
-    #[error("a state does not say all that decides what a node does")]
+    #[error("a state does not determine what its node does")]
     State,
     /// Nodes that the model declares interchangeable are not.
     #[error("the nodes are not interchangeable")]
     Symmetry,
     /// A node passes on a frame of another node that was not sent.
-    #[error("a node passes on what nobody has sent")]
+    #[error("a node forwards a frame that no node has sent")]
     Borrowed,
     /// A node in progress returned to an earlier state, so that progress has no meaning.
-    #[error("a node that works came back to where it had been")]
+    #[error("a node in progress returned to an earlier state")]
     Circle,
 }
 

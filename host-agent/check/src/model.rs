@@ -66,9 +66,9 @@ impl fmt::Display for Wrong {
         f.write_str(match self {
             Self::Sum(what) | Self::Unexpected(what) => what,
             Self::Stuck => {
-                "if all that is under way is lost now, and nothing after, nobody gets any further"
+                "if all frames in flight are lost now, and none afterwards, no node makes progress"
             }
-            Self::Leaked => "all is done, but what comes next does not work",
+            Self::Leaked => "all tasks are done, but a further one does not work",
         })
     }
 }

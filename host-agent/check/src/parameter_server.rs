@@ -13,7 +13,7 @@ use crate::slots::{Rule, Switch};
 
 /// Bounds of the model.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct TrainingBounds {
     /// Whether the switch or the server sums.
     pub mode: Mode,
     /// Number of workers.
@@ -36,7 +36,7 @@ pub struct Bounds {
     pub without: Option<Rule>,
 }
 
-impl Bounds {
+impl TrainingBounds {
     /// Workers with equal exponents, and the real slots.
     pub fn new(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Self {
         Self {
@@ -57,9 +57,9 @@ impl Bounds {
 
 /// A node.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum TrainingNode {
     /// A worker.
-    Worker(Box<Member>),
+    Worker(Box<WorkerMember>),
     /// The switch.
     Switch(Switch),
     /// The server.
@@ -77,7 +77,7 @@ enum Phase {
 
 /// A worker, with its progress in the model.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct WorkerMember {
     id: u8,
     machine: Worker,
     phase: Phase,
@@ -118,7 +118,7 @@ impl Apply for Judge {
 /// The model of a training.
 #[derive(Debug)]
 pub struct ParameterServer {
-    bounds: Bounds,
+    bounds: TrainingBounds,
     /// The job with the workers' window, which differs from the switch's only without [`Rule::Window`].
     job: Job,
     switch: Switch,
@@ -131,7 +131,7 @@ const LATE_NS: u64 = u64::MAX;
 
 impl ParameterServer {
     /// A model within these bounds.
-    pub fn new(bounds: Bounds) -> Result<Self, JobError> {
+    pub fn new(bounds: TrainingBounds) -> Result<Self, JobError> {
         let config = |window| JobConfig {
             job: JobId(7),
             workers: u16::from(bounds.workers),
@@ -183,7 +183,10 @@ impl ParameterServer {
         let size = usize::from(workers);
         let chunks = (0..usize::from(self.bounds.chunks)).map(|chunk| {
             let blocks = || values.iter().map(|values| &values[chunk * size..][..size]);
-            let exponent = blocks().filter_map(Exponent::of).max().unwrap_or_default();
+            let exponent = blocks()
+                .filter_map(Exponent::bounding)
+                .max()
+                .unwrap_or_default();
             let mut sums = vec![0i32; size];
             for block in blocks() {
                 let quantised = quantise(block, exponent, u16::from(workers));
@@ -203,7 +206,7 @@ impl ParameterServer {
         }
     }
 
-    fn pump_worker(&self, member: &mut Member, out: &mut Outbox) {
+    fn pump_worker(&self, member: &mut WorkerMember, out: &mut Outbox) {
         let mut bytes = Vec::new();
         while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
             // To the switch, or to the server behind it.
@@ -211,7 +214,7 @@ impl ParameterServer {
         }
         while let Some(event) = member.machine.poll_event() {
             match event {
-                worker::Event::RoundDone { round } => {
+                worker::WorkerEvent::RoundDone { round } => {
                     member.phase = Phase::Idle;
                     member.rounds += 1;
                     let sums = member.machine.results().iter().map(|word| *word as i32);
@@ -224,8 +227,8 @@ impl ParameterServer {
                         out.wrong(Wrong::Sum(what));
                     }
                 }
-                worker::Event::Closed => member.phase = Phase::Closed,
-                worker::Event::Failed(error) => {
+                worker::WorkerEvent::Closed => member.phase = Phase::Closed,
+                worker::WorkerEvent::Failed(error) => {
                     let what = format!("worker {}: {error}", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
@@ -248,8 +251,8 @@ impl ParameterServer {
         }
         match serving.machine.poll_event() {
             // The server leaves, and ignores later frames.
-            Some(server::Event::Finished) => serving.left = true,
-            Some(server::Event::Failed(error)) => {
+            Some(server::ServerEvent::Finished) => serving.left = true,
+            Some(server::ServerEvent::Failed(error)) => {
                 out.wrong(Wrong::Unexpected(format!("the server: {error}")));
             }
             None => {}
@@ -258,11 +261,11 @@ impl ParameterServer {
 }
 
 impl Model for ParameterServer {
-    type Node = Node;
+    type Node = TrainingNode;
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<TrainingNode> {
         let workers = (0..self.bounds.workers).map(|id| {
-            Node::Worker(Box::new(Member {
+            TrainingNode::Worker(Box::new(WorkerMember {
                 id,
                 machine: Worker::new(self.job, WorkerId(u16::from(id)), PATIENT),
                 phase: Phase::Idle,
@@ -270,14 +273,14 @@ impl Model for ParameterServer {
             }))
         });
         let sums = self.bounds.mode == Mode::Switch;
-        let switch = sums.then(|| Node::Switch(self.switch.clone()));
+        let switch = sums.then(|| TrainingNode::Switch(self.switch.clone()));
         let judge = Judge {
             right: self.right.clone(),
             chunks: self.bounds.chunks,
             wrong: None,
         };
         let (mode, rounds) = (self.bounds.mode, Some(self.bounds.rounds));
-        let server = Node::Server(Box::new(Serving {
+        let server = TrainingNode::Server(Box::new(Serving {
             machine: Server::new(self.job, mode, PATIENT, rounds, judge, NOW_NS),
             left: false,
         }));
@@ -292,17 +295,17 @@ impl Model for ParameterServer {
         }
     }
 
-    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+    fn state(&self, node: &TrainingNode, out: &mut Vec<u8>) {
         match node {
-            Node::Worker(member) => {
+            TrainingNode::Worker(member) => {
                 out.extend([member.phase as u8, member.rounds as u8]);
                 // A worker that has left or crashed does nothing.
                 if !matches!(member.phase, Phase::Crashed | Phase::Closed) {
                     member.machine.state(out);
                 }
             }
-            Node::Switch(switch) => switch.state(out),
-            Node::Server(serving) => {
+            TrainingNode::Switch(switch) => switch.state(out),
+            TrainingNode::Server(serving) => {
                 out.push(u8::from(serving.left));
                 if !serving.left {
                     serving.machine.state(out);
@@ -311,22 +314,22 @@ impl Model for ParameterServer {
         }
     }
 
-    fn status(&self, node: &Node) -> Status {
+    fn status(&self, node: &TrainingNode) -> Status {
         match node {
-            Node::Worker(member) => match member.phase {
+            TrainingNode::Worker(member) => match member.phase {
                 Phase::Idle => Status::Wants,
                 Phase::Running | Phase::Closing => Status::Works,
                 Phase::Closed => Status::Done,
                 Phase::Crashed => Status::Broken,
             },
-            Node::Switch(switch) if switch.restarts > 0 => Status::Broken,
-            Node::Switch(_) | Node::Server(_) => Status::Serves,
+            TrainingNode::Switch(switch) if switch.restarts > 0 => Status::Broken,
+            TrainingNode::Switch(_) | TrainingNode::Server(_) => Status::Serves,
         }
     }
 
-    fn acts(&self, node: &Node) -> Vec<Act> {
+    fn acts(&self, node: &TrainingNode) -> Vec<Act> {
         match node {
-            Node::Worker(member) => {
+            TrainingNode::Worker(member) => {
                 let mut acts = match member.phase {
                     Phase::Idle => vec![Act::Submit],
                     // A closing worker may leave at a timeout; it has already sent its frames.
@@ -341,14 +344,16 @@ impl Model for ParameterServer {
                 }
                 acts
             }
-            Node::Switch(switch) if switch.restarts < self.bounds.restarts => vec![Act::Restart],
-            Node::Switch(_) | Node::Server(_) => Vec::new(),
+            TrainingNode::Switch(switch) if switch.restarts < self.bounds.restarts => {
+                vec![Act::Restart]
+            }
+            TrainingNode::Switch(_) | TrainingNode::Server(_) => Vec::new(),
         }
     }
 
-    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+    fn act(&self, node: &mut TrainingNode, act: Act, out: &mut Outbox) {
         match (node, act) {
-            (Node::Worker(member), Act::Submit) => {
+            (TrainingNode::Worker(member), Act::Submit) => {
                 let closes = member.rounds == self.bounds.rounds;
                 let started = match closes {
                     true => member.machine.close(),
@@ -367,42 +372,42 @@ impl Model for ParameterServer {
                 }
                 self.pump_worker(member, out);
             }
-            (Node::Worker(member), Act::Timer) => {
+            (TrainingNode::Worker(member), Act::Timer) => {
                 member.machine.handle_timeout(LATE_NS);
                 self.pump_worker(member, out);
             }
-            (Node::Worker(member), Act::Crash) => member.phase = Phase::Crashed,
-            (Node::Switch(switch), Act::Restart) => switch.restart(),
+            (TrainingNode::Worker(member), Act::Crash) => member.phase = Phase::Crashed,
+            (TrainingNode::Switch(switch), Act::Restart) => switch.restart(),
             _ => {}
         }
     }
 
-    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+    fn deliver(&self, node: &mut TrainingNode, frame: &Frame, out: &mut Outbox) {
         match node {
-            Node::Worker(member) => {
+            TrainingNode::Worker(member) => {
                 if matches!(member.phase, Phase::Crashed | Phase::Closed) {
                     return;
                 }
                 let received = member
                     .machine
                     .handle_packet(NOW_NS, Mark::None, &frame.bytes);
-                if received == worker::Received::Malformed {
+                if received == worker::WorkerFrame::Malformed {
                     let what = format!("worker {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
                 self.pump_worker(member, out);
             }
-            Node::Switch(switch) => {
+            TrainingNode::Switch(switch) => {
                 if let Some((sum, _)) = switch.take(frame, frame.from) {
                     out.send(self.bounds.workers, [self.server()], frame.addressed, &sum);
                 }
             }
-            Node::Server(serving) if serving.left => {}
-            Node::Server(serving) => {
+            TrainingNode::Server(serving) if serving.left => {}
+            TrainingNode::Server(serving) => {
                 let received = serving
                     .machine
                     .handle_packet(NOW_NS, Mark::None, &frame.bytes);
-                if received == server::Received::Malformed {
+                if received == server::ServerFrame::Malformed {
                     let what = "the server calls this frame malformed";
                     out.wrong(Wrong::Unexpected(what.into()));
                 }
@@ -443,12 +448,12 @@ impl Model for ParameterServer {
     }
 
     /// The server leaves, at the latest after its timeout.
-    fn ends(&self, nodes: &[&Node]) -> bool {
+    fn ends(&self, nodes: &[&TrainingNode]) -> bool {
         nodes.iter().all(|node| match node {
-            Node::Server(serving) if !serving.left => {
+            TrainingNode::Server(serving) if !serving.left => {
                 let mut machine = serving.machine.clone();
                 machine.handle_timeout(LATE_NS);
-                machine.poll_event() == Some(server::Event::Finished)
+                machine.poll_event() == Some(server::ServerEvent::Finished)
             }
             _ => true,
         })
@@ -464,14 +469,14 @@ impl Model for ParameterServer {
         }
     }
 
-    fn describe(&self, node: &Node) -> String {
+    fn describe(&self, node: &TrainingNode) -> String {
         match node {
-            Node::Worker(member) => {
+            TrainingNode::Worker(member) => {
                 format!("{:?}, {} rounds done", member.phase, member.rounds)
             }
-            Node::Switch(switch) => switch.describe(),
-            Node::Server(serving) if serving.left => "leaves".into(),
-            Node::Server(serving) => {
+            TrainingNode::Switch(switch) => switch.describe(),
+            TrainingNode::Server(serving) if serving.left => "leaves".into(),
+            TrainingNode::Server(serving) => {
                 format!("{} chunks answered", serving.machine.counters().completed)
             }
         }

@@ -7,7 +7,8 @@ use crate::all_reduce::{self, AllReduce, Operation};
 use crate::machines::{Event, Machines};
 use crate::model::{Act, Frame, Model, Outbox, Status};
 use crate::parameter_server::{self, ParameterServer};
-use crate::search::{Run, Search, explore};
+use crate::search::{Exploration, Search, explore};
+use crate::space::StateSpace;
 use aggregation::job::ChunkId;
 use aggregation::server::Mode;
 
@@ -153,16 +154,17 @@ fn after<M: Model>(
 
 /// The states that the checker's search finds.
 fn searched<M: Model>(model: &M) -> States {
-    let mut run = Run::new(model, Search::ALL, Default::default()).expect("a sound model");
+    let mut run = Exploration::new(model, Search::ALL, Default::default()).expect("a sound model");
     let report = run.explore().expect("a sound model");
-    assert!(report.complete && !run.parts.is_incomplete);
+    assert!(report.complete && !run.space.parts.is_incomplete);
     let states = run.all_states();
     let nodes = |state: &Vec<u32>| -> Vec<u32> {
-        state.iter().map(|part| run.parts.machine(*part)).collect()
+        let parts = &run.space.parts;
+        state.iter().map(|part| parts.machine(*part)).collect()
     };
     states
         .iter()
-        .map(|state| bytes(&run.parts.machines, &nodes(state)))
+        .map(|state| bytes(&run.space.parts.machines, &nodes(state)))
         .collect()
 }
 
@@ -179,8 +181,8 @@ fn none_is_missing<M: Model>(model: &M) {
     );
 }
 
-fn all_reduce(ranks: u8, operations: Vec<Operation>) -> all_reduce::Bounds {
-    all_reduce::Bounds::new(ranks, 1, operations)
+fn all_reduce(ranks: u8, operations: Vec<Operation>) -> all_reduce::AllReduceBounds {
+    all_reduce::AllReduceBounds::new(ranks, 1, operations)
 }
 
 #[test]
@@ -199,7 +201,7 @@ fn guesses_plainly() {
 
 #[test]
 fn a_restart_plainly() {
-    let bounds = all_reduce::Bounds {
+    let bounds = all_reduce::AllReduceBounds {
         restarts: 1,
         first_chunk: ChunkId(0),
         ..all_reduce(2, vec![Operation::Integers(1)])
@@ -211,7 +213,7 @@ fn a_restart_plainly() {
 #[test]
 fn a_server_plainly() {
     for mode in [Mode::Direct, Mode::Switch] {
-        let bounds = parameter_server::Bounds::new(mode, 2, 1, 1, 1);
+        let bounds = parameter_server::TrainingBounds::new(mode, 2, 1, 1, 1);
         let model = ParameterServer::new(bounds).expect("a job");
         none_is_missing(&model);
     }
@@ -219,17 +221,20 @@ fn a_server_plainly() {
 
 /// One of the states that differ by a permutation of nodes is kept, and none is lost.
 #[test]
-fn who_is_who_makes_no_difference() {
+fn permutations_of_nodes_keep_all_states() {
     let operations = vec![Operation::Integers(2); 2];
-    let bounds = all_reduce::Bounds::new(3, 2, operations);
+    let bounds = all_reduce::AllReduceBounds::new(3, 2, operations);
     let model = AllReduce::new(bounds).expect("a job");
-    let mut run = Run::new(&model, Search::ALL, Default::default()).expect("a sound model");
+    let mut run = Exploration::new(&model, Search::ALL, Default::default()).expect("a sound model");
     run.explore().expect("a sound model");
-    let orbits: usize = run
-        .all_states()
+    let states = run.all_states();
+    let StateSpace {
+        parts, symmetry, ..
+    } = &mut run.space;
+    let orbits = states
         .iter()
-        .map(|state| run.symmetry.orbit(&mut run.parts, state).expect("parts"))
-        .sum();
+        .map(|state| symmetry.orbit(parts, state).expect("parts"));
+    let orbits: usize = orbits.sum();
     let plain = explore(&Plain(&model, true), Search::ALL).expect("a sound model");
     assert_eq!(orbits, plain.states);
 }

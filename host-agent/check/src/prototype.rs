@@ -25,7 +25,7 @@ pub struct Prototype {
 
 /// A node.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum PrototypeNode {
     /// A worker.
     Worker {
         /// Number of the worker.
@@ -97,31 +97,31 @@ impl Prototype {
 }
 
 impl Model for Prototype {
-    type Node = Node;
+    type Node = PrototypeNode;
 
-    fn nodes(&self) -> Vec<Node> {
-        let workers = (0..self.workers).map(|id| Node::Worker {
+    fn nodes(&self) -> Vec<PrototypeNode> {
+        let workers = (0..self.workers).map(|id| PrototypeNode::Worker {
             id,
             has_sent: false,
             answered: vec![false; self.fragments as usize],
         });
-        let switch = Node::Switch(vec![Cell::default(); self.slots as usize]);
-        workers.chain([switch, Node::Server]).collect()
+        let switch = PrototypeNode::Switch(vec![Cell::default(); self.slots as usize]);
+        workers.chain([switch, PrototypeNode::Server]).collect()
     }
 
     fn interchangeable(&self) -> usize {
         usize::from(self.workers)
     }
 
-    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+    fn state(&self, node: &PrototypeNode, out: &mut Vec<u8>) {
         match node {
-            Node::Worker {
+            PrototypeNode::Worker {
                 has_sent, answered, ..
             } => {
                 out.push(u8::from(*has_sent));
                 out.extend(answered.iter().map(|answered| u8::from(*answered)));
             }
-            Node::Switch(cells) => {
+            PrototypeNode::Switch(cells) => {
                 for cell in cells {
                     out.extend(cell.owner.to_le_bytes());
                     out.extend([cell.count, cell.values.len() as u8]);
@@ -129,34 +129,34 @@ impl Model for Prototype {
                     values.for_each(|value| out.extend(value.to_le_bytes()));
                 }
             }
-            Node::Server => {}
+            PrototypeNode::Server => {}
         }
     }
 
-    fn status(&self, node: &Node) -> Status {
+    fn status(&self, node: &PrototypeNode) -> Status {
         match node {
-            Node::Worker {
+            PrototypeNode::Worker {
                 has_sent: false, ..
             } => Status::Wants,
-            Node::Worker { answered, .. } if answered.iter().all(|answered| *answered) => {
+            PrototypeNode::Worker { answered, .. } if answered.iter().all(|answered| *answered) => {
                 Status::Done
             }
-            Node::Worker { .. } => Status::Works,
-            Node::Switch(_) | Node::Server => Status::Serves,
+            PrototypeNode::Worker { .. } => Status::Works,
+            PrototypeNode::Switch(_) | PrototypeNode::Server => Status::Serves,
         }
     }
 
-    fn acts(&self, node: &Node) -> Vec<Act> {
+    fn acts(&self, node: &PrototypeNode) -> Vec<Act> {
         match node {
-            Node::Worker {
+            PrototypeNode::Worker {
                 has_sent: false, ..
             } => vec![Act::Submit],
             _ => Vec::new(),
         }
     }
 
-    fn act(&self, node: &mut Node, _act: Act, out: &mut Outbox) {
-        let Node::Worker { id, has_sent, .. } = node else {
+    fn act(&self, node: &mut PrototypeNode, _act: Act, out: &mut Outbox) {
+        let PrototypeNode::Worker { id, has_sent, .. } = node else {
             return;
         };
         *has_sent = true;
@@ -175,27 +175,27 @@ impl Model for Prototype {
         }
     }
 
-    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+    fn deliver(&self, node: &mut PrototypeNode, frame: &Frame, out: &mut Outbox) {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return;
         };
         let fragment = packet.chunk();
         let values: Vec<i32> = packet.values_i32().collect();
         match node {
-            Node::Worker { id, answered, .. } => {
+            PrototypeNode::Worker { id, answered, .. } => {
                 answered[(fragment - self.first) as usize] = true;
                 if values.iter().any(|value| *value != Self::value(fragment)) {
                     out.wrong(Wrong::Sum(format!("worker {id} has {values:?}")));
                 }
             }
-            Node::Switch(cells) => {
+            PrototypeNode::Switch(cells) => {
                 if let Some(sums) = self.update(cells, fragment, values) {
                     let bytes = self.frame(Kind::Sum, fragment, 0, &sums);
                     let server = self.workers + 1;
                     out.send(self.workers, [server], Destination::Server, &bytes);
                 }
             }
-            Node::Server => {
+            PrototypeNode::Server => {
                 let bytes = self.frame(Kind::Result, fragment, 0, &values);
                 out.send(self.workers + 1, 0..self.workers, Destination::All, &bytes);
             }
@@ -211,9 +211,9 @@ impl Model for Prototype {
     }
 
     /// No slot may be held by a fragment whose sum all workers have.
-    fn ends(&self, nodes: &[&Node]) -> bool {
+    fn ends(&self, nodes: &[&PrototypeNode]) -> bool {
         nodes.iter().all(|node| match node {
-            Node::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),
+            PrototypeNode::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),
             _ => true,
         })
     }
@@ -228,8 +228,8 @@ impl Model for Prototype {
         }
     }
 
-    fn describe(&self, node: &Node) -> String {
-        let Node::Switch(cells) = node else {
+    fn describe(&self, node: &PrototypeNode) -> String {
+        let PrototypeNode::Switch(cells) = node else {
             return String::new();
         };
         let taken = cells.iter().filter(|cell| cell.owner != 0);

@@ -50,7 +50,7 @@ impl Rack {
             restarts: 0,
             children,
             zeroed,
-            slots: SlotTable::of(Job::new(config)?, children),
+            slots: SlotTable::with_children(Job::new(config)?, children),
             answers_itself,
         })
     }
@@ -58,7 +58,7 @@ impl Rack {
     /// Restarts the switch: all registers are zero.
     pub fn restart(&mut self) {
         self.restarts += 1;
-        self.slots = SlotTable::of(self.zeroed, self.children);
+        self.slots = SlotTable::with_children(self.zeroed, self.children);
     }
 
     /// Appends all fields that determine its behavior.

@@ -4,11 +4,10 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
 use std::hash::BuildHasher;
 
-use crate::machines::{Broken, Event};
+use crate::machines::Broken;
 use crate::model::{Frame, Model, Status, Wrong};
-use crate::parts::Parts;
-use crate::symmetry::Symmetry;
-use crate::trace::{self, Trace};
+use crate::space::{Expanded, StateSpace};
+use crate::trace::{self, Found};
 
 /// Goals and limits of a search.
 #[derive(Debug, Clone, Copy)]
@@ -34,15 +33,6 @@ impl Search {
         leaks: true,
         compares: false,
     };
-}
-
-/// An error, and the steps that lead to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The error.
-    pub wrong: Wrong,
-    /// The steps, none of which can be left out.
-    pub trace: Trace,
 }
 
 /// Result of a search.
@@ -78,21 +68,20 @@ pub struct Report {
 pub fn explore<M: Model>(model: &M, search: Search) -> Result<Report, Broken> {
     let mut matters = HashSet::default();
     loop {
-        let mut run = Run::new(model, search, matters)?;
-        let report = run.explore()?;
+        let mut exploration = Exploration::new(model, search, matters)?;
+        let report = exploration.explore()?;
         // A frame that was assumed to have no effect has one, so some states are missing: explore again.
-        if run.parts.is_incomplete {
-            matters = run.parts.matters;
+        if exploration.space.parts.is_incomplete {
+            matters = exploration.space.parts.matters;
             continue;
         }
         return Ok(report);
     }
 }
 
-pub(crate) struct Run<'m, M: Model> {
-    pub parts: Parts<'m, M>,
-    pub symmetry: Symmetry,
-    pub search: Search,
+pub(crate) struct Exploration<'m, M: Model> {
+    pub space: StateSpace<'m, M>,
+    search: Search,
     states: Vec<u128>,
     parents: Vec<u32>,
     seen: HashTable<u32>,
@@ -100,28 +89,17 @@ pub(crate) struct Run<'m, M: Model> {
     report: Report,
 }
 
-/// Result of the expansion of a state.
-pub(crate) enum Expanded {
-    Fine,
-    /// This event reveals an error, possibly during the saturation of the successor.
-    Wrong(usize, Event),
-}
-
-impl<'m, M: Model> Run<'m, M> {
+impl<'m, M: Model> Exploration<'m, M> {
     pub fn new(
         model: &'m M,
         search: Search,
         matters: HashSet<Frame, FixedState>,
     ) -> Result<Self, Broken> {
-        let mut parts = Parts::new(model, matters);
-        parts.machines.compares = search.compares;
-        let symmetry = {
-            let nodes = parts.machines.nodes();
-            Symmetry::new(nodes, model.orders(nodes as u8))?
-        };
+        let mut space = StateSpace::new(model, matters)?;
+        space.parts.machines.compares = search.compares;
+        space.ends_at_wrong = search.wrong;
         Ok(Self {
-            parts,
-            symmetry,
+            space,
             search,
             states: Vec::new(),
             parents: Vec::new(),
@@ -132,13 +110,20 @@ impl<'m, M: Model> Run<'m, M> {
     }
 
     pub fn explore(&mut self) -> Result<Report, Broken> {
-        let mut state = self.parts.first.clone();
+        let mut state = self.space.parts.first.clone();
         let nodes = state.len();
-        let wrong = self.parts.saturate(&mut state, None, |_, _| {})?.is_some();
-        let key = self.symmetry.canonical(&mut self.parts, &state)?;
+        let wrong = self
+            .space
+            .parts
+            .saturate(&mut state, None, |_, _| {})?
+            .is_some();
+        let key = self
+            .space
+            .symmetry
+            .canonical(&mut self.space.parts, &state)?;
         self.insert(key, 0);
         if wrong {
-            self.report.found = Some(trace::find(self, &[key])?);
+            self.report.found = Some(trace::find(&mut self.space, &[key])?);
             return Ok(self.report.clone());
         }
         let mut at = 0;
@@ -154,15 +139,15 @@ impl<'m, M: Model> Run<'m, M> {
                 break;
             }
             let mut state = vec![0; nodes];
-            self.symmetry.state(self.states[at], &mut state);
+            self.space.symmetry.state(self.states[at], &mut state);
             let mut next = Vec::new();
-            let expanded = self.expand(&state, |key| next.push(key))?;
+            let expanded = self.space.expand(&state, |key| next.push(key))?;
             self.report.transitions += next.len() as u64;
             for key in next {
                 self.insert(key, at as u32);
             }
-            self.parts.make_sure()?;
-            if self.parts.is_incomplete {
+            self.space.parts.make_sure()?;
+            if self.space.parts.is_incomplete {
                 break;
             }
             let found = match expanded {
@@ -170,33 +155,34 @@ impl<'m, M: Model> Run<'m, M> {
                 Expanded::Fine => self.is_stuck(&state)?,
             };
             if found {
-                self.report.found = Some(trace::find(self, &self.path(at))?);
+                let path = self.path(at);
+                self.report.found = Some(trace::find(&mut self.space, &path)?);
                 self.report.complete = false;
                 break;
             }
             at += 1;
         }
-        if self.report.complete && !self.parts.is_incomplete {
-            self.symmetry.verify(&mut self.parts)?;
-            self.parts.make_sure()?;
+        if self.report.complete && !self.space.parts.is_incomplete {
+            self.space.symmetry.verify(&mut self.space.parts)?;
+            self.space.parts.make_sure()?;
             self.all_is_sent()?;
             self.no_way_back()?;
         }
         let report = &mut self.report;
         report.states = self.states.len();
-        report.machines = self.parts.machines.len();
-        report.parts = self.parts.len();
-        report.frames = self.parts.machines.frames();
-        report.periods = self.parts.machines.periods;
+        report.machines = self.space.parts.machines.len();
+        report.parts = self.space.parts.len();
+        report.frames = self.space.parts.machines.frames();
+        report.periods = self.space.parts.machines.periods;
         Ok(report.clone())
     }
 
     /// All explored states.
     #[cfg(test)]
     pub fn all_states(&self) -> Vec<Vec<u32>> {
-        let mut state = vec![0; self.parts.machines.nodes()];
+        let mut state = vec![0; self.space.parts.machines.nodes()];
         let states = self.states.iter().map(|key| {
-            self.symmetry.state(*key, &mut state);
+            self.space.symmetry.state(*key, &mut state);
             state.clone()
         });
         states.collect()
@@ -217,42 +203,14 @@ impl<'m, M: Model> Run<'m, M> {
             .insert_unique(hash, new, |other| hasher.hash_one(states[*other as usize]));
     }
 
-    /// Passes all direct successors of a state to `next`.
-    pub fn expand(
-        &mut self,
-        state: &[u32],
-        mut next: impl FnMut(u128),
-    ) -> Result<Expanded, Broken> {
-        for node in 0..state.len() {
-            for event in self.parts.events(state, node)? {
-                let mut after = state.to_vec();
-                let step = self.parts.next(state[node], event)?;
-                if step.to == state[node] && !step.wrong {
-                    continue;
-                }
-                after[node] = step.to;
-                let before = Some((node, state[node]));
-                let wrong = step.wrong
-                    || self
-                        .parts
-                        .saturate(&mut after, before, |_, _| {})?
-                        .is_some();
-                if wrong && self.search.wrong {
-                    return Ok(Expanded::Wrong(node, event));
-                }
-                if !wrong {
-                    next(self.symmetry.canonical(&mut self.parts, &after)?);
-                }
-            }
-        }
-        Ok(Expanded::Fine)
-    }
-
     /// Whether a state makes no progress if all frames in flight are lost and none afterwards; or, if all tasks are done,
     /// whether a further task does not work.
     fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
-        let machines = &self.parts.machines;
-        let nodes: Vec<u32> = state.iter().map(|part| self.parts.machine(*part)).collect();
+        let machines = &self.space.parts.machines;
+        let nodes: Vec<u32> = state
+            .iter()
+            .map(|part| self.space.parts.machine(*part))
+            .collect();
         let model = machines.model;
         let statuses = || nodes.iter().map(|node| model.status(machines.node(*node)));
         let is_broken = statuses().any(|status| status == Status::Broken);
@@ -260,7 +218,7 @@ impl<'m, M: Model> Run<'m, M> {
             .all(|status| matches!(status, Status::Done | Status::Serves | Status::Broken));
         self.report.broken += usize::from(is_broken);
         self.report.ended += usize::from(is_done);
-        let stuck = self.parts.machines.stuck(&nodes)?;
+        let stuck = self.space.parts.machines.stuck(&nodes)?;
         self.report.broken_and_stuck += usize::from(is_broken && stuck.is_some());
         if let Some(Wrong::Sum(_)) = stuck {
             return Ok(self.search.wrong);
@@ -284,10 +242,10 @@ impl<'m, M: Model> Run<'m, M> {
 
     /// Verifies that frames which nodes pass on for others were already in flight in every state.
     fn all_is_sent(&self) -> Result<(), Broken> {
-        let mut state = vec![0; self.parts.machines.nodes()];
+        let mut state = vec![0; self.space.parts.machines.nodes()];
         for key in &self.states {
-            self.symmetry.state(*key, &mut state);
-            if !self.parts.owes_nothing(&state) {
+            self.space.symmetry.state(*key, &mut state);
+            if !self.space.parts.owes_nothing(&state) {
                 return Err(Broken::Borrowed);
             }
         }
@@ -296,7 +254,7 @@ impl<'m, M: Model> Run<'m, M> {
 
     /// Verifies that no node in progress returns to an earlier state: so each step of progress is permanent, and progress ends.
     fn no_way_back(&mut self) -> Result<(), Broken> {
-        let machines = &self.parts.machines;
+        let machines = &self.space.parts.machines;
         let len = machines.len();
         let serves = |machine: u32| machines.model.status(machines.node(machine)) == Status::Serves;
         let mut edges: Vec<Vec<u32>> = vec![Vec::new(); len];

@@ -164,10 +164,12 @@ impl Switch {
             job,
             zeroed,
             slots: match without {
-                None if has_deadlines => {
-                    Slots::Real(SlotTable::of(job, children).with_deadlines().opened())
-                }
-                None => Slots::Real(SlotTable::of(job, children)),
+                None if has_deadlines => Slots::Real(
+                    SlotTable::with_children(job, children)
+                        .with_deadlines()
+                        .opened(),
+                ),
+                None => Slots::Real(SlotTable::with_children(job, children)),
                 Some(rule) => Slots::Without(rule, vec![cell; job.cells()]),
             },
             children,
@@ -186,7 +188,7 @@ impl Switch {
         self.restarts += 1;
         match &mut self.slots {
             Slots::Real(slots) => {
-                let zeroed = SlotTable::of(self.zeroed, self.children);
+                let zeroed = SlotTable::with_children(self.zeroed, self.children);
                 *slots = match self.has_deadlines {
                     true => zeroed.with_deadlines(),
                     false => zeroed,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::machines::{Broken, Event, FrameSet, Machines};
 use crate::model::{Act, Frame, Model, Wrong};
-use crate::search::{Expanded, Found, Run};
+use crate::space::{Expanded, StateSpace};
 
 /// The steps of a trace, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,24 @@ impl fmt::Display for Trace {
     }
 }
 
+/// An error, and the steps that lead to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The error.
+    pub wrong: Wrong,
+    /// The steps, none of which can be left out.
+    pub trace: Trace,
+}
+
 type Happening = (usize, Event);
 
 /// The error at the end of a path of states, with its trace.
-pub(crate) fn find<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Found, Broken> {
-    let happenings = concrete(run, path)?;
-    let machines = &mut run.parts.machines;
+pub(crate) fn find<M: Model>(
+    space: &mut StateSpace<'_, M>,
+    path: &[u128],
+) -> Result<Found, Broken> {
+    let happenings = concrete(space, path)?;
+    let machines = &mut space.parts.machines;
     // The error must be reproducible.
     let wrong = replay(machines, &happenings)?.ok_or(Broken::Symmetry)?;
     let happenings = shorten(machines, happenings, &wrong)?;
@@ -36,30 +48,33 @@ pub(crate) fn find<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Foun
 }
 
 /// Each state of a path is the representative of its permutations; this returns events that lead through one permutation of each.
-fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happening>, Broken> {
+fn concrete<M: Model>(
+    space: &mut StateSpace<'_, M>,
+    path: &[u128],
+) -> Result<Vec<Happening>, Broken> {
     let mut happenings = Vec::new();
-    let mut state = run.parts.first.clone();
+    let mut state = space.parts.first.clone();
     let log = |node, event| happenings.push((node, event));
-    if let Some(wrong) = run.parts.saturate(&mut state, None, log)? {
+    if let Some(wrong) = space.parts.saturate(&mut state, None, log)? {
         happenings.push(wrong);
         return Ok(happenings);
     }
     for key in &path[1..] {
         let mut found = None;
         'events: for node in 0..state.len() {
-            for event in run.parts.events(&state, node)? {
+            for event in space.parts.events(&state, node)? {
                 let mut after = state.clone();
-                let next = run.parts.next(state[node], event)?;
+                let next = space.parts.next(state[node], event)?;
                 if next.wrong || next.to == state[node] {
                     continue;
                 }
                 after[node] = next.to;
                 let mut log = vec![(node, event)];
                 let before = Some((node, state[node]));
-                let wrong = run
+                let wrong = space
                     .parts
                     .saturate(&mut after, before, |node, event| log.push((node, event)))?;
-                if wrong.is_none() && run.symmetry.canonical(&mut run.parts, &after)? == *key {
+                if wrong.is_none() && space.symmetry.canonical(&mut space.parts, &after)? == *key {
                     found = Some((after, log));
                     break 'events;
                 }
@@ -69,14 +84,14 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
         state = after;
         happenings.extend(log);
     }
-    if let Expanded::Wrong(node, event) = run.expand(&state, |_| {})? {
+    if let Expanded::Wrong(node, event) = space.expand(&state, |_| {})? {
         happenings.push((node, event));
-        let next = run.parts.next(state[node], event)?;
+        let next = space.parts.next(state[node], event)?;
         if !next.wrong {
             let before = Some((node, state[node]));
             state[node] = next.to;
             let log = |node, event| happenings.push((node, event));
-            let wrong = run.parts.saturate(&mut state, before, log)?;
+            let wrong = space.parts.saturate(&mut state, before, log)?;
             happenings.extend(wrong);
         }
     }
@@ -143,15 +158,15 @@ fn words<M: Model>(
     for (node, event) in happenings {
         let name = model.name(*node as u8);
         let mut line = match event.as_act() {
-            Some(Act::Submit) => format!("{name} is given what comes next"),
+            Some(Act::Submit) => format!("{name} gets its next task"),
             Some(Act::Timer) => format!("{name}'s timers fire"),
             Some(Act::Crash) => format!("{name} crashes"),
-            Some(Act::Restart) => format!("{name} restarts and has forgotten everything"),
-            Some(Act::More) => format!("{name} is given one thing more"),
+            Some(Act::Restart) => format!("{name} restarts and loses its state"),
+            Some(Act::More) => format!("{name} gets a further task"),
             None => {
                 let frame = machines.frame(event.0);
                 format!(
-                    "{name} gets {} from {}",
+                    "{name} receives {} from {}",
                     frame_words(frame),
                     model.name(frame.from)
                 )

@@ -4,7 +4,7 @@ use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::Values;
 
-use crate::ranks::{Config, ConfigError, Racks, RankEnd, SlotSwitch, run};
+use crate::ranks::{AllReduceConfig, AllReduceConfigError, Racks, RankEnd, RankSlotSwitch, run};
 use crate::{Faults, Rate};
 
 const BITS_PER_S: u64 = 10_000_000_000;
@@ -23,7 +23,7 @@ pub struct Size {
 }
 
 /// Time of the sum, divided by the time of a rank's values on a link without headers; `None` if some rank has no sum.
-pub fn time_by_bound(size: Size) -> Result<Option<f64>, ConfigError> {
+pub fn time_by_bound(size: Size) -> Result<Option<f64>, AllReduceConfigError> {
     let job = JobConfig {
         job: JobId(7),
         workers: size.ranks,
@@ -40,13 +40,13 @@ pub fn time_by_bound(size: Size) -> Result<Option<f64>, ConfigError> {
             mark_bytes: None,
         },
     );
-    let mut config = Config::new(1, job, Faults::NONE);
+    let mut config = AllReduceConfig::new(1, job, Faults::NONE);
     config.retransmission = Retransmission::of_ranks();
     config.delay_ns = DELAY_NS;
     config.pause_ns = 0;
     config.rate = Some(rate);
     config.racks = Some(racks);
-    let mut switch = SlotSwitch::tree(Job::new(job)?, racks).with_rate(rate, DELAY_NS);
+    let mut switch = RankSlotSwitch::tree(Job::new(job)?, racks).with_rate(rate, DELAY_NS);
     let values = VALUES * size.chunks;
     let inputs = |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); values]);
     let report = run(&config, &mut switch, 1, &inputs)?;

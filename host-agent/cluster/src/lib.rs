@@ -22,8 +22,8 @@ pub mod simulation;
 mod switch;
 mod tree;
 
-pub use config::{Config, ConfigError, Death, Faults, Replan};
-pub use network::{NetworkCounters, Policer, Rate};
+pub use config::{Config, ConfigError, Death, Replan};
+pub use network::{Faults, NetworkCounters, Policer, Rate};
 pub use oracle::{Violation, check};
 pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};
 pub use run::{answer_with_sums, run};

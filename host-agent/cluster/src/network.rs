@@ -4,7 +4,28 @@ use aggregation::Mark;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 
-use crate::Faults;
+/// Faults of a link, per direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Faults {
+    /// Share of frames that are lost.
+    pub loss: f64,
+    /// Share of frames that arrive twice, each copy with its own delay.
+    pub duplicate: f64,
+    /// Share of frames that are delayed by up to `reorder_ns`.
+    pub reorder: f64,
+    /// Maximum additional delay.
+    pub reorder_ns: u64,
+}
+
+impl Faults {
+    /// A network without faults.
+    pub const NONE: Self = Self {
+        loss: 0.0,
+        duplicate: 0.0,
+        reorder: 0.0,
+        reorder_ns: 0,
+    };
+}
 
 /// Counters of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

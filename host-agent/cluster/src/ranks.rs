@@ -1,160 +1,24 @@
 //! An all-reduce in virtual time: ranks, any switch, and a network with seeded faults.
 
+mod config;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
+use aggregation::job::{Job, TreePosition, WorkerId};
 use aggregation::rank::{
-    Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError,
-    Reduction, Setup, Share, Sums, Values,
+    NonFinite, Rank, RankCounters, RankError, RankEvent, Reduction, Setup, Sums, Values,
 };
-use aggregation::rto::Retransmission;
 use aggregation::{Destination, Mark};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::network::{Buckets, HEADERS, Link, Policer, Rate, below, chance};
-use crate::{Faults, NetworkCounters};
+use crate::NetworkCounters;
+use crate::network::{Buckets, HEADERS, Link, below, chance};
 
 pub use crate::recovery::Recovery;
-pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
-
-/// Configuration of a run.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Seed of every random decision.
-    pub seed: u64,
-    /// The job.
-    pub job: JobConfig,
-    /// Timeouts of the ranks.
-    pub retransmission: Retransmission,
-    /// Delay of a link without faults, in each direction.
-    pub delay_ns: u64,
-    /// Rate of each rank's link in each direction; `None` for unlimited.
-    pub rate: Option<Rate>,
-    /// Limit of the switch on all ranks together; `None` for unlimited.
-    pub policer: Option<Policer>,
-    /// Whether ranks ignore congestion signals.
-    pub fixed_window: bool,
-    /// Maximum time between the submissions of a rank's consecutive operations.
-    pub pause_ns: u64,
-    /// Faults of every link.
-    pub faults: Faults,
-    /// Division of the ranks into racks, in a tree of switches.
-    pub racks: Option<Racks>,
-    /// Time without a reply after which a rank is declared dead; `None` if ranks do not ask each other.
-    pub dead_after_ns: Option<u64>,
-    /// Work of ranks between operations, if they wait for the sums of each; replaces [`pause_ns`](Self::pause_ns).
-    pub steps: Option<Steps>,
-    /// Deadline and quorum of partial sums.
-    pub deadline: Option<Deadline>,
-    /// When ranks sum themselves.
-    pub fallback: Option<Fallback>,
-    /// Ranks that die, with the time.
-    pub deaths: Vec<(WorkerId, u64)>,
-    /// Times at which the chunks in flight are recorded, ascending; [`Report::recoveries`] has the durations until they
-    /// completed.
-    pub watched_ns: Vec<u64>,
-    /// Reduction of all operations.
-    pub reduction: Reduction,
-    /// Role of a rank in an operation; replaces the share in `reduction`.
-    pub share: fn(usize, WorkerId) -> Share,
-    /// A rank that requests averages if the others do not, or the other way around.
-    pub averages_at: Option<WorkerId>,
-    /// Maximum duration of a run.
-    pub deadline_ns: u64,
-}
-
-impl Config {
-    /// Ranks that submit operations now and then, over a network with these faults, with timeouts that fit its delays.
-    pub fn new(seed: u64, job: JobConfig, faults: Faults) -> Self {
-        const MS: u64 = 1_000_000;
-        Self {
-            seed,
-            job,
-            retransmission: Retransmission {
-                floor_ns: MS / 5,
-                granularity_ns: 0,
-                initial_ns: MS / 2,
-                ceiling_ns: 3 * MS,
-                max_timeouts: 100,
-                max_closing_timeouts: 8,
-                fast_threshold: 4,
-                ask_after: 2,
-            },
-            delay_ns: 10_000,
-            rate: None,
-            policer: None,
-            fixed_window: false,
-            pause_ns: 60_000,
-            faults,
-            racks: None,
-            dead_after_ns: Some(100 * MS),
-            steps: None,
-            deadline: None,
-            fallback: None,
-            deaths: Vec::new(),
-            watched_ns: Vec::new(),
-            reduction: Reduction::default(),
-            share: |_, _| Share::default(),
-            averages_at: None,
-            deadline_ns: 60_000 * MS,
-        }
-    }
-}
-
-/// Work of a rank that computes, contributes its values, waits for the sums, and repeats.
-#[derive(Debug, Clone, Copy)]
-pub struct Steps {
-    /// Time of each computation.
-    pub compute_ns: u64,
-    /// Maximum additional time of an occasional stall.
-    pub stall_ns: u64,
-    /// Probability of a stall.
-    pub stalls: f64,
-}
-
-/// Deadline and quorum of partial sums.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadline {
-    /// Time after which a chunk may be closed.
-    pub after_ns: u64,
-    /// Minimum number of contributors.
-    pub quorum: u16,
-    /// Treatment of late values.
-    pub carry: Carry,
-    /// Number of sums kept per slot; `None` for the default.
-    pub keeps: Option<u32>,
-}
-
-impl Deadline {
-    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, LatenessError> {
-        let lateness = Lateness::new(job, place, self.after_ns, self.quorum, self.carry)?;
-        self.keeps
-            .map_or(Ok(lateness), |keeps| lateness.keeping(keeps))
-    }
-}
-
-/// Reason why a configuration is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConfigError {
-    /// The job's settings are invalid.
-    Job(JobError),
-    /// The deadline is invalid for this job.
-    Lateness(LatenessError),
-}
-
-impl From<JobError> for ConfigError {
-    fn from(error: JobError) -> Self {
-        Self::Job(error)
-    }
-}
-
-impl From<LatenessError> for ConfigError {
-    fn from(error: LatenessError) -> Self {
-        Self::Lateness(error)
-    }
-}
+pub use crate::tree::{Racks, RankSlotSwitch, RankSwitch};
+pub use config::{AllReduceConfig, AllReduceConfigError, Deadline, Steps};
 
 /// End of a rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,7 +35,7 @@ pub enum RankEnd {
 
 /// Result of a run.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct AllReduceReport {
     /// End of each rank.
     pub ends: Vec<RankEnd>,
     /// Outcome of each operation, by rank.
@@ -217,8 +81,8 @@ struct Member {
     from_switch: Link,
 }
 
-struct Run<'a, S> {
-    config: &'a Config,
+struct AllReduceRun<'a, S> {
+    config: &'a AllReduceConfig,
     switch: &'a mut S,
     inputs: &'a dyn Fn(usize, WorkerId) -> Values,
     operations: usize,
@@ -237,16 +101,16 @@ struct Run<'a, S> {
 
 /// Runs the ranks to their end. `inputs` returns a rank's values for an operation.
 pub fn run<S: RankSwitch>(
-    config: &Config,
+    config: &AllReduceConfig,
     switch: &mut S,
     operations: usize,
     inputs: &dyn Fn(usize, WorkerId) -> Values,
-) -> Result<Report, ConfigError> {
+) -> Result<AllReduceReport, AllReduceConfigError> {
     let job = Job::new(config.job)?;
     let members = (0..job.workers()).map(WorkerId).map(|rank| {
         let place = match config.racks {
             Some(racks) => racks.place(&job, rank),
-            None => Place::under_one_switch(&job, rank),
+            None => TreePosition::under_one_switch(&job, rank),
         };
         let deadline = config.deadline;
         let lateness = deadline.map(|deadline| deadline.lateness(&job, place));
@@ -272,8 +136,8 @@ pub fn run<S: RankSwitch>(
             from_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
         })
     });
-    let members = members.collect::<Result<Vec<_>, ConfigError>>()?;
-    let run = Run {
+    let members = members.collect::<Result<Vec<_>, AllReduceConfigError>>()?;
+    let run = AllReduceRun {
         config,
         switch,
         inputs,
@@ -292,8 +156,8 @@ pub fn run<S: RankSwitch>(
     Ok(run.finish())
 }
 
-impl<S: RankSwitch> Run<'_, S> {
-    fn finish(mut self) -> Report {
+impl<S: RankSwitch> AllReduceRun<'_, S> {
+    fn finish(mut self) -> AllReduceReport {
         for rank in 0..self.members.len() {
             self.plan_submission(WorkerId(rank as u16));
         }
@@ -321,7 +185,7 @@ impl<S: RankSwitch> Run<'_, S> {
                 recovery.look(now_ns, members.iter().map(|member| &member.machine));
             }
         }
-        Report {
+        AllReduceReport {
             ends: self
                 .members
                 .iter()
@@ -495,8 +359,8 @@ impl<S: RankSwitch> Run<'_, S> {
         let done_before = member.sums.len();
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { outcome, .. } => member.sums.push(outcome),
-                Event::Failed(error) => {
+                RankEvent::Done { outcome, .. } => member.sums.push(outcome),
+                RankEvent::Failed(error) => {
                     member.end = RankEnd::Failed(error);
                     failed = true;
                 }

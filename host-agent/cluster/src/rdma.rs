@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use aggregation::Destination;
-use aggregation::job::{Place, WorkerId, WorkerSet};
+use aggregation::job::{TreePosition, WorkerId, WorkerSet};
 use roce::packet::{
     Address, Ecn, Header, MAX_FRAME_LEN, Opcode, Operation, Packet, Position, Reth, Route, Service,
     emit,
@@ -19,7 +19,7 @@ const SOURCE_PORT: u16 = 0xC000;
 
 /// A frame on a rank's link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Frame {
+pub enum LinkFrame {
     /// A RoCEv2 frame, from the Ethernet header on.
     Roce(Vec<u8>),
     /// An aggregation frame over UDP, without the headers in front.
@@ -55,7 +55,7 @@ struct Registered {
 #[derive(Debug, Clone, Copy)]
 struct Port {
     address: Address,
-    place: Place,
+    place: TreePosition,
     registered: Option<Registered>,
 }
 
@@ -80,7 +80,7 @@ pub struct RdmaSwitch<S> {
 
 impl<S: RankSwitch> RdmaSwitch<S> {
     /// A switch for a job with this number and window; the ranks' addresses and positions among switches, by rank.
-    pub fn new(inner: S, job: u16, window: u32, ranks: Vec<(Address, Place)>) -> Self {
+    pub fn new(inner: S, job: u16, window: u32, ranks: Vec<(Address, TreePosition)>) -> Self {
         let low = job as u8;
         let ports = ranks.into_iter().map(|(address, place)| Port {
             address,
@@ -128,7 +128,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         from: WorkerId,
         to: Destination,
         payload: &[u8],
-        out: &mut Vec<(WorkerId, Frame)>,
+        out: &mut Vec<(WorkerId, LinkFrame)>,
     ) {
         let mut sums = Vec::new();
         self.inner.handle(now_ns, from, to, payload, &mut sums);
@@ -138,7 +138,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
             let frame = match is_update {
                 true => self.carry(to, payload),
                 // Frames between ranks keep their form.
-                false => Frame::Udp(payload),
+                false => LinkFrame::Udp(payload),
             };
             out.push((to, frame));
         }
@@ -150,7 +150,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         now_ns: u64,
         from: WorkerId,
         frame: &[u8],
-        out: &mut Vec<(WorkerId, Frame)>,
+        out: &mut Vec<(WorkerId, LinkFrame)>,
     ) {
         if self.take_roce(now_ns, from, frame, out).is_none() {
             self.counters.dropped += 1;
@@ -162,7 +162,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         now_ns: u64,
         from: WorkerId,
         frame: &[u8],
-        out: &mut Vec<(WorkerId, Frame)>,
+        out: &mut Vec<(WorkerId, LinkFrame)>,
     ) -> Option<()> {
         let packet = Packet::parse(frame).ok()?;
         let header = packet.header();
@@ -209,7 +209,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         Some(())
     }
 
-    fn register(&mut self, from: WorkerId, bytes: &[u8]) -> Option<Frame> {
+    fn register(&mut self, from: WorkerId, bytes: &[u8]) -> Option<LinkFrame> {
         let told = Registration::parse(bytes).ok()?;
         let port = self.ports.get_mut(usize::from(from.0))?;
         let is_right = told.job == self.job
@@ -240,7 +240,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
     }
 
     /// A SUM for a rank: as a WRITE if the rank has registered, otherwise over UDP.
-    fn carry(&mut self, to: WorkerId, payload: Vec<u8>) -> Frame {
+    fn carry(&mut self, to: WorkerId, payload: Vec<u8>) -> LinkFrame {
         let port = self.ports.get(usize::from(to.0));
         let registered = port.and_then(|port| port.registered);
         let carried = registered.and_then(|registered| {
@@ -261,13 +261,13 @@ impl<S: RankSwitch> RdmaSwitch<S> {
             }
             None => {
                 self.counters.by_udp += 1;
-                Frame::Udp(payload)
+                LinkFrame::Udp(payload)
             }
         }
     }
 
     /// Builds the frame of a WRITE, with the next PSN.
-    fn write(&mut self, to: WorkerId, write: &Write, bytes: &[u8]) -> Option<Frame> {
+    fn write(&mut self, to: WorkerId, write: &Write, bytes: &[u8]) -> Option<LinkFrame> {
         let port = self.ports.get_mut(usize::from(to.0))?;
         let registered = port.registered.as_mut()?;
         let psn = registered.next;
@@ -282,7 +282,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
                 false => Ecn::Capable,
             },
         };
-        Some(Frame::Roce(roce_frame(&route, write, psn, bytes)))
+        Some(LinkFrame::Roce(roce_frame(&route, write, psn, bytes)))
     }
 }
 

@@ -31,7 +31,7 @@ pub fn run<S: SwitchModel, A: Apply>(
     apply: A,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,
 ) -> Result<Report, ConfigError> {
-    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs)?.finish())
+    Ok(TrainingRun::new(config, config.checked_job()?, switch, apply, inputs)?.finish())
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +90,7 @@ impl<M> Member<M> {
     }
 }
 
-struct Run<'a, S, A, I> {
+struct TrainingRun<'a, S, A, I> {
     config: &'a Config,
     switch: &'a mut S,
     inputs: I,
@@ -113,7 +113,7 @@ struct Run<'a, S, A, I> {
     switched: Vec<(Node, Vec<u8>)>,
 }
 
-impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, A, I> {
+impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> TrainingRun<'a, S, A, I> {
     fn new(
         config: &'a Config,
         job: Job,
@@ -348,14 +348,14 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         self.buffer = buffer;
         if let Some(event) = self.workers[index].machine.poll_event() {
             let end = match event {
-                worker::Event::RoundDone { .. } => {
+                worker::WorkerEvent::RoundDone { .. } => {
                     let results = self.workers[index].machine.results().to_vec();
                     self.rounds[index].push(results);
                     self.compute(rank);
                     None
                 }
-                worker::Event::Closed => Some(WorkerEnd::Finished),
-                worker::Event::Failed(error) => Some(WorkerEnd::Failed(error)),
+                worker::WorkerEvent::Closed => Some(WorkerEnd::Finished),
+                worker::WorkerEvent::Failed(error) => Some(WorkerEnd::Failed(error)),
             };
             if let Some(end) = end {
                 self.worker_ends[index] = end;
@@ -379,8 +379,8 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         if let Some(event) = self.server.machine.poll_event() {
             self.server.ended_ns = Some(self.now_ns);
             self.server_end = match event {
-                server::Event::Finished => ServerEnd::Finished,
-                server::Event::Failed(error) => ServerEnd::Failed(error),
+                server::ServerEvent::Finished => ServerEnd::Finished,
+                server::ServerEvent::Failed(error) => ServerEnd::Failed(error),
             };
         }
         if let Some(at_ns) = self.server.wants_wake(self.server.machine.poll_timeout()) {

@@ -1,7 +1,7 @@
 //! Switches between ranks, with the reference slots: one switch, or racks of them under a spine.
 
 use aggregation::Destination;
-use aggregation::job::{CellIndex, Job, Place, WorkerId};
+use aggregation::job::{CellIndex, Job, TreePosition, WorkerId};
 use aggregation::slot::{CellView, SlotTable};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -51,8 +51,8 @@ impl Racks {
     }
 
     /// Position of a rank.
-    pub fn place(self, job: &Job, rank: WorkerId) -> Place {
-        Place {
+    pub fn place(self, job: &Job, rank: WorkerId) -> TreePosition {
+        TreePosition {
             child: WorkerId(rank.0 % self.size),
             siblings: self.ranks(job, rank.0 / self.size) as u8,
             top: self.count(job) as u8,
@@ -62,7 +62,7 @@ impl Racks {
 
 /// Switches with the reference slots; a restart clears their cells.
 #[derive(Debug, Clone)]
-pub struct SlotSwitch {
+pub struct RankSlotSwitch {
     job: Job,
     racks: Option<Racks>,
     has_deadlines: bool,
@@ -79,7 +79,7 @@ pub struct SlotSwitch {
     between: Option<Between>,
 }
 
-impl SlotSwitch {
+impl RankSlotSwitch {
     /// A single switch that sums all ranks.
     pub fn new(job: Job) -> Self {
         Self::with(job, None, vec![SlotTable::new(job)])
@@ -88,8 +88,9 @@ impl SlotSwitch {
     /// One switch per rack, and one above.
     pub fn tree(job: Job, racks: Racks) -> Self {
         let count = racks.count(&job);
-        let of_rack = |rack| SlotTable::of(job, racks.ranks(&job, rack) as u8);
-        let slots = std::iter::once(SlotTable::of(job, count as u8)).chain((0..count).map(of_rack));
+        let of_rack = |rack| SlotTable::with_children(job, racks.ranks(&job, rack) as u8);
+        let slots = std::iter::once(SlotTable::with_children(job, count as u8))
+            .chain((0..count).map(of_rack));
         Self::with(job, Some(racks), slots.collect())
     }
 
@@ -177,7 +178,7 @@ impl SlotSwitch {
                 (Some(racks), 0) => racks.count(&self.job),
                 (Some(racks), rack) => racks.ranks(&self.job, rack as u16 - 1),
             };
-            let forgotten = SlotTable::of(self.job, children as u8);
+            let forgotten = SlotTable::with_children(self.job, children as u8);
             self.slots[switch] = match self.has_deadlines {
                 true => forgotten.with_deadlines(),
                 false => forgotten,
@@ -250,7 +251,7 @@ impl SlotSwitch {
     }
 }
 
-impl RankSwitch for SlotSwitch {
+impl RankSwitch for RankSlotSwitch {
     fn handle(
         &mut self,
         now_ns: u64,

@@ -49,7 +49,7 @@ pub enum ExecutionError {
         ranks: Vec<usize>,
     },
     /// A result differs from the collective's specification.
-    #[error("element {element} of rank {rank}'s output is {got:?} and not each of {wanted:?} once")]
+    #[error("element {element} of rank {rank}'s output is {got:?}, not each of {wanted:?} once")]
     Wrong {
         /// The rank with the wrong output.
         rank: usize,
@@ -73,7 +73,7 @@ pub struct Contents {
 
 /// Runs a schedule to its end.
 pub fn execute(schedule: &Schedule, seed: u64) -> Result<Contents, ExecutionError> {
-    let mut run = Run::new(schedule, seed, None)?;
+    let mut run = Execution::new(schedule, seed, None)?;
     while run.advance()? {}
     let contents = run.contents();
     let ranks: Vec<usize> = (0..schedule.ranks())
@@ -92,7 +92,7 @@ pub fn execute_without(
     seed: u64,
     absent: usize,
 ) -> Result<Contents, ExecutionError> {
-    let mut run = Run::new(schedule, seed, Some(absent))?;
+    let mut run = Execution::new(schedule, seed, Some(absent))?;
     while run.advance()? {}
     Ok(run.contents())
 }
@@ -131,7 +131,7 @@ enum Event {
     Deliver(usize),
 }
 
-struct Run<'s> {
+struct Execution<'s> {
     schedule: &'s Schedule,
     graph: Graph,
     random: ChaCha8Rng,
@@ -146,7 +146,7 @@ struct Run<'s> {
     absent: Option<usize>,
 }
 
-impl<'s> Run<'s> {
+impl<'s> Execution<'s> {
     fn new(schedule: &'s Schedule, seed: u64, absent: Option<usize>) -> Result<Self, FormError> {
         let graph = Graph::new(schedule)?;
         let mut run = Self {

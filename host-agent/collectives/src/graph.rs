@@ -17,7 +17,7 @@ pub struct At {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// A range extends beyond its buffer.
-    #[error("step {} of rank {}: {span:?} lies outside of the buffer, which has {has} elements", at.step, at.rank)]
+    #[error("step {} of rank {}: {span:?} exceeds the buffer, which has {has} elements", at.step, at.rank)]
     Outside {
         /// The step.
         at: At,
@@ -45,7 +45,7 @@ pub enum FormError {
         at: At,
     },
     /// The peer is not a rank of the schedule, or is the rank itself.
-    #[error("step {} of rank {}: rank {peer} is no peer", at.step, at.rank)]
+    #[error("step {} of rank {}: rank {peer} is not a peer", at.step, at.rank)]
     Peer {
         /// The step.
         at: At,
@@ -53,7 +53,7 @@ pub enum FormError {
         peer: usize,
     },
     /// A step follows a step that is not earlier in the program.
-    #[error("step {} of rank {} comes after step {after}, which is not before it", at.step, at.rank)]
+    #[error("step {} of rank {} depends on step {after}, which does not precede it", at.step, at.rank)]
     After {
         /// The step.
         at: At,
@@ -61,7 +61,7 @@ pub enum FormError {
         after: usize,
     },
     /// Two puts to one peer use the same signal, or two waits use the same signal.
-    #[error("step {} of rank {} uses the signal of step {first} again", at.step, at.rank)]
+    #[error("step {} of rank {} reuses the signal of step {first}", at.step, at.rank)]
     SignalTwice {
         /// The second step.
         at: At,
@@ -69,19 +69,19 @@ pub enum FormError {
         first: usize,
     },
     /// A wait has no matching put.
-    #[error("step {} of rank {} waits for what nobody puts", at.step, at.rank)]
+    #[error("step {} of rank {} waits for a put that no rank makes", at.step, at.rank)]
     NoPut {
         /// The wait.
         at: At,
     },
     /// A put has no matching wait.
-    #[error("nobody waits for the put of step {} of rank {}", at.step, at.rank)]
+    #[error("no step waits for the put of step {} of rank {}", at.step, at.rank)]
     NoWait {
         /// The put.
         at: At,
     },
     /// Steps wait for each other in a cycle.
-    #[error("ranks {ranks:?} wait for each other for ever")]
+    #[error("deadlock: ranks {ranks:?} wait for each other")]
     Deadlock {
         /// The ranks that cannot finish.
         ranks: Vec<usize>,

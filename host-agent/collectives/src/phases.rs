@@ -58,7 +58,7 @@ mod tests {
 
     const RANKS: usize = 5;
 
-    fn of(
+    fn phases_of(
         collective: &Collective,
         algorithm: Algorithm,
         tile: Option<usize>,
@@ -75,18 +75,18 @@ mod tests {
     fn one_peer_after_the_other_or_all_at_once() {
         let exchange = Collective::all_to_all(RANKS, 100);
         for tile in [None, Some(64)] {
-            let pairwise = of(&exchange, Algorithm::Pairwise, tile);
+            let pairwise = phases_of(&exchange, Algorithm::Pairwise, tile);
             assert_eq!(pairwise, [(0, 1), (1, 2), (2, 3), (4, 0)]);
-            let direct = of(&exchange, Algorithm::Direct, tile);
+            let direct = phases_of(&exchange, Algorithm::Direct, tile);
             assert_eq!(direct, [(0, 0), (1, 0), (2, 0), (4, 0)]);
         }
         // A rank without data for a peer does not wait for the peer before: two are served in parallel.
         let mut counts = vec![vec![100; RANKS]; RANKS];
         counts[3][1] = 0;
-        let gap = of(&Collective::AllToAll { counts }, Algorithm::Pairwise, None);
+        let gap = phases_of(&Collective::AllToAll { counts }, Algorithm::Pairwise, None);
         assert_eq!(gap, [(0, 0), (2, 0), (4, 0)]);
         let gather = Collective::all_gather(RANKS, 100);
-        assert_eq!(of(&gather, Algorithm::Ring, Some(64)), [(4, 0)]);
+        assert_eq!(phases_of(&gather, Algorithm::Ring, Some(64)), [(4, 0)]);
         assert!(has_all(&[1, 2, 5], &[1, 5]) && !has_all(&[1, 5], &[1, 2, 5]));
         assert!(!has_all(&[1, 2, 5], &[3]) && has_all(&[], &[]));
         let nothing = Collective::all_gather(1, 100);

@@ -39,7 +39,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgressError {
     /// No step waits for this signal: it belongs to another schedule, or is invalid.
-    #[error("rank {from} signals {}, which nothing waits for", signal.0)]
+    #[error("rank {from} sent signal {}, for which no step waits", signal.0)]
     Unknown {
         /// The peer.
         from: usize,
@@ -47,7 +47,7 @@ pub enum ProgressError {
         signal: Signal,
     },
     /// A signal arrived twice.
-    #[error("rank {from} signals {} again", signal.0)]
+    #[error("rank {from} sent signal {} twice", signal.0)]
     Twice {
         /// The peer.
         from: usize,
@@ -55,7 +55,7 @@ pub enum ProgressError {
         signal: Signal,
     },
     /// A step was reported as finished that is not in progress.
-    #[error("step {0} is not under way")]
+    #[error("step {0} is not in progress")]
     NotUnderWay(usize),
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use crate::{Algorithm, Collective, Options, build};
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_signals_are_refused() {
         let collective = Collective::all_gather(2, 1);
         let schedule = build(&collective, Algorithm::Ring, &Options::default()).unwrap();
         let mut progress = Progress::new(&schedule.programs[0]);

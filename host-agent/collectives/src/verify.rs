@@ -18,7 +18,7 @@ pub enum VerifyError {
     Form(#[from] FormError),
     /// Two conflicting accesses are not ordered.
     #[error(
-        "step {} of rank {} and step {} of rank {} both use {span:?} of rank {rank}, one writes, and neither is first",
+        "step {} of rank {} and step {} of rank {} both access {span:?} of rank {rank}, one writes, and no dependency orders them",
         steps[0].step, steps[0].rank, steps[1].step, steps[1].rank
     )]
     Race {

@@ -129,7 +129,7 @@ pub struct CellIndex(pub u32);
 
 impl CellIndex {
     /// The cell of this version of this slot.
-    pub const fn of(slot: SlotIndex, version: Version) -> Self {
+    pub const fn new(slot: SlotIndex, version: Version) -> Self {
         Self((slot.0 as u32) << 1 | version.0 as u32)
     }
 
@@ -141,7 +141,7 @@ impl CellIndex {
 
 /// A worker's position in a tree of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct TreePosition {
     /// The worker's number among the children of its switch.
     pub child: WorkerId,
     /// Number of children of that switch.
@@ -150,7 +150,7 @@ pub struct Place {
     pub top: u8,
 }
 
-impl Place {
+impl TreePosition {
     /// Position of a rank in a job that a single switch sums.
     pub fn under_one_switch(job: &Job, rank: WorkerId) -> Self {
         let all = job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8;
@@ -183,7 +183,7 @@ impl Place {
 pub struct JobConfig {
     /// The job's number, which must not be reused while frames of an earlier use may be in flight.
     pub job: JobId,
-    /// Number of workers, 1 to 1,024. More than 64 need more than one switch: see [`Place`].
+    /// Number of workers, 1 to 1,024. More than 64 need more than one switch: see [`TreePosition`].
     pub workers: u16,
     /// Maximum number of chunks that a worker has in flight: a power of two up to 2¹⁵.
     pub window: u32,
@@ -202,7 +202,7 @@ pub enum JobError {
     #[error("{0} workers: a job has 1 to 1024")]
     Workers(u16),
     /// More workers than the 64 bits of the contributor bitmap, without a tree of switches.
-    #[error("{0} workers: one switch, or a server, sums up to 64")]
+    #[error("{0} workers: a single switch, or a server, sums up to 64")]
     OneSwitch(u16),
     /// The window is not a power of two up to 2¹⁵; slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
@@ -211,7 +211,7 @@ pub enum JobError {
     #[error("a packet must carry at least one value")]
     ValuesPerPacket,
     /// A round has more chunks than serial arithmetic can compare.
-    #[error("{0} values a round make more than 2^30 chunks")]
+    #[error("{0} values per round exceed 2^30 chunks")]
     ValuesPerRound(usize),
 }
 
@@ -352,7 +352,7 @@ impl Job {
 
     /// Cell of a chunk.
     pub fn cell(&self, chunk: ChunkId) -> CellIndex {
-        CellIndex::of(self.slot(chunk), self.version(chunk))
+        CellIndex::new(self.slot(chunk), self.version(chunk))
     }
 
     /// Whether slot, version and number of values in a packet match its chunk.
@@ -398,8 +398,8 @@ impl Job {
         let round = sequence / self.numbers_per_round();
         let offset = (sequence % self.numbers_per_round()) as u32;
         let part = match offset.checked_sub(self.window()) {
-            Some(index) => Part::Values(index),
-            None => Part::ScaleOnly(offset),
+            Some(index) => RoundPart::Values(index),
+            None => RoundPart::ScaleOnly(offset),
         };
         Position { round, part }
     }
@@ -411,12 +411,12 @@ pub struct Position {
     /// The round, from 0. The round after the last one holds the closing chunks.
     pub round: u64,
     /// The part of the round.
-    pub part: Part,
+    pub part: RoundPart,
 }
 
 /// Part of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum RoundPart {
     /// A chunk that only agrees on an exponent; its index in the window.
     ScaleOnly(u32),
     /// A chunk of values; its index among the round's chunks with values.
@@ -426,8 +426,10 @@ pub enum Part {
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
-            Part::ScaleOnly(index) => write!(f, "scale-only chunk {index} of round {}", self.round),
-            Part::Values(index) => write!(f, "chunk {index} of round {}", self.round),
+            RoundPart::ScaleOnly(index) => {
+                write!(f, "scale-only chunk {index} of round {}", self.round)
+            }
+            RoundPart::Values(index) => write!(f, "chunk {index} of round {}", self.round),
         }
     }
 }

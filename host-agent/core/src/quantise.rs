@@ -40,7 +40,7 @@ impl Exponent {
     }
 
     /// The smallest exponent that bounds a block; `None` if the block has NaN or infinity.
-    pub fn of(values: &[f32]) -> Option<Self> {
+    pub fn bounding(values: &[f32]) -> Option<Self> {
         Self::of_magnitude(wide::largest_magnitude(values))
     }
 
@@ -130,12 +130,16 @@ mod tests {
             (f32::MIN_POSITIVE, 1),
             (f32::from_bits(1), 1),
         ] {
-            assert_eq!(Exponent::of(&[0.0, value]), Some(Exponent(bits)), "{value}");
+            assert_eq!(
+                Exponent::bounding(&[0.0, value]),
+                Some(Exponent(bits)),
+                "{value}"
+            );
         }
         assert_eq!(Exponent(255).scale(), 2f64.powi(128));
         assert_eq!(Exponent(1).scale(), 2f64.powi(-126));
         for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            assert_eq!(Exponent::of(&[1.0, bad, 2.0]), None);
+            assert_eq!(Exponent::bounding(&[1.0, bad, 2.0]), None);
         }
     }
 
@@ -143,7 +147,7 @@ mod tests {
     fn extremes_stay_within_the_limit() {
         for workers in [1, 2, 3, 32, 64, 1000, 1024] {
             for block in [[f32::MAX, -f32::MAX], [1.0, -1.0], [f32::from_bits(1), 0.0]] {
-                let exponent = Exponent::of(&block).unwrap();
+                let exponent = Exponent::bounding(&block).unwrap();
                 for q in quantise(&block, exponent, workers) {
                     assert!(q.abs() <= limit(workers));
                     assert!(i64::from(q) * i64::from(workers) <= i64::from(i32::MAX));
@@ -173,7 +177,7 @@ mod tests {
 
         #[test]
         fn the_exponent_bounds_the_block(values in prop::collection::vec(finite(), 1..20)) {
-            let exponent = Exponent::of(&values).unwrap();
+            let exponent = Exponent::bounding(&values).unwrap();
             let largest = values.iter().fold(0f64, |max, value| max.max(f64::from(value.abs())));
             prop_assert!(largest <= exponent.scale());
             if exponent.0 > 1 {
@@ -186,7 +190,7 @@ mod tests {
             blocks in (1..=64usize).prop_flat_map(|n| prop::collection::vec(prop::array::uniform4(finite()), n)),
         ) {
             let workers = blocks.len() as u16;
-            let exponent = blocks.iter().map(|block| Exponent::of(block).unwrap()).max().unwrap();
+            let exponent = blocks.iter().map(|block| Exponent::bounding(block).unwrap()).max().unwrap();
             let mut sums = [0i32; 4];
             for block in &blocks {
                 for (sum, q) in sums.iter_mut().zip(quantise(block, exponent, workers)) {

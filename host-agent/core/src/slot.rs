@@ -112,7 +112,7 @@ impl SlotTable {
     /// Creates the slots of a new job whose workers, at most 64, all contribute to this table: no cell has a contributor, and
     /// every owner is older than the job's first chunk.
     pub fn new(job: Job) -> Self {
-        Self::of(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
+        Self::with_children(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
     }
 
     /// Sets all owners to just before `chunk`, for a job that has already reached that chunk.
@@ -137,7 +137,7 @@ impl SlotTable {
     }
 
     /// The slots of one switch in a tree, with this number of children: workers, or switches below it.
-    pub fn of(job: Job, children: u8) -> Self {
+    pub fn with_children(job: Job, children: u8) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);
         let cell = Cell {
             owner,

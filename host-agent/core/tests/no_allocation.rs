@@ -4,7 +4,7 @@
 
 use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Event, Rank, Received, Setup, Values};
+use aggregation::rank::{Rank, RankEvent, RankFrame, Setup, Values};
 use aggregation::rto::Retransmission;
 use test_support::allocations;
 use wire::{Flags, Kind, Packet};
@@ -68,11 +68,11 @@ fn a_packet_allocates_nothing() {
             let flags = Packet::new_checked(&frame[..]).unwrap().flags();
             let is_told = flags.contains(Flags::PROBE) && !flags.contains(Flags::SCALE_ONLY);
             let expected = match is_told {
-                true => Received::Told,
-                false => Received::Answer,
+                true => RankFrame::Told,
+                false => RankFrame::Answer,
             };
             assert_eq!(received, expected);
-            answers += usize::from(received == Received::Answer);
+            answers += usize::from(received == RankFrame::Answer);
         }
         // Buffers grow during the first windows only.
         if answers > CHUNKS / 4 && before.is_none() {
@@ -82,5 +82,5 @@ fn a_packet_allocates_nothing() {
     let allocated = allocations::count() - before.unwrap();
     assert_eq!(allocated, 0);
     assert!(rank.counters().probes > 20, "{:?}", rank.counters());
-    assert!(!matches!(rank.poll_event(), Some(Event::Failed(_))));
+    assert!(!matches!(rank.poll_event(), Some(RankEvent::Failed(_))));
 }

@@ -32,7 +32,7 @@ impl CableFrames {
 }
 
 fn unplugged() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the cable was unplugged")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the cable is unplugged")
 }
 
 impl AsFd for CableFrames {
@@ -115,7 +115,7 @@ mod tests {
         b.send(b"lost").unwrap();
         assert_eq!(next(&mut b).unwrap(), b"three");
         let error = next(&mut b).unwrap_err();
-        assert_eq!(error.to_string(), "the cable was unplugged");
+        assert_eq!(error.to_string(), "the cable is unplugged");
     }
 
     fn next(end: &mut CableFrames) -> io::Result<Vec<u8>> {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_descriptor_is_refused() {
+    fn an_invalid_descriptor_is_refused() {
         assert!(CableFrames::inherited(999_999).is_err());
         assert!(CableFrames::inherited(0).is_err());
     }

@@ -39,10 +39,10 @@ impl EthernetFrames {
             .ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::NotFound,
-                    format!("there is no interface {interface}"),
+                    format!("no interface is named {interface}"),
                 )
             })?;
-        let link = Link::of(&interface.name)?;
+        let link = Link::from_name(&interface.name)?;
         let socket = packet_socket()?;
         rings::hear_udp(&socket, udp_port)?;
         let waiting = socket.try_clone()?;

@@ -27,7 +27,7 @@ impl FromStr for Io {
             "auto" => Ok(Io::Auto),
             "rings" => Ok(Io::Rings),
             "pnet" => Ok(Io::Pnet),
-            _ => Err(format!("`{text}` is none of auto, rings, pnet")),
+            _ => Err(format!("`{text}` is not one of auto, rings, pnet")),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Way {
 }
 
 /// Adds the interface's name to an error.
-fn of(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
+fn named(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("interface {name}: {error}"))
 }
 
@@ -118,11 +118,11 @@ impl AsFd for InterfaceFrames {
 
 impl Frames for InterfaceFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.way.inner_mut().send(frame).map_err(of(&self.name))
+        self.way.inner_mut().send(frame).map_err(named(&self.name))
     }
 
     fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
-        self.way.inner_mut().room(len).map_err(of(&self.name))
+        self.way.inner_mut().room(len).map_err(named(&self.name))
     }
 
     fn written(&mut self, len: usize) {
@@ -130,7 +130,7 @@ impl Frames for InterfaceFrames {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.way.inner_mut().flush().map_err(of(&self.name))
+        self.way.inner_mut().flush().map_err(named(&self.name))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -141,7 +141,7 @@ impl Frames for InterfaceFrames {
         self.way
             .inner_mut()
             .receive(timeout)
-            .map_err(of(&self.name))
+            .map_err(named(&self.name))
     }
 
     fn overflow(&mut self) -> Option<u64> {
@@ -168,6 +168,6 @@ impl Frames for InterfaceFrames {
         self.way
             .inner_mut()
             .receive_batch(most, take)
-            .map_err(of(&self.name))
+            .map_err(named(&self.name))
     }
 }

@@ -11,13 +11,15 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkFault {
     /// The interface was removed, and perhaps created again: sockets opened before stay dead.
-    #[error("the interface {0} is gone")]
+    #[error("the interface {0} no longer exists")]
     Gone(String),
     /// The interface is down, and may come up again.
     #[error("the interface {0} is down")]
     Down(String),
     /// The interface has no carrier.
-    #[error("the interface {0} has no carrier: its other end is down, or no cable is in it")]
+    #[error(
+        "the interface {0} has no carrier: check the cable, and whether the peer's interface is up"
+    )]
     NoCarrier(String),
 }
 
@@ -39,7 +41,7 @@ pub struct Link {
 
 impl Link {
     /// Finds the interface with this name.
-    pub fn of(name: &str) -> io::Result<Link> {
+    pub fn from_name(name: &str) -> io::Result<Link> {
         let socket = socket(
             AddressFamily::Unix,
             SockType::Datagram,

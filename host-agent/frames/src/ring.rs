@@ -29,7 +29,7 @@ impl RingFrames {
         Ok(RingFrames {
             ring: Ring::open(interface, options)?,
             buffer: Vec::new(),
-            link: Link::of(interface)?,
+            link: Link::from_name(interface)?,
             unsent: 0,
             quiet: quiet(udp_port),
         })

@@ -1,4 +1,4 @@
-"""A rank of `cargo xtask bench allreduce`: the same all-reduces by each of the named backends, in turn.
+"""A rank of `cargo xtask bench allreduce`: the same all-reduces with each of the named backends, in turn.
 
 Prints a line of JSON for each round: when it began and ended by the machine's clock, how long each call took, what
 processor time this process had, and what came out. Nothing but the calls themselves is in these times.
@@ -14,7 +14,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# Values are multiples of this, so that those of up to 32 ranks are exact in binary32.
+# Values are multiples of this, so that sums of up to 32 ranks are exact in binary32.
 GRAIN = 2.0**-18
 
 
@@ -40,7 +40,7 @@ def main():
     dist.init_process_group(backends[0], init_method=f"tcp://{told.at}", rank=told.rank, world_size=told.ranks)
     groups = [dist.group.WORLD] + [dist.new_group(backend=other) for other in backends[1:]]
 
-    # Rank r has r + 1 times the same values, so the sums are known.
+    # Rank r has r + 1 times the same values, so the expected sums are known.
     generator = torch.Generator().manual_seed(1)
     base = torch.randint(-(2**18), 2**18 + 1, (told.values,), generator=generator, dtype=torch.int32)
     base = base.to(torch.float32).mul_(GRAIN)
@@ -50,7 +50,7 @@ def main():
         torch.mul(base, told.rank + 1, out=tensor)
 
     def off():
-        """By how much the worst sum is off, in parts of the largest."""
+        """Maximum error of the sums, relative to the largest one."""
         times = told.ranks * (told.ranks + 1) // 2
         return (tensor - base * times).abs_().max().item() / times
 
@@ -89,11 +89,11 @@ def main():
         for backend, group in zip(backends, groups):
             lines.append(round_of(backend, group, number, told.calls))
     counters = weir.torch.counters() if "weir" in backends else {}
-    # Nobody is measured any more: a pipe that is full would have been waited for.
+    # After the measurement, since writing to a full pipe blocks.
     for line in lines:
         print(line)
     print(json.dumps({"counters": counters}), flush=True)
-    # Rank 0 holds the store: it leaves last.
+    # Rank 0 hosts the store, and must leave last.
     dist.barrier(group=groups[-1])
     if told.rank == 0:
         time.sleep(0.5)
@@ -101,5 +101,5 @@ def main():
 
 if __name__ == "__main__":
     main()
-    # torch's threads are not waited for.
+    # Exit without waiting for torch's threads.
     os._exit(0)

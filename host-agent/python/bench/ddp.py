@@ -1,4 +1,5 @@
-"""A rank of `cargo xtask bench allreduce --row ddp`: the training of examples/fashion.py by each of the named backends, in turn.
+"""A rank of `cargo xtask bench allreduce --row ddp`: the training of examples/fashion.py with each of the named backends, in
+turn.
 
 A run is BACKEND:STRIDE. Rank r trains with part r · STRIDE mod ranks of the data, so another stride is the same training,
 summed in another order: what differs is rounding. `alone` exchanges nothing. Prints a line of JSON for each run. Before the
@@ -27,10 +28,10 @@ def gradient(model):
 
 
 def exact_first(told, data, part):
-    """The mean of the ranks' gradients of the first step, before anything is rounded."""
+    """The exact mean of the ranks' gradients of the first step."""
     model = fashion.network(told.hidden, told.seed)
     indexes = fashion.batches(len(data[0]), told.batch, part, told.ranks, told.seed)
-    # The rate 0 leaves the gradient where it was computed.
+    # With the rate 0 the weights do not change.
     next(fashion.train(model, data, indexes, 1, 0.0))
     own = gradient(model)
     all_ranks = [torch.empty_like(own) for _ in range(told.ranks)]
@@ -51,7 +52,7 @@ def run(told, data, name, group):
         said["losses"].append(loss)
         said["step_s"].append(took)
         if len(said["losses"]) == 1 and backend != "alone":
-            # DDP divides by 8 before the sum, which is exact: so the sum is the mean.
+            # DDP divides by 8 before the sum, which is exact, so the sum is the mean.
             said["first_off"] = (gradient(plain).double() - exact).abs().max().item()
             said["first_bound"] = weir.torch.error_bound() if backend == "weir" else None
     weights = flat(plain.parameters()).numpy()
@@ -73,11 +74,11 @@ def main():
     data = fashion.load(told.data, "train")
     dist.init_process_group("gloo", init_method=f"tcp://{told.at}", rank=told.rank, world_size=told.ranks)
     groups = {"gloo": dist.group.WORLD, "weir": dist.new_group(backend="weir"), "alone": None}
-    # Nobody is measured any more: a pipe that is full would have been waited for.
+    # After the measurement, since writing to a full pipe blocks.
     for said in [run(told, data, name, groups[name.partition(":")[0]]) for name in told.runs.split(",")]:
         print(json.dumps(said))
     print(json.dumps({"counters": weir.torch.counters()}), flush=True)
-    # Rank 0 holds the store: it leaves last.
+    # Rank 0 hosts the store, and must leave last.
     dist.barrier()
     if told.rank == 0:
         time.sleep(0.5)
@@ -85,5 +86,5 @@ def main():
 
 if __name__ == "__main__":
     main()
-    # torch's threads are not waited for.
+    # Exit without waiting for torch's threads.
     os._exit(0)

@@ -1,7 +1,8 @@
-"""A rank of `cargo xtask bench allreduce --row stream`: one sum of a tensor that is large beside what its rank may keep.
+"""A rank of `cargo xtask bench allreduce --row stream`: one sum of a tensor that is much larger than the memory its rank may
+use for it.
 
-Prints a line of JSON as `allreduce.py` does, and in its last one how many bytes the process had at most beyond those that it had
-with the tensor, before the sum.
+Prints a line of JSON as `allreduce.py` does, and in its last one how many bytes the process had at most beyond those that it
+had with the tensor, before the sum.
 """
 
 import argparse
@@ -16,9 +17,9 @@ import torch.distributed as dist
 
 import weir.torch  # noqa: F401: registers the backend
 
-# So many values are looked at at once: what looks must not be large itself.
+# Number of values that are checked at a time, so that the check needs little memory.
 BLOCK = 1 << 20
-# Values are few multiples of this: their sums are exact in binary32.
+# Values are small multiples of this, so that sums are exact in binary32.
 GRAIN, DIFFERENT = 2.0**-18, 1009
 
 
@@ -47,7 +48,7 @@ def main():
     for begin in blocks:
         tensor[begin : begin + BLOCK] = wanted(begin, told.rank + 1)
     dist.barrier()
-    # The most that it has had is counted anew.
+    # Resets the peak of the memory use.
     with open("/proc/self/clear_refs", "w") as forget:
         forget.write("5")
     before = status_bytes("VmRSS")
@@ -75,7 +76,7 @@ def main():
     }
     print(json.dumps(said))
     print(json.dumps({"counters": {"beyond_bytes": beyond}}), flush=True)
-    # Rank 0 holds the store: it leaves last.
+    # Rank 0 hosts the store, and must leave last.
     dist.barrier()
     if told.rank == 0:
         time.sleep(0.5)
@@ -83,5 +84,5 @@ def main():
 
 if __name__ == "__main__":
     main()
-    # torch's threads are not waited for.
+    # Exit without waiting for torch's threads.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Handwritten digits, learnt by DistributedDataParallel: with `weir` or `gloo`, as BACKEND says.
+"""DistributedDataParallel on handwritten digits, with the backend BACKEND: `weir` or `gloo`.
 
 Each rank trains with its share of the same digits; DDP sums the gradients. Prints the loss of each epoch, and in the end one
 line of JSON: how many of the digits held out are recognised, how far the ranks' weights are apart, which is nothing, and how
@@ -25,7 +25,7 @@ epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
 
-# A digit a line: 8 × 8 pixels of 0 to 16, and which one it is. Every fifth is held out.
+# One digit per line: 8 × 8 pixels of 0 to 16, and the digit. Every fifth is held out.
 lines = (Path(__file__).resolve().parents[2] / "data/optdigits.csv").read_text().splitlines()
 digits = torch.tensor([[int(number) for number in line.split(",")] for line in lines])
 pixels, labels = digits[:, :64] / 16, digits[:, 64]
@@ -41,7 +41,7 @@ optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
 
 begun = time.monotonic()
 for epoch in range(epochs):
-    # Shuffled anew, and shared out among the ranks.
+    # Shuffled for each epoch, and divided among the ranks.
     sampler.set_epoch(epoch)
     total = torch.zeros(1)
     for inputs, targets in batches:
@@ -58,7 +58,7 @@ took = time.monotonic() - begun
 
 with torch.no_grad():
     recognised = model(pixels[held_out]).argmax(dim=1) == labels[held_out]
-# How far the ranks' weights are from each other.
+# Maximum difference between the ranks' weights.
 apart = 0.0
 for parameter in model.parameters():
     least, most = parameter.detach().clone(), parameter.detach().clone()
@@ -69,8 +69,8 @@ result = {"loss": mean, "accuracy": recognised.float().mean().item(), "apart": a
 result["steps_per_second"] = epochs * len(batches) / took
 counters = weir.torch.counters() if backend == "weir" else {}
 result["summed"] = counters.get("operations", 0)
-# Without a switch that answers, ranks sum themselves; and it may be there again.
+# While no switch answers, the ranks sum themselves.
 result |= {"by_hosts": counters.get("chunks_by_hosts", 0), "returns": counters.get("returns", 0)}
 print(json.dumps(result), flush=True)
-# Rank 0 holds the store: it leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -1,4 +1,4 @@
-"""DistributedDataParallel that goes on after a rank has died: started by `torchrun --max-restarts`, with snapshots.
+"""DistributedDataParallel that continues after the death of a rank, with snapshots: run it with `torchrun --max-restarts`.
 
     torchrun --nnodes 3 --node-rank 0 --nproc-per-node 1 --max-restarts 3 \\
         --master-addr a --master-port 29500 elastic.py FOLDER [STEPS]
@@ -27,14 +27,14 @@ snapshot = folder / "snapshot.pt"
 
 
 def save(step, model, optimizer):
-    """Whole, or not at all: a rank may die here as well."""
+    """Writes a snapshot atomically, since a rank may die here, too."""
     written = snapshot.with_suffix(".new")
     torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, written)
     os.replace(written, snapshot)
 
 
 def resume(model, optimizer):
-    """The step to go on with: that of the newest snapshot of any rank, which gives it to all."""
+    """The step to continue with: that of the newest snapshot of any rank, which that rank broadcasts."""
     own = torch.load(snapshot) if snapshot.exists() else {"step": 0}
     found = [None] * dist.get_world_size()
     dist.all_gather_object(found, own["step"])
@@ -59,7 +59,7 @@ model = torch.nn.Sequential(torch.nn.Linear(64, 1000), torch.nn.ReLU(), torch.nn
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 begin = resume(model, optimizer)
 print(f"begins with step {begin}", flush=True)
-# Buckets stay as they are: after another first step they would hold other values side by side, which share an exponent.
+# The buckets are not rearranged: after a restart, different values would share exponents.
 ddp = DistributedDataParallel(model, find_unused_parameters=True)
 
 for step in range(begin, steps):
@@ -72,7 +72,7 @@ for step in range(begin, steps):
 
 bits = b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
 print(f"loss {loss.item():.6f}", flush=True)
-# A number that JSON and other readers hold exactly.
+# A number that JSON represents exactly.
 print(f"weights {int.from_bytes(hashlib.sha256(bits).digest()[:6], 'big')}", flush=True)
-# Without torchrun's store rank 0 holds it: it leaves last.
+# Without torchrun's store, rank 0 hosts one, and must leave last.
 dist.barrier()

@@ -1,4 +1,4 @@
-"""DistributedDataParallel on Fashion-MNIST, 60,000 pictures of clothes, by whatever backend is named.
+"""DistributedDataParallel on Fashion-MNIST, 60,000 pictures of clothes, with a backend of your choice.
 
     torchrun --nproc-per-node 8 fashion.py --backend gloo
     torchrun --nnodes 8 --node-rank N … fashion.py --backend weir
@@ -38,7 +38,7 @@ def arguments():
 
 
 def load(folder, name):
-    """A part of the data set, `train` or `t10k`: pictures from 0 to 1, one a row, and what is in them."""
+    """A part of the data set, `train` or `t10k`: pictures as rows of values from 0 to 1, and their labels."""
     images, labels = (idx(os.path.join(folder, f"{name}-{of}-ubyte")) for of in ("images-idx3", "labels-idx1"))
     if len(images) != len(labels):
         raise SystemExit(f"{folder}: {len(images)} pictures and {len(labels)} labels of {name}")
@@ -47,7 +47,7 @@ def load(folder, name):
 
 
 def idx(path):
-    """An array of bytes as MNIST's files have it: 0, 0, the type 8, the number of dimensions, each of them, the values."""
+    """Reads an array of bytes in MNIST's file format: 0, 0, the type 8, the number of dimensions, the dimensions, the values."""
     found = next((name for name in (f"{path}.gz", path) if os.path.exists(name)), None)
     if found is None:
         raise SystemExit(f"{path}.gz is missing. On Debian: apt-get install dataset-fashion-mnist. Elsewhere: --data FOLDER")
@@ -68,7 +68,7 @@ def network(hidden, seed):
 
 
 def batches(count, batch, part, parts, seed):
-    """For ever, which pictures are this part's in the next step: the same for a part, whoever trains with it."""
+    """Yields endlessly the indices of the pictures of one part in each step; they depend on the part only."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(count, generator=generator)
@@ -77,7 +77,7 @@ def batches(count, batch, part, parts, seed):
 
 
 def train(model, data, indexes, steps, lr):
-    """Steps of SGD; yields the loss of each, before the weights moved, and how many seconds it took."""
+    """Makes steps of SGD; yields for each its loss before the update, and its duration in seconds."""
     pictures, labels = data
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     for _, mine in zip(range(steps), indexes):
@@ -92,7 +92,7 @@ def train(model, data, indexes, steps, lr):
 def main():
     told = arguments().parse_args()
     torch.set_num_threads(1)
-    # Before anybody waits for anybody.
+    # Before the first collective.
     data, held_out = load(told.data, "train"), load(told.data, "t10k")
     if told.backend == "weir":
         import weir.torch  # noqa: F401: registers the backend
@@ -113,7 +113,7 @@ def main():
     if rank == 0:
         accuracy = right.item() / len(held_out[0])
         print(json.dumps({"accuracy": accuracy, "steps_per_second": told.steps / took}), flush=True)
-    # Rank 0 holds the store: it leaves last.
+    # Rank 0 hosts the store, and must leave last.
     dist.barrier()
 
 

@@ -1,4 +1,4 @@
-"""A small network trained by a parameter server, once in each of the modes that --mode names: with `weir` or `gloo`, as
+"""A small network trained with a parameter server, once in each mode of --mode: with the backend `weir` or `gloo`, as
 BACKEND says. Rank 0 serves, the others work, each on its part of the same data.
 
 Each rank prints one line of JSON in the end: by mode, what the server's network is worth, and what it has counted; or how far a
@@ -42,7 +42,7 @@ def loss_of(model, some):
 
 
 def serve(model, plan):
-    # Where each push is a step, it moves a worker's share of what all would move together.
+    # If each push is a step, the rate is divided by the number of workers.
     rate = 0.2 / (size - 1) if plan.mode in ("async", "stale") else 0.2
     server = Server(model.parameters(), torch.optim.SGD(model.parameters(), lr=rate, momentum=0.5), plan)
     counted = server.run()
@@ -53,7 +53,7 @@ def serve(model, plan):
 
 
 def work(model, plan):
-    # Each has its part; none begins as the server does.
+    # Each rank has a part of the data, and other initial parameters than the server.
     mine = slice(rank - 1, None, size - 1)
     with Worker(model.parameters(), plan) as worker:
         for _ in range(arguments.steps):
@@ -63,7 +63,7 @@ def work(model, plan):
 
 
 def apart(model):
-    """How far this rank's parameters are from the server's."""
+    """Maximum difference between this rank's parameters and the server's."""
     most = 0.0
     for parameter in model.parameters():
         other = parameter.detach().clone()
@@ -81,5 +81,5 @@ for mode in arguments.mode:
     result[mode]["seconds"] = round(time.monotonic() - begun, 3)
     result[mode]["apart"] = apart(model)
 print(json.dumps(result), flush=True)
-# Rank 0 holds the store: it leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -16,9 +16,9 @@ use aggregation::rank::{
     f16,
 };
 use host_agent::collective::CollectiveError;
+use host_agent::collective::Failure;
 use host_agent::frames::Io;
 use host_agent::metrics::Exporter;
-use host_agent::serve::Kind;
 use link::{Awaited, Link};
 use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -104,7 +104,7 @@ impl Member {
                 "int8" => Values::Int8s(copied::<i8>(address, length, Vec::new())?),
                 _ => {
                     let told = format!(
-                        "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
+                        "{dtype} is not summed: use float32, float16, bfloat16, int32 or int8"
                     );
                     return Err(PyValueError::new_err(told));
                 }
@@ -292,7 +292,7 @@ impl Sums {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let pending =
-            pending.ok_or_else(|| PyRuntimeError::new_err("these sums were waited for before"))?;
+            pending.ok_or_else(|| PyRuntimeError::new_err("these sums were already waited for"))?;
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
@@ -361,10 +361,10 @@ impl Sums {
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Agent { kind, ref text } => match kind {
-            Kind::NonFinite => NonFinite::new_err(text.clone()),
-            Kind::Silent => Silent::new_err(text.clone()),
-            Kind::Io => PyOSError::new_err(text.clone()),
-            Kind::Refused | Kind::Failed => PyRuntimeError::new_err(text.clone()),
+            Failure::NonFinite => NonFinite::new_err(text.clone()),
+            Failure::Silent => Silent::new_err(text.clone()),
+            Failure::Io => PyOSError::new_err(text.clone()),
+            Failure::Refused | Failure::Failed => PyRuntimeError::new_err(text.clone()),
         },
         CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
             PyTimeoutError::new_err(error.to_string())

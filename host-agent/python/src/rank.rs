@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aggregation::job::{self, ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rank::{Fallback, Rounding, Setup};
-use host_agent::collective::{self, AttachError, CollectiveError, Config, Place};
+use host_agent::collective::{self, AttachError, CollectiveError, Config, JobLock};
 use host_agent::frames::{Endpoint, EndpointError, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
 use host_agent::serve::{Client, Deadline, RankOf};
@@ -31,8 +31,8 @@ pub struct Rank {
 
 impl Rank {
     /// Takes the lock of the job: no other process of this host can be a rank of the job meanwhile.
-    fn place(&self) -> PyResult<Place> {
-        Place::take(&self.interface, self.described.job).map_err(|error| told(error.into()))
+    fn place(&self) -> PyResult<JobLock> {
+        JobLock::take(&self.interface, self.described.job).map_err(|error| told(error.into()))
     }
 
     /// Serves the status of this rank's member at an address.
@@ -104,7 +104,7 @@ fn under_one_switch(
         values_per_round: 0,
         first_chunk: ChunkId(0),
     })?;
-    let place = job::Place::under_one_switch(&job, WorkerId(rank));
+    let place = job::TreePosition::under_one_switch(&job, WorkerId(rank));
     Ok((place.child.0, place.siblings, place.top))
 }
 
@@ -146,7 +146,7 @@ impl Rank {
             let carries = match late {
                 "drop" => false,
                 "next" => true,
-                _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
+                _ => return Err(wrong(format!("{late}: late values are `drop` or `next`"))),
             };
             Ok(Deadline {
                 after_ns: u64::try_from(after.as_nanos()).map_err(wrong)?,
@@ -169,7 +169,7 @@ impl Rank {
         let agent = agent.map(|path| Client::connect(Path::new(path)));
         let agent = agent.transpose().map_err(told)?;
         let me = match &agent {
-            None => Endpoint::of(&interface)?,
+            None => Endpoint::from_interface(&interface)?,
             Some(agent) => agent.whereabouts(Some(&interface)).map_err(told)?,
         };
         Ok(Rank {

@@ -1,4 +1,4 @@
-"""Ranks of one job, started twice, the first time left in the middle. Exits with 0 if all is right."""
+"""Ranks of one job start twice, and abandon the first run in the middle of a sum. Exits with 0 if all is right."""
 
 import os
 
@@ -16,9 +16,9 @@ def use(turn):
         dist.all_reduce(tensor)
         assert (tensor == size * (size + 1) // 2).all()
     if turn == 0 and rank > 0:
-        # Rank 0 never comes: what these send stays in the switch's cells.
+        # Rank 0 does not come, so the values of the others stay in the switch's cells.
         dist.all_reduce(torch.ones(5000), async_op=True)
-    # By Gloo: rank 0, which holds the store, leaves last.
+    # A barrier of Gloo: rank 0 hosts the store, and must leave last.
     dist.barrier()
     os._exit(0)
 

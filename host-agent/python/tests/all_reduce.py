@@ -1,4 +1,4 @@
-"""Three ranks: what the switch sums, what goes by Gloo, and what a failure is. Exits with 0 if all is right.
+"""Three ranks: sums of the switch, operations of Gloo, and errors. Exits with 0 if all is right.
 
 WEIR_NON_FINITE and WEIR_ROUNDING are looked at: what is right depends on them.
 """
@@ -28,7 +28,7 @@ def summed():
 
 
 def check(dtype, length, by_switch=True, op=SUM, tolerance=0.0):
-    """Rank r has 1, 2, 3 … times r + 1. What is summed by steps may be off by as much as is told."""
+    """Rank r has 1, 2, 3 … times r + 1. The error of a sum must not exceed its bound."""
     before = summed()
     base = torch.arange(1, length + 1, dtype=torch.float64) % 100
     tensor = (base * (rank + 1)).to(dtype)
@@ -40,7 +40,7 @@ def check(dtype, length, by_switch=True, op=SUM, tolerance=0.0):
     if length > 0:
         off = (tensor.to(torch.float64) - base * factor).abs().max().item()
         assert off <= bound + tolerance, (dtype, length, op, off, bound)
-    # The exponent of a block may be a few bits above the smallest that would do.
+    # The exponent of a block may exceed the smallest possible one by a few bits.
     assert bound <= {torch.float32: 1e-4, torch.float16: 1.0, torch.bfloat16: 4.0}.get(dtype, 1.0), (dtype, bound)
     assert (summed() > before) == (by_switch and length > 0), (dtype, by_switch)
     assert bound <= weir.torch.error_bound() or not by_switch
@@ -54,7 +54,7 @@ def right():
     for op in (SUM, AVG):
         check(torch.float16, 1000, op=op)
         check(torch.bfloat16, 1000, op=op)
-    # As torch's int8, a sum wraps; a mean is that of the whole sum, toward zero.
+    # Sums of int8 wrap, as in torch; a mean is computed from the whole sum, and truncated toward zero.
     for op, expected in ((SUM, 100 * size - 256 * ((100 * size + 128) // 256)), (AVG, 100)):
         tensor = torch.full((700,), 100, dtype=torch.int8)
         dist.all_reduce(tensor, op=op)
@@ -62,7 +62,7 @@ def right():
     tensor = torch.full((3,), -1 if rank == 0 else 0, dtype=torch.int32)
     dist.all_reduce(tensor, op=AVG)
     assert (tensor == 0).all(), tensor
-    # What a switch cannot do.
+    # Operations that a switch does not support.
     check(torch.float64, 1000, by_switch=False)
     check(torch.float64, 1000, by_switch=False, op=AVG)
     check(torch.int64, 1000, by_switch=False)
@@ -77,13 +77,13 @@ def right():
 
 
 def shapes():
-    """Tensors that are not a row of numbers of their own."""
+    """Tensors that are not contiguous."""
     whole = torch.zeros(40, 30)
     whole[:, ::2] = rank + 1
     dist.all_reduce(whole[:, ::2])
     assert torch.allclose(whole[:, ::2], torch.full((40, 15), size * (size + 1) / 2.0)), whole
     assert (whole[:, 1::2] == 0).all()
-    # Each rank has it elsewhere in memory.
+    # Each rank has different strides.
     matrix = torch.arange(12.0).view(3, 4)
     matrix = matrix.t().contiguous().t() if rank == 0 else matrix
     dist.all_reduce(matrix)
@@ -105,7 +105,7 @@ def shapes():
 
 
 def scattered(shape, dtype=torch.float32, of=rank):
-    """Values of a rank whose sizes lie up to 2^60 apart, and alike at all ranks in each place."""
+    """Values whose magnitudes differ by up to 2^60, and are similar at all ranks for each element."""
     torch.manual_seed(5)
     scale = 2.0 ** torch.randint(-30, 30 if dtype != torch.float16 else 8, shape)
     torch.manual_seed(6 + of)
@@ -113,7 +113,7 @@ def scattered(shape, dtype=torch.float32, of=rank):
 
 
 def sizes_that_differ():
-    """Up to 1,024 elements each is right to its type's rounding, whatever stands beside it."""
+    """With up to 1,024 elements, each sum is exact up to the rounding of its type, whatever the other elements are."""
     rows = [torch.tensor([2.25 + of, 0.8, 1e8 + 7 * of, 5e6 * of, 1e-9]) for of in range(size)]
     for given in (lambda of: rows[of], lambda of: rows[of].repeat(200), lambda of: 1e-20 * rows[of]):
         for op, divisor in ((SUM, 1), (AVG, size)):
@@ -131,7 +131,7 @@ def sizes_that_differ():
     one = torch.zeros(2, 3)
     dist.reduce_scatter_tensor(one, torch.tensor([1e8, 1.0, 1e-8]).repeat(2 * size, 1) * (rank + 1))
     assert torch.equal(one, torch.tensor([1e8, 1.0, 1e-8]).repeat(2, 1) * size * (size + 1) / 2), one
-    # Larger ones share a scale: that is said, once, and only of what is coarse.
+    # Larger tensors share exponents: weir warns once, and only about coarse sums.
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for tensor in (torch.randn(5000), scattered((1024,)), torch.zeros(5000)):
@@ -140,11 +140,11 @@ def sizes_that_differ():
         for tensor in (scattered((5000,)), scattered((6000,))):
             dist.all_reduce(tensor)
     said = [str(one.message) for one in said if "typical" in str(one.message)]
-    assert len(said) == 1 and "up to 1024 elements each is right" in said[0], said
+    assert len(said) == 1 and "up to 1024 elements, sums are exact" in said[0], said
 
 
 def several_at_once():
-    """Waited for in another order; and not at all."""
+    """Works that are waited for in another order, and works that are not waited for."""
     many = [torch.full((400,), float(number)) for number in range(20)]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in many]
     for number, work in reversed(list(enumerate(works))):
@@ -160,7 +160,7 @@ def several_at_once():
 
 
 def broken(dtype=torch.float32, length=700):
-    """Rank 1 has a value that is not finite."""
+    """Values, of which one is not finite at rank 1."""
     tensor = torch.ones(length, dtype=dtype)
     if rank == 1:
         tensor[-1] = float("nan")
@@ -177,7 +177,7 @@ def fails(what, *arguments):
 
 
 def not_finite():
-    """It fails, whoever waits, or is made by Gloo; and what comes after it is right."""
+    """A value that is not finite fails the sum at all ranks, or Gloo computes it; the next sum is right."""
     for dtype in FLOATS:
         for op in (SUM, AVG):
             tensor = broken(dtype)
@@ -192,7 +192,7 @@ def not_finite():
                 assert work.error_bound is None
                 continue
             fails(dist.all_reduce, tensor, op)
-            # It is what it was.
+            # The tensor is unchanged.
             assert tensor[:-1].eq(1).all() and tensor[-1].isnan() == (rank == 1), tensor
         check(dtype, 300, tolerance=0.0)
     if by_gloo:
@@ -202,7 +202,7 @@ def not_finite():
     fails(work.wait)
     assert work.is_completed() and not work.is_success()
     assert isinstance(work.exception(), weir.NonFinite), work.exception()
-    # Before it is done, and after.
+    # Futures taken before and after completion.
     future = dist.all_reduce(broken(length=200_000), async_op=True).get_future()
     fails(future.wait)
     work = dist.all_reduce(broken(), async_op=True)
@@ -217,7 +217,7 @@ def network():
 
 
 def gradients(model, scale=1.0):
-    """Those of this rank's inputs, backward through the model."""
+    """Gradients of this rank's inputs."""
     torch.manual_seed(10 + rank)
     model.zero_grad()
     (scale * model(torch.randn(16, 20)).square().mean()).backward()
@@ -225,7 +225,7 @@ def gradients(model, scale=1.0):
 
 
 def data_parallel():
-    """DDP, which waits in C++, with its own way to sum and with the hook; with parameters that nobody used, too."""
+    """DDP, which waits in C++, without and with the hook, and with unused parameters."""
     alone = network()
     mean = gradients(alone).double()
     dist.all_reduce(mean, op=AVG)
@@ -241,12 +241,12 @@ def data_parallel():
                 off = (gradients(ddp) - mean).abs().max().item()
                 assert off <= 1e-6, off
                 assert summed() > before
-            # Torch puts a megabyte into the first bucket, whatever one asks for.
+            # The first bucket of torch has a megabyte, whatever the setting.
             assert summed() - before >= 2, (before, summed())
             if by_gloo:
                 continue
             fails(gradients, ddp, float("inf") if rank == 2 else 1.0)
-            # The buckets that nobody waits for any more are summed before this.
+            # Buckets whose sums are not needed any more are summed before this tensor.
             dist.all_reduce(torch.ones(1))
 
 
@@ -258,5 +258,5 @@ not_finite()
 data_parallel()
 right()
 print("right", flush=True)
-# By Gloo: rank 0, which holds the store, leaves last.
+# A barrier of Gloo: rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -1,7 +1,7 @@
 """Three ranks train with DistributedDataParallel in bfloat16 and with scaled losses: a rank whose scaled gradients overflow.
 
-A gradient scaler waits for the infinity in the sum: with `WEIR_NON_FINITE=gloo` it comes to all ranks, and all skip the step and
-halve the scale. Without, the sum fails as `weir.NonFinite`. Exits with 0 if all is right.
+A gradient scaler waits for the infinity in the sum: with `WEIR_NON_FINITE=gloo` it comes to all ranks, and all skip the step
+and halve the scale. Without, the sum fails as `weir.NonFinite`. Exits with 0 if all is right.
 """
 
 import os
@@ -19,7 +19,7 @@ passes = os.environ.get("WEIR_NON_FINITE") == "gloo"
 
 
 class Scaler:
-    """What a `GradScaler` does of a step, for torch 1.13, whose own wants a GPU."""
+    """The relevant part of `GradScaler`: that of torch 1.13 needs a GPU."""
 
     def __init__(self, init_scale):
         self._scale = init_scale
@@ -91,7 +91,7 @@ if passes:
     scaling.update()
     assert torch.equal(parameters_of(model), before), "the step was made"
     assert scaling.get_scale() == 2.0**99, scaling.get_scale()
-    # The next step is made, by all.
+    # All ranks make the next step.
     optimizer.zero_grad()
     scaling.scale(mse_loss(model(inputs), targets)).backward()
     scaling.step(optimizer)
@@ -102,7 +102,7 @@ else:
     try:
         scaling.scale(loss).backward()
     except RuntimeError as error:
-        assert "holds a value that is not finite" in str(error), error
+        assert "has a value that is not finite" in str(error), error
     else:
         raise AssertionError("an infinity was summed")
 print("right")

@@ -1,5 +1,5 @@
-"""Three ranks that do what does not fit together: all of them are told so within the timeout, and what comes next works. Exits
-with 0 if all is right."""
+"""Three ranks with settings or calls that do not match: all of them get the error within the timeout, and the next group works.
+Exits with 0 if all is right."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ import weir.torch  # noqa: F401: registers the backend
 
 RANK = int(os.environ["RANK"])
 TIMEOUT_S = 20
-# Of a group in which somebody is missing.
+# Timeout of a group with a missing rank.
 MISSING_S = 2
-# Who waits for silence instead of being told waits so long.
+# Timeout of a rank that is not notified.
 SILENCE_S = 60
 
 
@@ -25,7 +25,7 @@ def join(timeout_s=TIMEOUT_S):
 
 
 def refused(*told, timeout_s=TIMEOUT_S):
-    """Every rank is told one of these, soon."""
+    """Every rank gets one of these errors, soon."""
     begun = time.monotonic()
     try:
         join(timeout_s)
@@ -44,29 +44,29 @@ def sums_are_right():
 
 
 def elsewhere():
-    """Torch counts its groups, also those that did not come about: a rank that is missing tries one of its own."""
+    """A missing rank. It creates a group of its own, since torch also counts groups whose creation failed."""
     os.environ.update(MASTER_ADDR="127.0.0.1", WORLD_SIZE="1", RANK="0", WEIR_JOB="0")
-    refused("WEIR_JOB=0: it is a whole number, 1 to 65535")
+    refused("WEIR_JOB=0: use a whole number, 1 to 65535")
 
 
 def missing():
     if RANK == 2:
         return elsewhere()
-    # The store of torch 2 waits for them itself, and ends: its host is told how many came, the others that it is gone.
+    # The store of torch 2 waits for the ranks itself, and ends: its host gets their number, the others a connection error.
     of_store = ("2/3 clients joined", "Did the remote server shutdown") if hasattr(dist, "DistStoreError") else ()
     refused(f"rank 2 did not come within {MISSING_S} s; the group has 3 ranks", *of_store, timeout_s=MISSING_S)
 
 
 def twice():
     os.environ["RANK"] = str(min(RANK, 1))
-    refused("rank 1 is there twice: two processes have the same RANK")
+    refused("rank 1 came twice: two processes have the same RANK")
 
 
 def of_another_size():
     if RANK == 2:
         return elsewhere()
     os.environ["WORLD_SIZE"] = "2"
-    refused("the job has 3 ranks (WEIR_RANKS), and torch's group 2 (WORLD_SIZE)")
+    refused("the job has 3 ranks (WEIR_RANKS), but torch's group 2 (WORLD_SIZE)")
 
 
 def of_no_job():
@@ -77,22 +77,22 @@ def of_no_job():
 
 
 def told_otherwise():
-    """The switch knows three ranks, and the job has two."""
+    """The switch has three ranks, and the job has two."""
     if RANK == 2:
         return elsewhere()
     os.environ.update(WORLD_SIZE="2", WEIR_RANKS="2", WEIR_PLACE=f"{RANK}/2/2")
-    refused("the switch sums for other ranks than the 2 of this job")
+    refused("the switch does not sum for the 2 ranks of this job")
 
 
 def of_no_number():
     wrong = (
-        ("WEIR_JOB", "70000", "it is a whole number, 1 to 65535"),
-        ("WEIR_RANK", "3", "ranks count from 0, and WEIR_RANKS=3"),
-        ("WEIR_RANKS", "-1", "it is a whole number, 1 to 1024"),
-        ("WEIR_WINDOW", "100", "it is a power of two, 1 to 32768"),
-        ("WEIR_VALUES", "7", "switches sum frames of 32, 64, 256 or 2048"),
-        ("WEIR_PLACE", "0/2", "it is CHILD/SIBLINGS/TOP, such as 0/2/2"),
-        ("WEIR_PLACE", "2/2/2", "SIBLINGS and TOP are 1 to 64, and CHILD is less than SIBLINGS"),
+        ("WEIR_JOB", "70000", "use a whole number, 1 to 65535"),
+        ("WEIR_RANK", "3", "ranks count from 0, with WEIR_RANKS=3"),
+        ("WEIR_RANKS", "-1", "use a whole number, 1 to 1024"),
+        ("WEIR_WINDOW", "100", "use a power of two, 1 to 32768"),
+        ("WEIR_VALUES", "7", "use 32, 64, 256 or 2048"),
+        ("WEIR_PLACE", "0/2", "use CHILD/SIBLINGS/TOP, such as 0/2/2"),
+        ("WEIR_PLACE", "2/2/2", "SIBLINGS and TOP must be 1 to 64, and CHILD less than SIBLINGS"),
     )
     port = int(os.environ["MASTER_PORT"])
     for number, (name, value, told) in enumerate(wrong):
@@ -108,7 +108,7 @@ def of_no_number():
 
 
 def second_use():
-    """The same job once more while it goes on: the second is refused, and the first one's sums stay right."""
+    """A second use of a running job is refused, and the sums of the first remain right."""
     join()
     own = {**os.environ, "MASTER_PORT": str(int(os.environ["MASTER_PORT"]) + 1)}
     second = subprocess.Popen([sys.executable, __file__, "second"], env=own)
@@ -121,7 +121,7 @@ def second_use():
         dist.all_reduce(over)
         if over.item() < 3:
             code = None
-            # A process that imports torch 2 takes seconds; without a pause the captures are full of sums before it is there.
+            # A process that imports torch 2 takes seconds: without a pause, the captures would fill with sums before it starts.
             time.sleep(0.2)
     assert code == 0 and turns > 1, (code, turns)
     dist.barrier()
@@ -129,11 +129,11 @@ def second_use():
 
 
 def second_use_refused():
-    refused(f"job {os.environ['WEIR_JOB']} has a rank on eth0 already (process ")
+    refused(f"job {os.environ['WEIR_JOB']} already has a rank on eth0 (process ")
 
 
 def by_gloo():
-    """What some give to the switch others give to Gloo, or nothing at all; after each the group is made anew."""
+    """Some ranks use the switch, and others Gloo, or neither; after each case the group is created again."""
     def reduced(dtype=torch.float32, length=100, op=dist.ReduceOp.SUM):
         name = str(dtype).removeprefix("torch.")
         deed = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.MAX: "maximum"}[op]
@@ -162,7 +162,7 @@ def by_gloo():
             do()
         except RuntimeError as error:
             said = str(error)
-            assert f"the ranks gave different things: this one {own}; rank " in said and said.endswith(others), said
+            assert f"the ranks submitted different operations: this rank {own}; rank " in said and said.endswith(others), said
         else:
             raise AssertionError("what differs was done")
         took = time.monotonic() - begun
@@ -170,7 +170,7 @@ def by_gloo():
         dist.destroy_process_group()
 
 
-# The ranks begin at different times, and leave the first case together: then nobody but rank 2 is missing.
+# The ranks start at different times and leave the first case together, so that only rank 2 is missing then.
 CASES = (twice, missing, of_another_size, of_no_job, told_otherwise, of_no_number, second_use, by_gloo)
 
 if len(sys.argv) > 1:

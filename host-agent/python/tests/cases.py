@@ -1,4 +1,4 @@
-"""Runs test files one after another, each in a process of its own that has imported torch already: that takes seconds. Exits
+"""Runs test files one after another, each in a forked process, since the import of torch takes seconds. Exits
 with 0 if all of them are right; if not, the last line names those that are not.
 
 An argument is a case: settings, a file and its arguments, such as `WEIR_NON_FINITE=gloo all_reduce.py`.

@@ -1,4 +1,4 @@
-"""Three ranks, of which the first leaves in the middle of a sum and makes a group anew. Exits with 0 if all is right."""
+"""Three ranks: the first leaves in the middle of a sum, and creates the group again. Exits with 0 if all is right."""
 
 import os
 
@@ -13,7 +13,7 @@ dist.all_reduce(torch.ones(1000))
 port = int(os.environ["MASTER_PORT"])
 for turn in range(1, 4):
     if rank == 0:
-        # The others give nothing to it.
+        # The other ranks do not submit it.
         works = [dist.all_reduce(torch.ones(1000), async_op=True) for _ in range(3)]
         dist.destroy_process_group()
         weir.torch._leave_job()
@@ -28,11 +28,11 @@ for turn in range(1, 4):
     else:
         dist.destroy_process_group()
     os.environ["MASTER_PORT"] = str(port + turn)
-    # As ranks of the same job, on the same interface.
+    # The same ranks of the same job, on the same interface.
     dist.init_process_group("weir")
     tensor = torch.full((700,), rank + 1, dtype=torch.int32)
     dist.all_reduce(tensor)
     assert bool((tensor == size * (size + 1) // 2).all()), tensor
-# By Gloo: rank 0, which holds the store, leaves last.
+# A barrier of Gloo: rank 0 hosts the store, and must leave last.
 dist.barrier()
 print("right", flush=True)

@@ -1,4 +1,5 @@
-"""Three ranks: every collective but all_reduce, by the switch where it can do it, else by Gloo. Exits with 0 if all is right.
+"""Three ranks: every collective except all_reduce, by the switch if it supports it, otherwise by Gloo. Exits with 0 if all is
+right.
 
 Which of both it is follows from whether there is a job, and whether it has a deadline.
 """
@@ -27,7 +28,7 @@ def counted(what="operations"):
 
 
 class Goes:
-    """What happens inside goes so often by the switch, if there is one that may."""
+    """The block makes this number of operations at the switch, if the job has one."""
 
     def __init__(self, operations):
         self._operations = operations
@@ -42,12 +43,12 @@ class Goes:
 
 
 def bits(tensor):
-    """Every bit of it."""
+    """The tensor's bytes."""
     return bytes(tensor.detach().resolve_conj().resolve_neg().contiguous().flatten().view(torch.uint8).numpy())
 
 
 def any_values(dtype, length, seed):
-    """Whatever bits, of NaN as well."""
+    """Random bytes, including those of NaN."""
     torch.manual_seed(seed)
     if dtype == torch.bool:
         return torch.randint(0, 2, (length,)).bool()
@@ -56,7 +57,7 @@ def any_values(dtype, length, seed):
 
 
 def broadcasts():
-    # Gloo before torch 2 has not all of them.
+    # Before torch 2, Gloo lacks some types.
     types = TYPES if by_switch else (torch.uint8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64)
     for number, dtype in enumerate(types):
         for length in (0, 1, 3, 5, 1000, 40_001):
@@ -66,7 +67,7 @@ def broadcasts():
             with Goes(length > 0):
                 dist.broadcast(tensor, root)
             assert length == 0 or bits(tensor) == expected, (dtype, length)
-    # Wherever they stand in memory.
+    # With any strides.
     whole = torch.zeros(40, 30)
     whole[:, ::2] = rank
     if by_switch:
@@ -75,7 +76,7 @@ def broadcasts():
         conjugate = torch.full((5,), complex(0, rank)).conj()
         to_all = dist.BroadcastOptions()
         to_all.rootRank = 2
-        # Torch 2 itself refuses it.
+        # Torch 2 refuses it itself.
         dist.group.WORLD.broadcast([conjugate], to_all).wait()
         assert (conjugate == complex(0, -2)).all(), conjugate
         try:
@@ -97,13 +98,13 @@ def broadcasts():
 
 
 def what_a_broadcast_costs():
-    """Everybody's link carries it once each way: the root's has the values, the others' zeros."""
+    """Every link carries the tensor once in each direction: the root sends values, the others zeros."""
     values = torch.full((1_000_000,), float(rank))
     before = counted("bytes")
     dist.broadcast(values, 0)
     sent = counted("bytes") - before
     assert (values == 0).all()
-    # Headers, and some questions.
+    # Headers, and a few probes.
     assert not by_switch or 1.02 <= sent / 4e6 <= 1.2, sent
 
 
@@ -120,7 +121,7 @@ def reduces():
                 if rank != root:
                     assert bits(tensor) == before, (dtype, op)
                     continue
-                # What Gloo has summed of integers and then divided is cut off, as the switch's.
+                # Means of integers are truncated by Gloo as by the switch.
                 off = (tensor.double() - factor * base).abs().max().item()
                 bound = work.error_bound if by_switch else 0.0
                 assert off <= bound, (dtype, op, off, bound)
@@ -131,13 +132,13 @@ def reduces():
         tensor = torch.full((5,), float(rank), dtype=torch.float64)
         dist.reduce(tensor, 2, op=AVG)
         assert (tensor == ((size - 1) / 2 if rank == 2 else rank)).all(), tensor
-    # Each rank has it elsewhere in memory.
+    # Each rank has different strides.
     with Goes(2):
         matrix = torch.arange(12.0).view(3, 4)
         matrix = matrix.t().contiguous().t() if rank == 0 else matrix
         dist.reduce(matrix, 0)
         dist.reduce(matrix, 1)
-    # What rank 0 has is the sum already.
+    # Rank 0 has the expected sum.
     factor = (size, 2 * size - 1, 1)[rank]
     assert torch.allclose(matrix, factor * torch.arange(12.0).view(3, 4)), matrix
 
@@ -185,7 +186,7 @@ def gathers():
         row = torch.zeros(2 * size, 3, dtype=dtype)
         dist.all_gather_into_tensor(row, own)
         assert torch.equal(row, expected.view(2 * size, 3)), row
-        # Neither has its elements in a row.
+        # Both are not contiguous.
         column = torch.zeros(3, 2 * size, dtype=dtype).t()
         dist.all_gather_into_tensor(column, own.t().contiguous().t())
         assert torch.equal(column, row), column
@@ -217,13 +218,13 @@ def scattered_sums():
             part.zero_()
             dist.reduce_scatter(part, list(whole.view(size, 2, 200).unbind()), op=op)
             assert torch.allclose(part.double(), expected, rtol=1e-6), (dtype, op)
-            # These are all_reduces, which wait until the deadline.
+            # These operations are all_reduces, which wait until the deadline.
             assert counted() - before == (2 if has_job and of_switch else 0)
     largest = torch.zeros(2)
     dist.reduce_scatter_tensor(largest, torch.full((2 * size,), float(rank)), op=MAX)
     assert (largest == size - 1).all(), largest
     refused(dist.reduce_scatter_tensor, torch.zeros(2), torch.zeros(7))
-    # Each rank's part has its own size, none among them, and its elements stand anywhere.
+    # The parts have different sizes, including 0, and any strides.
     for dtype in (torch.float32, torch.int64):
         for rows in ([2, 3, 4], [0, 5, 1], [300, 1, 0]):
             given = [torch.full((2, length), (rank + 1) * (to + 1)).to(dtype).t() for to, length in enumerate(rows)]
@@ -241,7 +242,7 @@ def all_to_all():
     taken = torch.zeros(2 * size)
     dist.all_to_all_single(taken, torch.full((2 * size,), float(rank)))
     assert torch.equal(taken, torch.arange(size).float().repeat_interleave(2)), taken
-    # To rank r go r + 1 values of each.
+    # Each rank sends r + 1 values to rank r.
     given = torch.full((size * (size + 1) // 2,), float(rank))
     taken = torch.zeros(size * (rank + 1))
     dist.all_to_all_single(taken, given, [rank + 1] * size, list(range(1, size + 1)))
@@ -276,5 +277,5 @@ scattered_sums()
 all_to_all()
 point_to_point()
 print("right", flush=True)
-# Rank 0, which holds the store, leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

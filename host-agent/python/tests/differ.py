@@ -1,4 +1,4 @@
-"""Three ranks, of which one gives something else: all are told so, and what this one gave. Exits with 0 if all is right."""
+"""Three ranks, of which one submits a different operation: all get an error with its terms. Exits with 0 if all is right."""
 
 import os
 import time
@@ -7,10 +7,10 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-# Who waits for silence instead of being told waits so long.
+# Timeout of a rank that is not notified.
 SILENCE_S = 60
 SUM, AVG = dist.ReduceOp.SUM, dist.ReduceOp.AVG
-# What two give, and what the last does: a type, a length and an operation. Of a reduce_scatter the lengths of its parts.
+# Operations of two ranks, and of the last one: type, length and reduction; for a reduce_scatter the lengths of its parts.
 CASES = (
     ((torch.float32, 1000, SUM), (torch.float32, 1001, SUM)),
     ((torch.float32, 1000, SUM), (torch.int32, 1000, SUM)),
@@ -39,11 +39,11 @@ def use(case):
     usual, other = CASES[case]
     own, others = (other, usual) if rank == size - 1 else (usual, other)
     dtype, length, op = own
-    # Which part of a reduce_scatter differs first.
+    # The first different part of a reduce_scatter.
     part = None if isinstance(length, int) else next(at for at in range(size) if usual[1][at] != other[1][at])
     tensor = torch.ones(length if part is None else length[rank], dtype=dtype)
     begun = time.monotonic()
-    # What comes after fails as well, and says why.
+    # The next operation fails with the same reason.
     for _ in range(2):
         try:
             if part is None:
@@ -51,15 +51,15 @@ def use(case):
             else:
                 dist.reduce_scatter(tensor, [torch.ones(of, dtype=dtype) for of in length], op=op)
         except RuntimeError as error:
-            told = f"operation {13 + (part or 0)}: the ranks gave different things: this one {said(*own, part)}; rank "
+            told = f"operation {13 + (part or 0)}: the ranks submitted different operations: this rank {said(*own, part)}; rank "
             assert str(error).startswith(told) and str(error).endswith(said(*others, part)), error
         else:
             raise AssertionError("what differs was summed")
-        # It is what it was.
+        # The tensor is unchanged.
         assert (tensor == 1).all()
     took = time.monotonic() - begun
     assert took < SILENCE_S - 10, took
-    # By Gloo: rank 0, which holds the store, leaves last.
+    # A barrier of Gloo: rank 0 hosts the store, and must leave last.
     dist.barrier()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Three ranks that fork, as loaders of data do: children hold nothing of a rank. Exits with 0 if all is right."""
+"""Three ranks that fork, as data loaders do: the children keep no resources of a rank. Exits with 0 if all is right."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import weir.torch
 
 
 def child(act):
-    """The id of a process that does this."""
+    """Forks a process that executes this; returns its id."""
     made = os.fork()
     if made == 0:
         act()
@@ -44,7 +44,7 @@ def is_no_rank():
 
 ends(child(is_no_rank))
 are_right()
-# The job is begun again while one lives.
+# The job starts again while a child is alive.
 lives = child(lambda: time.sleep(100))
 dist.destroy_process_group()
 os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
@@ -53,7 +53,7 @@ are_right()
 os.kill(lives, signal.SIGKILL)
 os.waitpid(lives, 0)
 
-# A rank is killed, and its child lives on: the others need not wait until nobody has answered for long.
+# A rank is killed, and its child stays alive: the others notice it without waiting for the timeout.
 dist.barrier()
 if dist.get_rank() == 2:
     child(lambda: time.sleep(100))
@@ -63,11 +63,11 @@ begun = time.monotonic()
 try:
     are_right()
 except RuntimeError as error:
-    assert "rank 2 is gone" in str(error), error
+    assert "rank 2 is unreachable" in str(error), error
 else:
     raise AssertionError("a rank that has gone has given values")
 assert time.monotonic() - begun < 50
 print("right", flush=True)
-# Rank 0 holds torch's store.
+# Rank 0 hosts torch's store.
 time.sleep(2 if dist.get_rank() == 0 else 0)
 os._exit(0)

@@ -1,4 +1,4 @@
-"""Three ranks train by a framework above torch, which its name says: accelerate, transformers or lightning. Exits with 0 if all
+"""Three ranks train with the framework named by the argument: accelerate, transformers or lightning. Exits with 0 if all
 ranks have the same weights in the end, and the switch has made the sums.
 """
 
@@ -15,12 +15,12 @@ from torch.utils.data import DataLoader, Dataset
 import weir.torch
 
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-# As torchrun sets them, with one process on each host.
+# As torchrun sets them for one process per host.
 os.environ.update(LOCAL_RANK="0", NODE_RANK=str(rank), LOCAL_WORLD_SIZE="1", GROUP_RANK=str(rank))
 
 
 class Numbers(Dataset):
-    """Inputs, and what a fixed matrix makes of them."""
+    """Inputs, and their products with a fixed matrix."""
 
     def __init__(self):
         generator = torch.Generator().manual_seed(1)
@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
 
 
 def by_accelerate():
-    # The group is made first: accelerate takes the one that is there.
+    # The group is created first: accelerate uses an existing one.
     dist.init_process_group("weir")
     from accelerate import Accelerator
 
@@ -64,7 +64,7 @@ def by_accelerate():
 
 
 def by_transformers():
-    # The group is made first, and `ddp_backend` left out: it takes no backend that transformers does not know.
+    # The group is created first, without `ddp_backend`, which accepts only backends that transformers knows.
     dist.init_process_group("weir")
     from transformers import Trainer, TrainingArguments
 
@@ -118,11 +118,11 @@ def by_lightning():
 
 
 train = {"accelerate": by_accelerate, "transformers": by_transformers, "lightning": by_lightning}[sys.argv[1]]
-# What a framework prints is not this script's word.
+# Frameworks print other lines, too.
 with contextlib.redirect_stdout(sys.stderr):
     model = train()
 assert dist.get_backend() == "weir", dist.get_backend()
-# Each of 3 epochs has 4 batches a rank.
+# 3 epochs of 4 batches per rank.
 operations = weir.torch.counters()["operations"]
 assert operations >= 12, operations
 weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])

@@ -1,4 +1,4 @@
-"""Three ranks, of which the last is late, under a deadline of 50 ms and a quorum of 2. Exits with 0 if all is right."""
+"""Three ranks, of which the last is late, with a deadline of 50 ms and a quorum of 2. Exits with 0 if all is right."""
 
 import os
 import time
@@ -25,13 +25,13 @@ else:
 os.environ.update(WEIR_QUORUM="2", MASTER_PORT="29602")
 dist.init_process_group("weir")
 
-# In step: all are in, but who is not soon enough on a busy machine.
+# In step: the sum includes all ranks, except those that a busy machine delays.
 tensor = torch.ones(1000)
 work = dist.all_reduce(tensor, async_op=True)
 work.wait()
 assert bool((tensor >= work.contributors).all()) and bool((tensor <= 3).all()), (work.contributors, tensor)
 
-# Out of step: who is late has the others' sum, too, and what it had is dropped: the next sum has nothing of it.
+# Out of step: the late rank gets the others' sum, and its own values are dropped.
 dist.barrier()
 if IS_LATE:
     time.sleep(1)
@@ -43,7 +43,7 @@ counters = weir.torch.counters()
 assert counters["partial"] > 0 and (counters["late"] > 0 or not IS_LATE), counters
 assert counters["dropped"] == counters["late"], counters
 
-# DDP: late gradients join the next step's, those of the same parameters.
+# DDP: late gradients join those of the same parameters in the next step.
 torch.manual_seed(1)
 
 
@@ -53,8 +53,8 @@ def replicated():
     return model, torch.optim.SGD(model.parameters(), lr=0.01)
 
 
-# Weights have small gradients, and biases large ones. Both models have one bucket each, as long as the other's, which DDP
-# arranges anew after the first step.
+# Weights have small gradients, and biases large ones. Each model has one bucket, of equal length, which DDP rearranges after
+# the first step.
 trained = [(*replicated(), 0.001 * (RANK + 1)), (*replicated(), 0.0)]
 for step in range(6):
     dist.barrier()
@@ -68,7 +68,7 @@ for step in range(6):
         optimizer.step()
 counters = weir.torch.counters()
 assert counters["carried"] > 0 or not IS_LATE, counters
-# All have taken the same sums.
+# All ranks have the same sums.
 own = torch.cat([parameter.detach().flatten() for model, _, _ in trained for parameter in model.parameters()])
 all_of_them = [torch.empty_like(own) for _ in range(3)]
 dist.all_gather(all_of_them, own)

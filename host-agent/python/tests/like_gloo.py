@@ -1,7 +1,8 @@
-"""Three ranks: what weir makes of a call is what Gloo makes of it: done or refused, values, and kind of error. Exits with 0 if all
+"""Three ranks: weir executes or refuses a call as Gloo does, with equal values or the same kind of error. Exits with 0 if all
 is right.
 
-Gloo takes no strides: its values are those of tensors in a row. What shares memory with itself weir refuses, whatever Gloo does.
+Gloo takes no strides: its values are those of tensors in a row. What shares memory with itself weir refuses, whatever Gloo
+does.
 """
 
 import itertools
@@ -26,7 +27,7 @@ def options(kind, **values):
     return made
 
 
-# Where the elements of a tensor of 6 x 2 stand: what is made, and the view of it that has them.
+# Layouts of a tensor of 6 x 2: the shape of the storage, and the view of it.
 LAYOUTS = {
     "row": (lambda dtype: torch.full((6, 2), UNTOUCHED, dtype=dtype), lambda base: base),
     "column": (lambda dtype: torch.full((6, 2, 3), UNTOUCHED, dtype=dtype), lambda base: base[:, :, 0]),
@@ -43,7 +44,7 @@ SHARED = {
 
 
 class Place:
-    """Makes tensors of one type that stand in memory alike."""
+    """Creates tensors of one type and layout."""
 
     def __init__(self, layout, dtype):
         self._layout, self._dtype, self._bases = layout, dtype, []
@@ -59,7 +60,7 @@ class Place:
         return tensor
 
     def are_untouched(self):
-        """Nothing was written beside the tensors."""
+        """Checks that the memory around the tensors is unchanged."""
         for base, tensor in self._bases:
             tensor.fill_(UNTOUCHED)
             assert (base == UNTOUCHED).all(), (self._layout, base)
@@ -78,7 +79,7 @@ def largest(group, place):
 def reduce(group, place):
     tensor = place(rank)
     group.reduce([tensor], options(_C10D.ReduceOptions, rootRank=1)).wait()
-    # What Gloo leaves elsewhere is nothing in particular.
+    # Gloo leaves undefined values at other ranks.
     return [tensor] if rank == 1 else []
 
 
@@ -123,7 +124,7 @@ def uneven(group, place):
 
 def ring(group, place):
     taken, to, source = place(9), (rank + 1) % size, (rank - 1) % size
-    # It is not there yet, and what is behind it goes on.
+    # The receive is pending, and later operations complete.
     received = group.recv([taken], source, 5)
     group.barrier().wait()
     sent = group.send([place(rank)], to, 5)
@@ -142,7 +143,7 @@ def call(name, *given, kind=None, **values):
     return name, lambda group: getattr(group, name)(*given, *opts).wait()
 
 
-# Wrong alike at all ranks.
+# The same invalid arguments at all ranks.
 WRONG = (
     *(call("broadcast", [T(4)], kind=dist.BroadcastOptions, rootRank=root) for root in (size, size + 2, -1, -70_000, 70_000)),
     *(call("broadcast", [T(4).double()], kind=dist.BroadcastOptions, rootRank=root) for root in (size, -1)),
@@ -166,7 +167,7 @@ WRONG = (
 
 
 def outcome(act, *given):
-    """What comes of a call: values, or its error."""
+    """Result of a call: values, or its error."""
     try:
         return "done", act(*given)
     except Exception as error:  # noqa: BLE001: that is what is compared
@@ -200,12 +201,12 @@ for number, (operation, layout) in enumerate(itertools.product(OPERATIONS, SHARE
 lives()
 for name, act in WRONG:
     own, expected = outcome(act, WEIR), outcome(act, GLOO)
-    # Of an empty list torch 2 says `NotImplementedError`, which is a `RuntimeError`.
+    # For an empty list torch 2 raises `NotImplementedError`, which is a `RuntimeError`.
     kinds = [kind for kind in (RuntimeError, ValueError, TypeError) if isinstance(expected[1], kind)]
     assert own[0] == expected[0] == "refused" and isinstance(own[1], tuple(kinds)), (name, own, expected)
     calls += 1
     lives()
-# Gloo before torch 2 takes these, for several devices of a rank.
+# Before torch 2, Gloo accepts these, for several devices of a rank.
 MANY = (
     call("allreduce", [T(4), T(4)], kind=dist.AllreduceOptions),
     call("reduce", [T(4), T(4)], kind=_C10D.ReduceOptions, rootRank=1),
@@ -220,5 +221,5 @@ for name, act in MANY:
 lives()
 assert calls >= 60, calls
 print("right", flush=True)
-# Rank 0, which holds the store, leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -1,4 +1,5 @@
-"""Three ranks, of which the first gives more operations than a daemon takes before any has sums. Exits with 0 if all is right."""
+"""Three ranks, of which the first submits more operations than a daemon accepts before any has sums. Exits with 0 if all is
+right."""
 
 import threading
 import time
@@ -24,12 +25,12 @@ def give():
 if rank == 0:
     thread = threading.Thread(target=give)
     thread.start()
-    # It gives all, or waits: the others give nothing yet.
+    # It submits all, or waits: the other ranks have submitted none yet.
     before = -1
     while before < len(works):
         before = len(works)
         time.sleep(0.2)
-    # Other threads go on, and who looks at the rank is told.
+    # Other threads continue, and the status of the rank is available.
     assert weir.torch.counters()["operations"] == 0
     store.set("go", "")
     thread.join()

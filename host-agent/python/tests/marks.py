@@ -1,4 +1,4 @@
-"""A rank whose sums pass a queue that marks. Exits with 0 if the sums are right and a window of its job has answered to marks."""
+"""A rank whose sums pass a marking queue. Exits with 0 if the sums are right and marks have reduced a window of its job."""
 
 import os
 import urllib.request
@@ -13,7 +13,7 @@ VALUES = 200_000
 
 
 def sample(name):
-    """What Prometheus would read of this process's only rank."""
+    """Metrics of this process's only rank, as Prometheus reads them."""
     with urllib.request.urlopen(f"http://{WHERE}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
     (line,) = [line for line in lines if line.startswith(name + "{")]
@@ -23,8 +23,7 @@ def sample(name):
 dist.init_process_group("weir")
 rank, size = dist.get_rank(), dist.get_world_size()
 marks, least, turn = 0, 32, 0
-# A window begins with 32, and other signs than marks leave as many. Ranks that a busy machine keeps from filling the queue try
-# again.
+# A window starts at 32, and only marks reduce it below. On a busy machine, ranks may fail to fill the queue, and try again.
 while marks == 0 or least >= 32:
     assert turn < 100, (marks, least)
     values = torch.arange(VALUES, dtype=torch.int32) * (rank + 1) + turn
@@ -33,7 +32,7 @@ while marks == 0 or least >= 32:
     assert torch.equal(values, right), turn
     turn += 1
     assert weir.torch.counters()["operations"] == turn, weir.torch.counters()
-    # Of the job, by Gloo: a rank waits for the one whose window is the smallest.
+    # The minimum over the job, by Gloo: ranks wait for the one with the smallest window.
     told = torch.tensor([sample("weir_congestion_marks_total"), sample("weir_least_congestion_window_chunks")])
     dist.all_reduce(told, op=dist.ReduceOp.MIN)
     marks, least = told.tolist()

@@ -1,4 +1,5 @@
-"""Three ranks that show what they count; the last comes late, and the others say so meanwhile. Exits with 0 if all is right."""
+"""Three ranks that serve their metrics; the last is late, and the others report it in the meantime. Exits with 0 if all is
+right."""
 
 import os
 import time
@@ -14,7 +15,7 @@ PATIENCE_S = 30
 
 
 def samples():
-    """What Prometheus would read, by name and labels."""
+    """The metrics, as Prometheus reads them, by name and labels."""
     with urllib.request.urlopen(f"http://{WHERE}/metrics", timeout=5) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"), answer.headers
         lines = answer.read().decode().splitlines()
@@ -34,7 +35,7 @@ assert told[f"weir_waiting_seconds{{{labels}}}"] == "0", told
 assert told[f"weir_up{{{labels}}}"] == "1", told
 way = f'weir_info{{{labels},role="rank",interface="eth0",io="{weir.torch.io()}"}}'
 assert told[way] == "1", told
-# Another rank's question may be answered meanwhile.
+# A reply to another rank's question may be sent in between.
 sent = int(told[f"weir_sent_frames_total{{{labels}}}"])
 assert before <= sent <= weir.torch.counters()["frames"], (before, told)
 
@@ -53,7 +54,7 @@ else:
     work.wait()
 assert samples()[f"weir_operations_total{{{labels}}}"] == "4"
 print("right", flush=True)
-# Rank 0 holds the store.
+# Rank 0 hosts the store.
 store.set(f"done/{rank}", "yes")
 if rank == 0:
     store.wait([f"done/{other}" for other in range(size)])

@@ -1,4 +1,5 @@
-"""Three ranks whose hook waits for what it begins in a callback: PowerSGD beside Gloo's. Exits with 0 if all is right."""
+"""Three ranks whose hook waits in a callback for an operation that it starts there: PowerSGD, compared with Gloo. Exits with 0
+if all is right."""
 
 import os
 import threading
@@ -14,7 +15,7 @@ import weir.torch
 
 
 def trained(group):
-    """The parameters after some steps, of which PowerSGD makes all but the first two."""
+    """The parameters after some steps, of which PowerSGD compresses all but the first two."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(60, 40), torch.nn.Tanh(), torch.nn.Linear(40, 30))
     model = DistributedDataParallel(model, process_group=group)
@@ -30,7 +31,7 @@ def trained(group):
 
 
 def one_is_left(name):
-    """Threads of this name end, all but one."""
+    """Waits until all threads of this name but one have ended."""
     deadline = time.monotonic() + 30
     while (names := [thread.name for thread in threading.enumerate()]).count(name) > 1:
         assert time.monotonic() < deadline, names
@@ -44,7 +45,7 @@ own = [torch.empty_like(by_switch) for _ in range(3)]
 dist.all_gather(own, by_switch)
 assert all(bool((other == by_switch).all()) for other in own)
 
-# To any depth.
+# Nested to any depth.
 tensor = torch.ones(1000)
 
 
@@ -55,10 +56,10 @@ def sums(depth):
 
 
 assert bool((sums(20) == 63).all())
-# Threads that were needed then are gone.
+# The threads that were needed for it have ended.
 one_is_left("weir tells")
 
-# A second group of all ranks goes host to host, and says so.
+# A second group of all ranks uses Gloo, with a warning.
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     second = dist.new_group(backend="weir")
@@ -68,7 +69,7 @@ dist.all_reduce(tensor, group=second)
 assert bool((tensor == 3).all()) and weir.torch.counters()["operations"] == before, weir.torch.counters()
 dist.destroy_process_group()
 
-# The first group of all ranks is the switch's, whatever the default group is by; and when it has gone, the next.
+# The switch serves the first group of all ranks, whatever the backend of the default group; after its deletion, the next one.
 os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
 dist.init_process_group("gloo")
 for turn in range(2):

@@ -1,4 +1,5 @@
-"""Three ranks, whose tensors go in pieces of a thousand values, of which three may be under way. Exits with 0 if all is right.
+"""Three ranks, whose tensors are split into pieces of a thousand values, at most three of them in flight. Exits with 0 if all
+is right.
 
 With the name of another test it runs that one so, and so many values may be under way as a second argument says.
 """
@@ -43,7 +44,7 @@ def counted(name):
     return weir.torch.counters()[name]
 
 
-# As many operations as pieces, in the order in which they were given, whoever is waited for first.
+# One operation per piece, in the order of submission, whichever work is waited for first.
 before, given = counted("operations"), []
 for turn in range(8):
     given.append(torch.arange(10_500 + turn, dtype=torch.int32) * (rank + 1))
@@ -58,7 +59,7 @@ assert counted("operations") - before == 8 * (11 + 1), counted("operations")
 assert 0 < most <= UNDER_WAY, most
 assert order._under_way == 0 and order._given == 0 and not order._held
 
-# Bytes, of which the last word is not whole, to a tensor whose elements stand elsewhere.
+# Bytes whose last word is incomplete, to a tensor that is not contiguous.
 for shape in ((9_999,), (101, 77)):
     own = torch.arange(shape[0] * (shape[1:] or (1,))[0]).remainder(251).to(torch.uint8).reshape(shape)
     taken = own.clone() if rank == 1 else torch.zeros(shape, dtype=torch.uint8)
@@ -66,7 +67,7 @@ for shape in ((9_999,), (101, 77)):
     dist.broadcast(taken, 1)
     assert (taken == own).all()
 
-# What is not finite ends its tensor's sum with its piece, at all ranks, and the next sum is right.
+# A value that is not finite fails the sum of its tensor at all ranks; the next sum is right.
 values = torch.ones(50_000)
 values[2_500] = float("nan") if rank == 1 else 1.0
 try:
@@ -77,20 +78,20 @@ else:
     raise AssertionError("NaN was summed")
 assert (values[:2_000] == size).all() and values[2_500].isnan() == (rank == 1)
 assert (values[3_000:] == 1).all()
-# They went in their turn, as if somebody wanted them.
+# They were submitted in their turn, although no caller waits for them.
 assert unwanted == 0 and 0 < most <= UNDER_WAY, (unwanted, most)
 values = torch.ones(20_000)
 dist.all_reduce(values)
 assert (values == size).all()
 
-# As few at once as a daemon with few files takes.
+# The small limit of a daemon with few open files.
 order._most, tensors = 2, [torch.full((4_500,), turn, dtype=torch.int32) for turn in range(4)]
 for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
     assert order._given <= 2
     work.wait()
 assert all((tensor == size * turn).all() for turn, tensor in enumerate(tensors))
 
-# The first piece says of how many values it is one.
+# The terms of the first piece have the length of the whole tensor.
 tensor = torch.ones(5_000 + (rank == 2))
 try:
     dist.all_reduce(tensor)
@@ -101,7 +102,7 @@ else:
 assert (tensor == 1).all() and order._under_way == 0 and not order._held
 dist.barrier()
 
-# Who is not waited for longer leaves the rest of its tensor ungiven, and gives nothing after it.
+# After a timeout, the rest of the tensor is not submitted, and nothing after it.
 order = weir._order.Order(100)
 asked = []
 
@@ -125,7 +126,7 @@ for again in (lambda: parts[9].check(), lambda: order.add(0, Silent)):
     try:
         again()
     except RuntimeError as error:
-        assert "given up in the middle" in str(error), error
+        assert "ended in the middle" in str(error), error
     else:
         raise AssertionError("given after a gap")
 print("right", flush=True)

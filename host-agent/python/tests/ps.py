@@ -1,4 +1,4 @@
-"""Three ranks: a parameter server in all modes, over the backend BACKEND, `weir` without. Exits with 0 if all is right.
+"""Three ranks: a parameter server in all modes, with the backend BACKEND, by default `weir`. Exits with 0 if all is right.
 
 Who pushes when is forced: a rank goes on when another one has told it to, by torch's store.
 """
@@ -34,7 +34,7 @@ def heard(what):
 
 
 def raises(kind, *texts):
-    """What happens inside fails, and says this."""
+    """Checks that the block raises an error with these texts."""
 
     @contextmanager
     def fails():
@@ -53,12 +53,12 @@ def parameters(value=0.0, *shapes):
 
 
 def ones(value):
-    """A gradient for all parameters."""
+    """The same gradient for all parameters."""
     return [torch.full((3,), value), torch.full((2, 2), value)]
 
 
 def descent(of):
-    """Parameters are what was subtracted."""
+    """Checks the values of all parameters."""
     return torch.optim.SGD(of, lr=1.0)
 
 
@@ -67,7 +67,7 @@ def are(of, value):
 
 
 def until(server, watch):
-    """Serves, and calls what watches the counters meanwhile."""
+    """Serves, and calls a function that watches the counters at the same time."""
     failed = []
 
     def watches():
@@ -86,7 +86,7 @@ def until(server, watch):
 
 
 def reaches(server, **counts):
-    """Waits until the server has counted so much."""
+    """Waits until the server's counters have these values."""
     deadline = time.monotonic() + 60
     while any(server.counters()[name] < count for name, count in counts.items()):
         assert time.monotonic() < deadline, (server.counters(), counts)
@@ -94,14 +94,14 @@ def reaches(server, **counts):
 
 
 def settings():
-    """What is no plan says why."""
+    """Invalid plans raise an error with the reason."""
     for wrong, text in (
         (dict(mode="fast"), "sync, async, stale, fastest"),
-        (dict(mode="stale"), "mode stale wants 0 or more"),
-        (dict(mode="stale", staleness=-1), "mode stale wants 0 or more"),
-        (dict(mode="fastest", fastest=0), "mode fastest wants 1 or more"),
+        (dict(mode="stale"), "mode stale needs 0 or more"),
+        (dict(mode="stale", staleness=-1), "mode stale needs 0 or more"),
+        (dict(mode="fastest", fastest=0), "mode fastest needs 1 or more"),
         (dict(mode="fastest", fastest=1, late="never"), "'drop' or 'next'"),
-        (dict(mode="async", staleness=1), "is of mode stale"),
+        (dict(mode="async", staleness=1), "is for mode stale"),
         (dict(servers=[]), "at least one"),
         (dict(servers=[1, 1]), "each once"),
         (dict(on_lost="continue"), "in mode sync"),
@@ -110,13 +110,13 @@ def settings():
     ):
         with raises(ValueError, "weir.ps: ", text):
             Plan(**wrong)
-    # The largest first, to who has the least.
+    # The largest first, to the server with the least.
     assert Plan(servers=[2, 5]).shards([10, 40, 25, 20]) == {2: [0, 1], 5: [2, 3]}
     assert Plan(servers=[1]).workers(4) == [0, 2, 3]
 
 
 def modes_apart():
-    """What a mode does with a push, without any network."""
+    """The rules of the modes, without a network."""
     stale = rules.Stale([1, 2, 3], 1)
     for worker, is_answered in ((1, True), (1, False), (2, True), (3, True)):
         assert stale.take(worker, 0, 0) == Taken.KEPT and stale.is_due(1)
@@ -130,7 +130,7 @@ def modes_apart():
     for late, taken in (("drop", Taken.DROPPED), ("next", Taken.LATE)):
         fastest = rules.Fastest([1, 2, 3], 2, late)
         assert fastest.take(1, 4, 4) == Taken.KEPT and not fastest.is_due(1) and not fastest.answers(1)
-        # What is late is answered at once, and makes no step, however much of it there is.
+        # Late pushes get replies at once, and make no step alone.
         assert fastest.take(2, 3, 4) == taken and not fastest.is_due(2) and fastest.answers(2)
         assert fastest.take(3, 4, 4) == Taken.KEPT and fastest.is_due(3)
         fastest.stepped()
@@ -156,39 +156,39 @@ def layouts():
 
 
 def differences():
-    """Who does not fit is named at all ranks; what comes after it works."""
+    """All ranks raise the difference with the rank's number, and the next server works."""
 
     def begins(plan, of, is_server=rank == 0):
         return Server(of, descent(of), plan) if is_server else Worker(of, plan)
 
-    with raises(Differs, "rank 2 has other parameters than rank 0", "number 1 is [2, 3] of torch.float32 and not [2, 2]"):
+    with raises(Differs, "rank 2 has other parameters than rank 0", "number 1 is [2, 3] of torch.float32, not [2, 2]"):
         begins(Plan(), parameters(0.0, (3,), (2, 3) if rank == 2 else (2, 2)))
-    with raises(Differs, "rank 1 has other parameters", "1 and not 2"):
+    with raises(Differs, "rank 1 has other parameters", "1, not 2"):
         begins(Plan(), parameters()[: 1 if rank == 1 else 2])
-    with raises(Differs, "rank 1 has other parameters", "torch.float64 and not [3] of torch.float32"):
+    with raises(Differs, "rank 1 has other parameters", "torch.float64, not [3] of torch.float32"):
         begins(Plan(), [of.double() if rank == 1 else of for of in parameters()])
-    with raises(Differs, "rank 2 has another plan than rank 0: staleness=2 and not 1"):
+    with raises(Differs, "rank 2 has another plan than rank 0: staleness=2, not 1"):
         begins(Plan(mode="stale", staleness=1 + (rank == 2)), parameters())
-    with raises(Differs, "rank 1 is a server, and the servers are [0]"):
+    with raises(Differs, "rank 1 is a server, but the servers are [0]"):
         begins(Plan(), parameters(), rank != 2)
     others = parameters()
-    with raises(Differs, "rank 0: its optimizer is of other parameters"):
+    with raises(Differs, "rank 0: its optimizer has other parameters"):
         Server(others, descent(parameters()), Plan()) if rank == 0 else Worker(others, Plan())
-    with raises(Differs, "no server 7"):
+    with raises(Differs, "server 7 does not exist"):
         begins(Plan(servers=[0, 7]), parameters())
-    with raises(Differs, "no worker"):
+    with raises(Differs, "there is no worker"):
         begins(Plan(servers=[0, 1, 2]), parameters(), True)
-    with raises(Differs, "the fastest 3 of 2 workers"):
+    with raises(Differs, "fastest=3 exceeds the 2 workers"):
         begins(Plan(mode="fastest", fastest=3), parameters())
-    with raises(Differs, "parameters are floats"):
+    with raises(Differs, "must be floats"):
         begins(Plan(), [torch.zeros(3, dtype=torch.int32)])
-    with raises(Differs, "2 servers, and 1 parameters"):
+    with raises(Differs, "2 servers, but only 1 parameters"):
         begins(Plan(servers=[0, 1]), parameters()[:1], rank < 2)
 
 
 def in_step():
-    """Mode sync: to the bit what ranks have that sum gradients and step by themselves."""
-    # Longer than a window: the exponents are those of the values then, whatever was summed before.
+    """Mode sync: the same bits as with an all_reduce and an optimizer at each rank."""
+    # Longer than a window, so that the exponents do not depend on earlier sums.
     length = 256 * int(os.environ.get("WEIR_WINDOW", 16)) + 1000
     torch.manual_seed(rank)
     of = [torch.randn(length, requires_grad=True), torch.randn(3, 5).double().requires_grad_()]
@@ -231,15 +231,15 @@ def in_step():
         assert worker.steps == {0: 3}
     assert all(torch.equal(one, other) for one, other in zip(of, expected[-1]))
     if by_switch:
-        # Three times up as gradients, of which float64 goes by Gloo, and four times as parameters; the server's link carries
-        # what a worker's does.
+        # Three times as gradients, of which Gloo sums float64, and four times as parameters; the server's link carries the same
+        # as a worker's.
         values = 4 * (7 * length + 4 * 30)
         sent = weir.torch.counters()["bytes"] - before
         assert 1.02 <= sent / values <= 1.3, (sent, values)
 
 
 def out_of_step():
-    """Workers that do not do the same; values that are not finite; a worker whose program fails."""
+    """Workers with different actions; values that are not finite; a worker whose program fails."""
     of = parameters()
     plan = Plan()
     if rank == 0:
@@ -272,7 +272,7 @@ def out_of_step():
 
 
 def one_after_the_other():
-    """Mode async: each push is applied when it comes, and answered with what it has become."""
+    """Mode async: each push is applied on arrival, and its reply has the new parameters."""
     of = parameters(7.0 if rank == 0 else 0.0)
     plan = Plan(mode="async")
     if rank == 0:
@@ -281,9 +281,9 @@ def one_after_the_other():
         assert steps == [1, 2, 3, 4], steps
         assert counted["staleness"] == {0: 3, 3: 1}, counted
         assert (counted["pushes"], counted["steps"], counted["held"], counted["left"]) == (4, 4, 0, 2), counted
-        # What it costs: a gradient for a push, the parameters for a pull, and a header for each message.
+        # Traffic: a gradient per push, the parameters per pull, and a header per message.
         whole = Layout(of).bytes
-        # Each worker: a pull at the start, what follows, and a leave.
+        # For each worker: a pull at the start, the following calls, and a leave.
         assert counted["received"] == 4 * whole + 9 * HEADER_BYTES, counted
         assert counted["sent"] == 6 * whole + 9 * HEADER_BYTES, counted
         are(of, 7 - 3 - 0.5)
@@ -310,7 +310,7 @@ def one_after_the_other():
 
 
 def ahead():
-    """Mode stale: who is too far ahead is answered when the slowest has pushed, is lost, or has left."""
+    """Mode stale: a worker too far ahead gets its reply when the slowest has pushed, is lost, or has left."""
     of = parameters()
     plan = Plan(mode="stale", staleness=1, on_lost="continue")
     if rank == 0:
@@ -330,7 +330,7 @@ def ahead():
         with Worker(of, plan) as worker:
             worker.push_pull(ones(1.0))
             are(of, -1)
-            # It is two ahead, and gets what rank 2 has pushed meanwhile.
+            # It is two ahead, and gets the parameters with rank 2's push.
             worker.push_pull(ones(1.0))
             are(of, -3)
             # Two ahead once more: until rank 2 is lost.
@@ -346,7 +346,7 @@ def ahead():
 
 
 def the_first():
-    """Mode fastest: the first so many make a step, and what is late is in none, or in the next."""
+    """Mode fastest: the first pushes make a step, and a late one joins none, or the next one."""
     for late in ("drop", "next"):
         of = parameters()
         plan = Plan(mode="fastest", fastest=1, late=late)
@@ -358,7 +358,7 @@ def the_first():
         else:
             with Worker(of, plan) as worker:
                 if rank == 1:
-                    # What the other has seen is the beginning.
+                    # The other worker has the initial parameters.
                     heard(f"begun {late}")
                     worker.push_pull(ones(1.0))
                     worker.push_pull(ones(1.0))
@@ -366,20 +366,20 @@ def the_first():
                     told(f"two {late}")
                     heard(f"late {late}")
                     worker.push_pull(ones(1.0))
-                    # The mean of both that are in it.
+                    # The mean of its two pushes.
                     are(of, -3 if late == "drop" else -4)
                 else:
                     told(f"begun {late}")
                     heard(f"two {late}")
                     worker.push_pull(ones(3.0))
-                    # It is answered at once, with what there is.
+                    # The reply comes at once, with the current parameters.
                     are(of, -2)
                     told(f"late {late}")
         dist.barrier()
 
 
 def all_of_two():
-    """Mode fastest, of all: nobody is answered before; and when one has left, the other is enough."""
+    """Mode fastest of all workers: no reply before all have pushed; after one has left, the other is enough."""
     of = parameters()
     plan = Plan(mode="fastest", fastest=2)
     if rank == 0:
@@ -409,7 +409,7 @@ def all_of_two():
 
 
 def silent():
-    """A worker that says nothing is lost after a while, and told so if it comes after all."""
+    """A silent worker is lost after the timeout, and its next push is refused with that reason."""
     of = parameters()
     plan = Plan(mode="stale", staleness=0, on_lost="continue", lost_after=2.0)
     if rank == 0:
@@ -420,27 +420,27 @@ def silent():
             worker.push_pull(ones(1.0))
             are(of, -1)
             told("went on")
-            # Meanwhile it is not silent itself.
+            # In the meantime this worker is not silent.
             while store.add("was told", 0) == 0:
                 worker.pull()
                 time.sleep(0.05)
     else:
         with Worker(of, plan) as worker:
             heard("went on")
-            with raises(Lost, "takes this worker for lost", "said nothing for 2 s"):
+            with raises(Lost, "has declared this worker lost", "sent nothing for 2 s"):
                 worker.push(ones(1.0))
             store.add("was told", 1)
             worker._has_left = True
 
 
 def several_servers():
-    """Each has its part of the parameters; in every mode the worker has all of them."""
+    """Each server has some of the parameters; in every mode the worker has all of them."""
     for plan in (Plan(servers=[0, 2]), Plan(mode="async", servers=[0, 2])):
         of = parameters(float(rank))
         if rank != 1:
             counted = Server(of, descent(of), plan).run()
             assert counted["steps"] == 2, counted
-            # Rank 0 has the larger one.
+            # Rank 0 has the larger parameter.
             are(of[1:] if rank == 0 else of[:1], rank - 2)
         else:
             with Worker(of, plan) as worker:
@@ -454,7 +454,7 @@ def several_servers():
 
 
 def failures():
-    """A server whose own code fails raises that, and its workers are told."""
+    """A server whose own code fails raises its error, and the workers get it, too."""
     of = parameters()
     plan = Plan(mode="async")
 
@@ -467,7 +467,7 @@ def failures():
     else:
         with raises(Lost, "server rank 0 has failed", "the server's"), Worker(of, plan) as worker:
             worker.push(ones(1.0))
-    # A worker fails, and the plan says that all end.
+    # A worker fails, and the plan ends all ranks.
     if rank == 0:
         with raises(Lost, "worker rank 1 has failed: RuntimeError: mine"):
             Server(of, descent(of), plan).run()
@@ -487,11 +487,11 @@ def wrong_gradients():
         assert Server(of, descent(of), plan).run()["pushes"] == 2
         return
     with Worker(of, plan) as worker:
-        with raises(ValueError, "1 gradients of 2 parameters"):
+        with raises(ValueError, "1 gradients for 2 parameters"):
             worker.push(ones(1.0)[:1])
-        with raises(ValueError, "gradient number 1 is [3], and the parameter [2, 2]"):
+        with raises(ValueError, "gradient number 1 has the shape [3], but the parameter [2, 2]"):
             worker.push([torch.ones(3), torch.ones(3)])
-        # Without any, those of backward.
+        # By default, the gradients of backward.
         of[0].grad, of[1].grad = torch.ones(3), None
         worker.push()
     with raises(RuntimeError, "has left"):
@@ -499,8 +499,8 @@ def wrong_gradients():
 
 
 def missing_gradients():
-    """A parameter without a gradient anywhere is left alone: no weight decay, no momentum. Where some have one, the others count as
-    zeros."""
+    """A parameter without any gradient is unchanged: no weight decay, no momentum. If some workers have one, the others count
+    as zeros."""
     shapes, steps = ((3,), (2, 2), (4,)), 3
     optimizers = (
         lambda of: torch.optim.AdamW(of, lr=0.1, weight_decay=0.5),
@@ -533,8 +533,8 @@ CHECKS = (
 )
 for check in CHECKS:
     check()
-    # So that what one begins the others have ended.
+    # So that all ranks have finished a case before the next one.
     dist.barrier()
 print("right", flush=True)
-# Rank 0, which holds the store, leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -1,4 +1,4 @@
-"""Three ranks, of which the last, a worker, dies without a word. Exits with 0 if all is right.
+"""Three ranks, of which the last, a worker, is killed. Exits with 0 if all is right.
 
 PS_MODE and PS_ON_LOST are the plan's: the server ends with that one's name, or goes on without it and holds nobody for it.
 """
@@ -19,8 +19,8 @@ store = dist.PrefixStore("tests", dist.distributed_c10d._get_default_store())
 mode, on_lost = os.environ["PS_MODE"], os.environ.get("PS_ON_LOST", "fail")
 plan = Plan(mode=mode, staleness=0 if mode == "stale" else None, on_lost=on_lost)
 of = [torch.zeros(1000, requires_grad=True)]
-# The backend's sums tell which rank it was; Gloo only that there was one.
-named = "rank 2 is gone" if mode != "sync" or weir.torch.counters() else "a rank is lost"
+# Sums of the switch report the number of the rank; Gloo does not.
+named = "rank 2 is unreachable" if mode != "sync" or weir.torch.counters() else "a rank is lost"
 
 
 def lost(what):
@@ -68,6 +68,6 @@ elif rank == 0:
 else:
     work()
 print("right", flush=True)
-# Rank 0 holds the store: it leaves last.
+# Rank 0 hosts the store, and must leave last.
 time.sleep(1 if rank == 0 else 0)
 os._exit(0)

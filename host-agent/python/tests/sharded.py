@@ -1,4 +1,4 @@
-"""Three ranks: FSDP2's `fully_shard`, beside the same by Gloo. Exits with 0 if all is right.
+"""Three ranks: FSDP2's `fully_shard`, compared with Gloo. Exits with 0 if all is right.
 
 No gradient is farther from Gloo's than the bound that weir tells, and what Gloo's own sums are off by.
 """
@@ -11,7 +11,7 @@ from torch.distributed.fsdp import fully_shard
 import weir.torch
 
 STEPS, RATE = 40, 0.5
-# What one rounding of float32 is off by, of the value.
+# Relative error of one rounding of float32.
 ROUNDING = 2.0**-24
 
 dist.init_process_group("weir")
@@ -26,7 +26,7 @@ mine, ours = INPUTS[rank::size], LABELS[rank::size]
 
 
 def sharded(mesh):
-    """The same network, of which each rank holds a part."""
+    """The same network, divided among the ranks."""
     torch.manual_seed(2)
     model = torch.nn.Sequential(
         torch.nn.Linear(32, 301), torch.nn.ReLU(), torch.nn.Linear(301, 70), torch.nn.ReLU(), torch.nn.Linear(70, 10)
@@ -58,13 +58,13 @@ def operations():
 
 
 def gradients(ours_, theirs):
-    """Of the same weights: each of both sums is as near to the exact one as it says."""
+    """With equal weights, both sums are within their error bounds."""
     before = operations()
     (loss, own), (expected_loss, expected) = step(ours_), step(theirs)
     assert loss == expected_loss, (loss, expected_loss)
-    # A reduce_scatter for each of the four parts: the root's own has no parameter.
+    # A reduce_scatter for each of the four parts: the root module has no parameter of its own.
     assert not weir.torch.counters() or operations() - before >= 3, operations() - before
-    # Gloo adds one after the other, and divides.
+    # Gloo adds one value after another, and divides.
     largest = max(part.abs().max().item() for part in expected if part.numel() > 0)
     every = torch.tensor([largest])
     dist.all_reduce(every, op=dist.ReduceOp.MAX)
@@ -83,7 +83,7 @@ def training():
         losses.append(tuple(step(model)[0] for model in (ours_, theirs)))
         for optimizer in optimizers:
             optimizer.step()
-    # Each step moves a weight by a rate of what its gradient is off by; weights that differ make gradients differ more.
+    # Each step moves a weight by the learning rate times the gradient's error; different weights increase the difference.
     apart, allowed = farthest(parts(ours_), parts(theirs)), 10 * STEPS * RATE * bound
     assert apart <= allowed, (apart, allowed)
     assert all(abs(one - other) <= 1e-5 for one, other in losses), losses
@@ -91,7 +91,7 @@ def training():
 
 
 def mixed():
-    """Parameters of bfloat16 for the network, whose gradients are summed as float32."""
+    """Parameters in bfloat16, whose gradients are summed as float32."""
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -106,5 +106,5 @@ def mixed():
 training()
 mixed()
 print("right", flush=True)
-# Rank 0, which holds the store, leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

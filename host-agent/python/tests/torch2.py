@@ -1,4 +1,4 @@
-"""Three ranks: names that torch 2 has and 1.13 has not. Each works, or is refused with a word why. Exits with 0 if all is right.
+"""Three ranks: functions of torch 2 that 1.13 lacks. Each works, or is refused with a reason. Exits with 0 if all is right.
 
 The group is made as torch 2 may make it: its device is named, and bound.
 """
@@ -16,12 +16,12 @@ rank, size = dist.get_rank(), dist.get_world_size()
 group = dist.group.WORLD
 SUM, AVG = dist.ReduceOp.SUM, dist.ReduceOp.AVG
 has_job = bool(weir.torch.counters())
-# 1, 2, 3: what their sum is.
+# The sum of 1, 2 and 3.
 of_all = size * (size + 1) / 2
 
 
 class Goes:
-    """What happens inside goes so often by the switch, if there is a job."""
+    """The block makes this number of operations at the switch, if there is a job."""
 
     def __init__(self, operations):
         self._operations = operations if has_job else 0
@@ -59,9 +59,9 @@ def the_group():
     with Goes(1):
         dist.all_reduce(tensor)
     close(tensor, of_all)
-    # Without it `dcp.async_save` refuses the group.
+    # `dcp.async_save` requires it.
     assert torch.device("cpu") in group._device_types
-    # Torch itself says it.
+    # This is torch's own message.
     raises("does not support splitting", dist.split_group, split_ranks=[[0, 1, 2]])
     raises("monitored_barrier", dist.monitored_barrier)
 
@@ -120,7 +120,7 @@ def to_each_other():
 
 
 def functions():
-    """What compiled code and DTensor call: by the group's name, in C++."""
+    """Functions that compiled code and DTensor call in C++, by the group's name."""
     with Goes(1):
         close(functional.all_reduce(own(50), "sum", group), of_all)
     with Goes(1):
@@ -150,7 +150,7 @@ def meshes():
     close(whole.to_local(), of_all)
     parts = DTensor.from_local(own(2, 4), mesh, [Shard(0)])
     close(parts.full_tensor(), torch.arange(1.0, size + 1).repeat_interleave(2)[:, None])
-    # A group of fewer ranks than the job has is Gloo's.
+    # Gloo serves a group of fewer ranks than the job has.
     pair = dist.new_group([0, 1])
     if rank < 2:
         tensor = own(3)
@@ -162,5 +162,5 @@ def meshes():
 for part in (the_group, one_tensor, coalesced, to_each_other, functions, meshes):
     part()
 print("right", flush=True)
-# Rank 0, which holds the store, leaves last.
+# Rank 0 hosts the store, and must leave last.
 dist.barrier()

@@ -1,14 +1,14 @@
-"""Buckets of DDP, told apart by what is in them."""
+"""Identification of DDP buckets by their parameters."""
 
 import itertools
 import weakref
 
 
 class Buckets:
-    """Numbers of buckets: the same for the same parameters in the same order, and no other's.
+    """Numbers of buckets: equal for the same parameters in the same order, and otherwise unique in this process.
 
-    DDP counts its buckets from 0 in each model, and arranges them anew after the first step. So what is kept of a bucket until
-    the next step, element by element, is not known by DDP's number. A number is of this process alone.
+    DDP counts the buckets of each model from 0, and rearranges them after the first step. So DDP's number does not identify a
+    bucket whose late values join the next step, element by element.
     """
 
     def __init__(self):
@@ -16,10 +16,10 @@ class Buckets:
         self._numbers = itertools.count()
 
     def number(self, parameters):
-        """Of a bucket with these parameters."""
+        """Number of the bucket with these parameters."""
         key = tuple(map(id, parameters))
         number, known = self._known.get(key, (None, ()))
-        # Others may have got the identities of parameters that are gone.
+        # Python reuses the identities of deleted parameters.
         if number is None or any(one() is not parameter for one, parameter in zip(known, parameters)):
             self._forget()
             number = next(self._numbers)

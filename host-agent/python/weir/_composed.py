@@ -1,6 +1,6 @@
-"""Collectives that are made of others: of all_reduce, which a switch may make, and of what Gloo has.
+"""Collectives composed of others: of all_reduce, which the switch may execute, and of Gloo's operations.
 
-Gloo before torch 2 lacks the forms with one tensor, reduce_scatter and all_to_all of lists.
+Before torch 2, Gloo lacks the single-tensor forms, reduce_scatter, and all_to_all of lists.
 """
 
 import torch
@@ -15,15 +15,15 @@ class Composed:
     """Part of :class:`weir.torch.WeirGroup`."""
 
     def reduce_scatter(self, outputs, inputs, opts=None):
-        """All ranks' sums come to each, which keeps its part: by a switch that takes no longer than the part alone."""
+        """An all_reduce of which each rank keeps its part: the switch multicasts all sums, which takes no longer than one part."""
         if len(outputs) != 1 or len(inputs) != 1:
-            raise Refused(f"weir: reduce_scatter takes one output and one list, and not {len(outputs)} and {len(inputs)}")
+            raise Refused(f"weir: reduce_scatter takes one output and one list, not {len(outputs)} and {len(inputs)}")
         for output, parts in zip(outputs, inputs):
             if len(parts) != self.size() or {of.dtype for of in parts} != {output.dtype}:
-                raise Refused(f"weir: reduce_scatter takes {self.size()} tensors of one type, and gives one of them")
+                raise Refused(f"weir: reduce_scatter takes {self.size()} input tensors of the output's type")
             if parts[self.rank()].shape != output.shape:
-                told = f"{list(output.shape)}, and part {self.rank()} is {list(parts[self.rank()].shape)}"
-                raise Refused(f"weir: the output of reduce_scatter is {told}")
+                told = f"{list(output.shape)}, but part {self.rank()} has {list(parts[self.rank()].shape)}"
+                raise Refused(f"weir: the output of reduce_scatter has the shape {told}")
         return self._scattered(outputs, inputs, opts, compares=True)
 
     def _reduce_scatter_base(self, output, given, opts=None):
@@ -32,8 +32,8 @@ class Composed:
         return self._scattered([output], [list(given.detach().reshape(self.size(), *output.shape).unbind())], opts)
 
     def _scattered(self, outputs, inputs, opts, compares=False):
-        """Of each list of inputs this rank takes the sum of its own part. Parts may have different sizes, the same at all ranks;
-        `compares`: ranks may have split what they give otherwise."""
+        """Sums each list of inputs, and keeps this rank's part of the sums. Parts may have different sizes, which all ranks
+        must have in common. `compares`: check that they do."""
         of_sum = dist.AllreduceOptions()
         if opts is not None:
             of_sum.reduceOp, of_sum.timeout = opts.reduceOp, opts.timeout
@@ -74,7 +74,7 @@ class Composed:
     def alltoall(self, outputs, inputs, opts=None):
         dtypes = {of.dtype for of in (*outputs, *inputs)}
         if len(outputs) != self.size() or len(inputs) != self.size() or len(dtypes) != 1:
-            raise Refused(f"weir: all_to_all takes {self.size()} tensors, of one type, and gives as many")
+            raise Refused(f"weir: all_to_all takes {self.size()} input and {self.size()} output tensors of one type")
         refuse_shared([*outputs, *inputs])
         given = torch.cat([of.detach().reshape(-1) for of in inputs])
         taken = torch.empty(sum(of.numel() for of in outputs), dtype=given.dtype)
@@ -90,7 +90,7 @@ class Composed:
         return self._work(finish)
 
     def gather_single(self, output, given, opts=None):
-        """Only the root has an output: the others' is empty."""
+        """Only the root has an output; that of other ranks is empty."""
         opts = opts or _C10D.GatherOptions()
         self._check_root([given], opts)
         is_root = self.rank() == opts.rootRank
@@ -123,7 +123,7 @@ class Composed:
 
         return self._work(finish)
 
-    # As torch 2 has called the forms with one tensor, one after the other.
+    # Names of the single-tensor forms in successive versions of torch 2.
     all_gather_into_tensor = all_gather_single = _allgather_base
     reduce_scatter_tensor = reduce_scatter_single = _reduce_scatter_base
     gather_into_tensor = gather_single
@@ -134,7 +134,7 @@ class Composed:
 def _is_shared_by(ranks, whole, part, whole_name, part_name):
     if whole.numel() != ranks * part.numel() or whole.dtype != part.dtype:
         raise Refused(
-            f"weir: the {whole_name} has {whole.numel()} of {whole.dtype}, and the {part_name} of {ranks} ranks "
+            f"weir: the {whole_name} has {whole.numel()} elements of {whole.dtype}, but the {part_name} of {ranks} ranks "
             f"{part.numel()} of {part.dtype}"
         )
 

@@ -1,4 +1,4 @@
-"""Operations that Gloo does, from host to host, for tensors wherever their elements stand."""
+"""Operations that Gloo executes from host to host, for tensors with any strides."""
 
 import torch
 import torch.distributed as dist
@@ -13,7 +13,7 @@ class HostToHost:
     """Part of :class:`weir.torch.WeirGroup`."""
 
     def _from_host_to_host(self, name, taken, *given):
-        """The work of Gloo alone. The tensors in `taken` are written to."""
+        """Starts an operation of Gloo, which writes to the tensors in `taken`; returns its work."""
         rows, given = in_rows(taken), in_rows(given)
         begun = getattr(self._gloo, name)(rows, *given)
         if not are_copied(taken, rows):
@@ -46,16 +46,16 @@ class HostToHost:
 
     def recv(self, tensors, source, tag=0):
         rows = in_rows(tensors)
-        return PutBack.of(self._gloo.recv(rows, source, tag), tensors, rows)
+        return PutBack.wrap(self._gloo.recv(rows, source, tag), tensors, rows)
 
     def recv_anysource(self, tensors, tag=0):
         rows = in_rows(tensors)
-        return PutBack.of(self._gloo.recv_anysource(rows, tag), tensors, rows)
+        return PutBack.wrap(self._gloo.recv_anysource(rows, tag), tensors, rows)
 
     def barrier(self, opts=None):
         return self._gloo.barrier(opts or dist.BarrierOptions())
 
 
 def _if_any(opts):
-    """Options, if there are any: Gloo has its own."""
+    """The options as arguments; without any, Gloo uses its defaults."""
     return () if opts is None else (opts,)

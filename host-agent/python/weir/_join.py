@@ -1,5 +1,4 @@
-"""How the ranks of a job find each other, by torch's store: where each is, and from which chunk number on the switch's
-cells are free."""
+"""Ranks of a job exchange their addresses and the job's first free chunk number through torch's store."""
 
 import contextlib
 import os
@@ -12,30 +11,30 @@ from ._roll import left_by_all
 
 _FAILED = "failed: "
 _SILENT = "silent"
-# So many ranks sum themselves at most.
+# Maximum number of ranks that can sum without a switch.
 _MOST_HOSTS = 64
 
 
 def join(store, job, interface, seed, torch_rank, timeout):
-    """The member that this rank is of its job, once all ranks have summed something. What fails at one raises at all."""
+    """Joins the job, and returns this rank's member after a first sum of all ranks. A failure of one rank raises at all ranks."""
     store = dist.PrefixStore("weir/job", store)
     number, ranks = job["rank"], job["ranks"]
     same = f"weir {VERSION} (layout {LAYOUT}), job {job['job']}, window {job['window']}, {job['values']} values"
 
     def agreed():
         if number != torch_rank:
-            raise RuntimeError(f"weir: this host is rank {number} of its job, and rank {torch_rank} for torch")
+            raise RuntimeError(f"weir: this host is rank {number} of its job, but rank {torch_rank} of torch's group")
         return None, same
 
     def found():
         gone_after, lateness = _settings.gone_after(), _settings.lateness(ranks) or {}
-        # What was closed a rank that sums for others does not know.
+        # A rank that sums for others does not know which chunks were closed.
         falls_back = _settings.falls_back() and not lateness
         agent = os.environ.get("WEIR_AGENT") or None
-        # Each rank's own: of one job some may be by RDMA.
+        # Ranks of one job may use different transports.
         how = dict(lateness, transport=_settings.transport())
         rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"], agent, **how)
-        # What is done with what is late is each rank's own.
+        # Ranks may handle late values differently.
         waits = f"{lateness['deadline']:g}s/{lateness['quorum']}" if lateness else "all"
         where = f"{rank.address} {waits}"
         first = f" {_opened(rank, falls_back and ranks <= _MOST_HOSTS)}" if number == 0 else ""
@@ -44,17 +43,17 @@ def join(store, job, interface, seed, torch_rank, timeout):
     def joined():
         waits = {where.split()[1] for where in told}
         if len(waits) > 1:
-            # All ranks see the same.
+            # All ranks read the same texts.
             differ = ", ".join(f"{where.split()[1]} at rank {at}" for at, where in enumerate(told))
             raise RuntimeError(f"weir: WEIR_DEADLINE/WEIR_QUORUM differ between the {ranks} ranks: {differ}")
         first = told[0].split()[2]
         silent = first == _SILENT
         if silent:
-            warnings.warn(f"weir: no switch answers rank 0: the ranks sum themselves; {DROPS}", stacklevel=2)
+            warnings.warn(f"weir: no switch answers rank 0, so the ranks sum themselves; {DROPS}", stacklevel=2)
         peers = [where.split()[0] for where in told]
         for at, peer in enumerate(peers):
             if peer in peers[:at]:
-                raise RuntimeError(f"weir: ranks {peers.index(peer)} and {at} are both at {peer}: each is a host of its own")
+                raise RuntimeError(f"weir: ranks {peers.index(peer)} and {at} share the address {peer}: each needs its own host")
         io = os.environ.get("WEIR_IO", "auto")
         first = 0 if silent else int(first)
         metrics = os.environ.get("WEIR_METRICS") or None
@@ -62,19 +61,19 @@ def join(store, job, interface, seed, torch_rank, timeout):
         return held[0], "yes"
 
     def summed():
-        # What the switch was told otherwise shows here, and not in the middle of training.
+        # If the switch's settings differ from the ranks', this sum fails, and not a later one in the middle of training.
         member.compare("uint8", "another reduction", 0).wait(0, 0, timeout.total_seconds())
         return None, "yes"
 
-    # Whoever keeps the error keeps this, too: a member that nobody has leaves the job all the same.
+    # A traceback would keep the member alive: it must leave the job nevertheless.
     held = []
     with left_by_all(store, torch_rank, lambda: ranks):
         _, told = _together(store, "job", torch_rank, ranks, agreed)
         if len(set(told)) > 1:
             differ = "; ".join(f"rank {at}: {said}" for at, said in enumerate(told))
-            raise RuntimeError(f"weir: the ranks are of different jobs: {differ}")
+            raise RuntimeError(f"weir: the ranks belong to different jobs: {differ}")
         (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
-        # From here on a rank whose host says that nobody listens there is gone.
+        # From here on, a rank whose host reports a closed port is declared dead.
         try:
             member, _ = _together(store, "member", number, ranks, joined)
             try:
@@ -89,7 +88,7 @@ def join(store, job, interface, seed, torch_rank, timeout):
 
 
 def _opened(rank, falls_back):
-    """The job's first chunk; or that no switch answers, where ranks can sum themselves."""
+    """The job's first chunk number; _SILENT if no switch answers and the ranks can sum themselves."""
     try:
         return rank.open()
     except Silent:
@@ -99,11 +98,11 @@ def _opened(rank, falls_back):
 
 
 def _together(store, step, number, ranks, act):
-    """What this rank has of a step, and what each rank tells of it."""
+    """Executes a step: returns this rank's own result, and the texts that all ranks have published about theirs."""
     try:
         own, told = act()
     except Exception as error:
-        # The others are not to wait for what never comes.
+        # The other ranks must not wait for a text that never comes.
         store.set(f"{step}/{number}", f"{_FAILED}{error}")
         raise
     store.set(f"{step}/{number}", told)
@@ -111,7 +110,7 @@ def _together(store, step, number, ranks, act):
 
 
 def _all_failures(store, step, number, ranks, error):
-    """What failed at this rank, and at the others: the cause of it may be theirs."""
+    """The errors of this rank and of the others, one of which may be the cause."""
     told = [f"weir: {error}".replace("weir: weir: ", "weir: ")]
     for rank in range(ranks):
         with contextlib.suppress(RuntimeError):
@@ -125,7 +124,7 @@ def _of(store, step, rank):
     try:
         told = store.get(f"{step}/{rank}").decode()
     except RuntimeError as error:
-        raise RuntimeError(f"weir: rank {rank} has left while the ranks joined, or does not come: {error}") from None
+        raise RuntimeError(f"weir: rank {rank} left while the ranks joined, or did not come: {error}") from None
     if told.startswith(_FAILED):
         raise RuntimeError(f"weir: rank {rank} {told}")
     return told

@@ -1,6 +1,6 @@
-"""What torch 2 asks of a group, and 1.13 does not: its name, and what its backend can besides.
+"""Methods that torch 2 requires of a group and torch 1.13 does not: names, and features of its backend.
 
-Torch 2 makes a group of backends, one for each kind of device. This group is its own and only one.
+In torch 2 a group has one backend per kind of device. This group is its own and only backend.
 """
 
 import torch
@@ -9,16 +9,16 @@ import torch
 class Named:
     """Part of :class:`weir.torch.WeirGroup`."""
 
-    # A group is not split off another, operations do not become one, and how long they take is not told in advance.
+    # Features of torch's backends that weir does not have.
     supports_splitting = supports_coalescing = _supports_time_estimate = False
     _group_name = _group_desc = ""
 
     @property
     def _device_types(self):
-        """Checkpoints that are saved in the background look for the CPU here.
+        """The CPU: asynchronous checkpoints require it.
 
-        A group that is being made has none yet: torch 2.15 attaches a recorder to a group with devices, and finds no backend of
-        its own in this one.
+        During its construction a group has no devices: torch 2.15 attaches a recorder to a group with devices, and fails as
+        this group has no backend object.
         """
         is_made = self in torch.distributed.distributed_c10d._world.pg_map
         return [torch.device("cpu")] if is_made else []
@@ -27,7 +27,7 @@ class Named:
         raise NotImplementedError("weir has no monitored_barrier: `barrier` ends with the group's timeout")
 
     def getGroupName(self):
-        """By which C++ finds it, as functional collectives and DTensor do."""
+        """Name by which C++ code finds the group, for functional collectives and DTensor."""
         return self._group_name
 
     def setGroupName(self, name):

@@ -1,25 +1,25 @@
-"""What a rank gives the switch, in its order: a large tensor in pieces, of which few are under way.
+"""Submission of operations to the native half, in order: large tensors in pieces, with few of them in flight.
 
-The native half copies what it is given. By pieces those copies take no more memory than UNDER_WAY values do, however large a
-tensor is, and it is summed while the rest of it is still to be given.
+The native half copies the values of an operation. With pieces, the copies take the memory of at most UNDER_WAY values, however
+large a tensor is, and its first pieces are summed before its last ones are submitted.
 """
 
 import collections
 import threading
 
-# Values of a piece: the same at all ranks, which have to give the same in the same order.
+# Number of values of a piece. All ranks must use the same one, so that they submit the same operations in the same order.
 PIECE = 1 << 23
-# So many values may have no sums yet before others wait.
+# Maximum number of submitted values without sums.
 UNDER_WAY = 4 * PIECE
 
 
 def pieces(values):
-    """Where each piece of so many values begins and ends."""
+    """Start and end of each piece of a tensor with this number of values."""
     return [(at, min(at + PIECE, values)) for at in range(0, values, PIECE)]
 
 
 class Piece:
-    """Values that are given once it is their turn."""
+    """Values that are submitted in their turn."""
 
     def __init__(self, order, values, give):
         self.values = values
@@ -31,7 +31,7 @@ class Piece:
 
     @property
     def is_over(self):
-        """Nobody wants its sums any more, or it has none."""
+        """Whether its sums are not needed any more, or it has none."""
         return self._is_over
 
     @property
@@ -39,22 +39,23 @@ class Piece:
         return self._give is None and self._error is None
 
     def give(self):
-        """Gives it, once, and returns what failed."""
+        """Submits the values, once; returns the error, if there is one."""
         give, self._give = self._give, None
         try:
             sums = give()
-        except Exception as error:  # noqa: BLE001: whoever waits is told
+        except Exception as error:  # noqa: BLE001: the waiting caller raises it
             self.fail(error)
         else:
             self._sums = None if self._is_over else sums
         return self._error
 
     def fail(self, error):
-        """It is not given, and who waits is told why."""
+        """Gives the piece up: a waiting caller raises the error."""
         self._give, self._error, self._is_over = None, error, True
 
     def wait(self, address, length, timeout):
-        """What the native half gives, whose sums then stand there. All pieces before it must be over."""
+        """Waits for the sums, which are written to the address; returns the native half's result. All earlier pieces must be
+        over."""
         try:
             self.check()
             return self._sums.wait(address, length, timeout.total_seconds())
@@ -62,41 +63,42 @@ class Piece:
             self._order.end(self)
 
     def check(self):
-        """Raises what failed when it was given."""
+        """Raises the error of its submission."""
         if self._error is not None:
             raise self._error
 
     def end(self):
-        """Whether it was given and had not ended before."""
+        """Ends the piece; returns whether it was in flight."""
         was_under_way = self._give is None and not self._is_over
         self._is_over, self._sums = True, None
         return was_under_way
 
 
 class Order:
-    """Pieces in the order in which they were asked for. One that nobody wants any more is given all the same: other ranks give
-    theirs. Once one was not given, none is: it would be summed with others' of another place.
+    """Submits pieces in the order in which they were added. A piece whose sums are not needed any more is submitted
+    nevertheless, since other ranks submit theirs. After a piece that was not submitted, no other one is: it would be summed
+    with the wrong pieces of other ranks.
 
-    So many of them, `most`, are under way that the native half takes each at once. Were it to wait, the thread that ends what is
-    under way would wait for it.
+    At most `most` pieces are in flight, so that the native half accepts each one at once. If it blocked, the thread that
+    completes pieces in flight would wait for itself.
     """
 
     def __init__(self, most):
-        # Held by who begins an operation until it is also in its place for who ends them.
+        # Held from the start of an operation until it is queued for the thread that completes operations.
         self.lock = threading.RLock()
         self._held = collections.deque()
         self._most = most
-        # Pieces that were given and are not over, and their values.
+        # Number of pieces in flight, and of their values.
         self._given = 0
         self._under_way = 0
-        # Why nothing is given any more.
+        # Reason why no further piece is submitted.
         self._broken = None
 
     def operation(self):
         return Operation(self)
 
     def add(self, values, give):
-        """A piece, which is given now if it may be. It raises what fails then."""
+        """Adds a piece, and submits it now if the limits allow it; raises the error of that submission."""
         piece = Piece(self, values, give)
         with self.lock:
             if self._broken is not None:
@@ -107,13 +109,13 @@ class Order:
         return piece
 
     def break_off(self, error):
-        """Some of an operation's pieces were given, and the others will not be."""
+        """Stops submission: some pieces of an operation were submitted, and the others will not be."""
         self._broken = error
         while self._held:
             self._held.popleft().fail(error)
 
     def end(self, piece):
-        """What waits may be given instead."""
+        """Ends a piece, and submits waiting ones in its place."""
         with self.lock:
             if piece.end():
                 self._given -= 1
@@ -121,7 +123,7 @@ class Order:
             self._give()
 
     def _give(self):
-        # The lock is held: what is taken first is given first.
+        # The caller holds the lock, so pieces are submitted in order.
         while self._held and self._may_give(self._held[0]):
             piece = self._held.popleft()
             failed = piece.give()
@@ -137,15 +139,16 @@ class Order:
 
 
 class Operation:
-    """The pieces of one operation. When it has ended none is waited for any more.
+    """The pieces of one operation.
 
-    While it is begun no other is: operations of several threads are ended in the order in which their pieces were given.
+    As a context manager it excludes other operations while its pieces are added, so that operations of several threads are
+    completed in the order in which their pieces were submitted.
     """
 
     def __init__(self, order):
         self._order = order
         self._pieces = []
-        # All its pieces were asked for.
+        # Whether all of its pieces were added.
         self._is_whole = True
 
     def add(self, values, give):
@@ -166,22 +169,22 @@ class Operation:
             self._order.lock.release()
 
     def drain(self, timeout):
-        """Waits for what is left, and takes nothing of it."""
+        """Waits for the remaining pieces, and discards their sums."""
         for piece in self._pieces:
             try:
                 if not piece.is_over:
-                    # Nothing is written to address 0, but refused when the sums are there.
+                    # The native half refuses address 0 when the sums are there, so it writes nothing.
                     piece.wait(0, 0, timeout)
             except TimeoutError:
                 return
-            except Exception:  # noqa: BLE001: what failed before is told
+            except Exception:  # noqa: BLE001: the first error is raised by the caller
                 continue
 
     def end(self, error=None):
-        """`error` is why it has ended."""
+        """Ends all pieces. `error` is the reason, if the operation failed."""
         with self._order.lock:
             given = [piece.was_given for piece in self._pieces]
-            # Given all at once, what is left would be copied all at once.
+            # The remaining pieces are not submitted: their copies would exceed the memory limit.
             if any(given) and not (self._is_whole and all(given)):
                 is_silence = error is None or isinstance(error, TimeoutError)
                 self._order.break_off(_given_up() if is_silence else error)
@@ -190,5 +193,5 @@ class Operation:
 
 
 def _given_up():
-    told = "weir: an operation was given up in the middle of a tensor, so ranks are out of step: make the group anew"
+    told = "weir: an operation ended in the middle of a tensor, so the ranks are out of step: create the group again"
     return RuntimeError(told)

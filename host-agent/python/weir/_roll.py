@@ -1,26 +1,26 @@
-"""Who is there when a group is made. Each rank comes to torch's store once, and says what it is; what is wrong with one is told
-to all, and who does not come is named."""
+"""Roll call of a new group: each rank registers once in torch's store with its settings. All ranks learn the error of any rank,
+and the error names missing ranks."""
 
 import contextlib
 import time
 
 import torch.distributed as dist
 
-# Before what is wrong with a rank.
+# Prefix of a rank's error.
 _WRONG = "wrong: "
-# Rank 0, which mostly holds torch's store, waits so long for those that have not read what is wrong.
+# Rank 0 usually hosts torch's store: it waits for this time until all ranks have read the error.
 _LEAVING_S = 10
-# The longest between two looks at the store, and what its own waiting takes beyond the timeout.
+# Maximum interval between polls of the store, and the time that the store itself may wait beyond the timeout.
 _PAUSE_S, _STORE_S = 0.2, 2
 
 
 def call(store, rank, size, timeout, what):
-    """Returns once all ranks have come, and `what` gives the same text at all of them. Otherwise it raises, at all that have
-    come: what `what` raises as well."""
+    """Returns when all ranks have come and `what` returned the same text at each of them. Otherwise raises at all ranks that
+    have come, with the error of `what`, if it raised one."""
     store = dist.PrefixStore("weir/roll", store)
     if store.add(f"come/{rank}", 1) > 1:
-        told = f"rank {rank} is there twice: two processes have the same RANK"
-        # Those that are complete without this one go on.
+        told = f"rank {rank} came twice: two processes have the same RANK"
+        # If the group is complete without this process, it continues.
         _decide(store, told)
         raise RuntimeError(f"weir: {told}")
     wrong = None
@@ -40,19 +40,19 @@ def call(store, rank, size, timeout, what):
 
 
 def _decide(store, told):
-    """What is told first holds."""
+    """Publishes the result; only the first one counts."""
     if store.add("deciding", 1) == 1:
         store.set("decided", told)
 
 
 def _decided(store, size, timeout):
-    # Asked again and again: a store's own wait that has timed out leaves its connection out of step.
+    # Polled, since a store's connection is out of step after its own wait has timed out.
     deadline, pause = time.monotonic() + timeout.total_seconds(), 0.005
     while store.add("deciding", 0) == 0:
         time.sleep(pause)
         pause = min(2 * pause, _PAUSE_S)
         late = time.monotonic() - deadline
-        # Rank 0 may come when its store has waited for as long for the others.
+        # Rank 0 may come late, after its store has waited for the others.
         if late > _STORE_S or late > 0 and store.add("come/0", 0) > 0:
             missing = _ranks(rank for rank in range(size) if store.add(f"come/{rank}", 0) == 0)
             _decide(store, f"{missing} did not come within {timeout.total_seconds():g} s; the group has {size} ranks")
@@ -76,7 +76,7 @@ def _verdict(said):
 
 @contextlib.contextmanager
 def left_by_all(store, rank, count):
-    """If it raises, rank 0 stays until so many ranks have been told why: the store may end with it."""
+    """If the block raises, rank 0 stays until `count()` ranks have read the error, since the store may end with rank 0."""
     try:
         yield
     except Exception:

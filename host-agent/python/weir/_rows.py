@@ -1,23 +1,23 @@
-"""Tensors as Gloo and the native half take them: both read and write memory from a tensor's first element on, without strides."""
+"""Contiguous copies of tensors: Gloo and the native half read and write memory from the first element on, without strides."""
 
 import torch
 
 
 class Refused(ValueError, RuntimeError):
-    """A call has wrong arguments. Gloo raises one of both, which one depends on torch's version."""
+    """A call has invalid arguments. Gloo raises ValueError or RuntimeError, depending on torch's version."""
 
 
 def is_strided(tensor):
-    """Whether its elements stand somewhere in this host's memory."""
+    """Whether the tensor is a strided one in this host's memory."""
     return tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
 
 
 def refuse_shared(tensors):
-    """Raises if two elements of a tensor have one place in memory: a result has no place there."""
+    """Raises if two elements of a tensor share their memory, so that a result could not be stored."""
     for tensor in tensors:
         if is_strided(tensor) and not tensor.is_contiguous() and _shares_memory(tensor.shape, tensor.stride()):
             told = f"of {list(tensor.shape)} with strides {list(tensor.stride())}"
-            raise Refused(f"weir: a tensor {told}: some of its elements are one in memory, so clone it")
+            raise Refused(f"weir: a tensor {told}: some of its elements share their memory; clone it")
 
 
 def _shares_memory(shape, strides):
@@ -33,7 +33,7 @@ def _shares_memory(shape, strides):
         return False
     if spread[0][0] == 0:
         return True
-    # Dimensions that reach into each other may still meet nowhere.
+    # The ranges of the dimensions overlap: compare the addresses of all elements.
     places = torch.zeros(1, dtype=torch.int64)
     for stride, size in spread:
         places = (places[:, None] + stride * torch.arange(size)).flatten()
@@ -41,7 +41,7 @@ def _shares_memory(shape, strides):
 
 
 def in_row(tensor):
-    """The tensor itself if its elements stand in a row, in their order; else a copy of which that is so."""
+    """The tensor itself if it is contiguous; otherwise a contiguous copy."""
     if not is_strided(tensor):
         return tensor
     refuse_shared([tensor])
@@ -51,14 +51,14 @@ def in_row(tensor):
 
 
 def in_rows(given):
-    """The same for lists of tensors, and lists of those. Whatever else is given stays as it is."""
+    """Like in_row, for tensors and nested lists of tensors. Other values are returned unchanged."""
     if torch.is_tensor(given):
         return in_row(given)
     return [in_rows(one) for one in given] if isinstance(given, (list, tuple)) else given
 
 
 def put_back(given, rows):
-    """Writes what copies of `in_rows` hold to where it belongs."""
+    """Copies the rows from `in_rows` back to the tensors that they were made from."""
     if torch.is_tensor(given):
         if rows is not given:
             given.detach().copy_(rows)

@@ -1,4 +1,4 @@
-"""Operations that go on: what torch waits for, and the thread that waits for them."""
+"""Operations in progress: the works that torch waits for, and the thread that completes them."""
 
 import os
 import queue
@@ -11,16 +11,16 @@ from ._rows import are_copied, put_back
 
 _C10D = torch._C._distributed_c10d
 
-# So many works that are done and nobody waited for are kept.
+# Maximum number of completed works that are kept although no caller has waited for them.
 KEPT = 256
 
 
 class Kept:
-    """Works that somebody may still wait for.
+    """Works that a caller may still wait for.
 
-    C++, as DDP's reducer is, holds on to the C++ half of a work alone. When its Python half is gone, `wait` is C++'s own,
-    which waits for ever. So works stay here until they were waited for or have given their future away, which is whole
-    without them; of those that nobody asks for, the last few hundred.
+    C++ code such as DDP's reducer keeps only the C++ half of a work alive. Without its Python half, `wait` is the C++ method,
+    which never returns. So works stay here until a caller has waited for them or has taken their future, which works without
+    them; of the other completed works, the last `KEPT` stay.
     """
 
     def __init__(self):
@@ -43,8 +43,8 @@ class Kept:
 
 
 def _raised(future):
-    """What a future holds; what failed is raised. In a callback that reaches those who wait in C++, too, as DDP does: what
-    `set_exception` leaves there is no exception to them."""
+    """Returns the value of a future, or raises it if it is an exception. As a callback, this also reaches C++ code that waits,
+    such as DDP, which does not see an exception from `set_exception`."""
     value = future.value()
     if isinstance(value, Exception):
         raise value
@@ -52,7 +52,7 @@ def _raised(future):
 
 
 class Work(_C10D.Work):
-    """An operation. `wait` raises what failed, which a work made of a future does not do before torch 2."""
+    """An operation. `wait` raises its error; before torch 2, a work made from a future does not."""
 
     def __init__(self, kept):
         super().__init__()
@@ -61,16 +61,16 @@ class Work(_C10D.Work):
         self._done = threading.Event()
         self._result = None
         self._error = None
-        # What the sums are off by at most; None before they are there, and if a switch did not make them.
+        # Error bound of the sums; None before completion, and if the switch did not make them.
         self.error_bound = None
-        # How many ranks have given the part of the sums that has the fewest; None likewise.
+        # Minimum number of contributors of any part of the sums; None in the same cases.
         self.contributors = None
-        # The one that is set, and the one that raises.
+        # The future that is set, and the one derived from it, which raises.
         self._futures = None
         kept.add(self)
 
     def finish(self, result=None, error_bound=None, contributors=None, error=None):
-        """Said once: the result, or what failed."""
+        """Completes the work, once, with a result or an error."""
         with self._lock:
             self._result, self._error = result, error
             self.error_bound, self.contributors = error_bound, contributors
@@ -80,7 +80,7 @@ class Work(_C10D.Work):
             _TELLERS.run(futures[0].set_result, result if error is None else error)
 
     def wait(self, timeout=timedelta(0)):
-        # Nothing, or less, is no limit to torch.
+        # For torch, a timeout of 0 or less means no limit.
         seconds = timeout.total_seconds() if timeout is not None else 0
         if not self._done.wait(seconds if seconds > 0 else None):
             raise TimeoutError(f"not done within {seconds} s")
@@ -119,12 +119,12 @@ class Work(_C10D.Work):
 
 
 class PutBack(_C10D.Work):
-    """A receive of Gloo's into copies, which come to their places when it is waited for. No thread waits meanwhile: other
-    operations of this rank may have to end before the sender sends."""
+    """A receive of Gloo into copies, which `wait` copies back. No thread waits for it in the meantime: the sender may send only
+    after other operations of this rank have completed."""
 
     @staticmethod
-    def of(begun, tensors, rows):
-        """The work; Gloo's own if there are no copies."""
+    def wrap(begun, tensors, rows):
+        """Wraps Gloo's work if there are copies; otherwise returns it."""
         return PutBack(begun, tensors, rows) if are_copied(tensors, rows) else begun
 
     def __init__(self, begun, tensors, rows):
@@ -158,11 +158,10 @@ class PutBack(_C10D.Work):
 
 
 class Tellers:
-    """Threads that run what may wait for others of its kind.
+    """Threads that complete futures.
 
-    Whoever completes a future runs its callbacks, and a callback may begin an operation and wait for its future, as
-    PowerSGD's hook does. So a future is completed by a thread that nothing waits for: one that is idle, or a new one. One of
-    them stays when it is done.
+    The thread that completes a future runs its callbacks, and a callback may start an operation and wait for that operation's
+    future, as PowerSGD's hook does. So each future is completed by an idle thread, or by a new one. One of them stays idle.
     """
 
     def __init__(self):
@@ -171,7 +170,7 @@ class Tellers:
         self._lock = threading.Lock()
 
     def forget(self):
-        """A process that was forked has none of these threads."""
+        """Resets the state in a forked process, which has none of these threads."""
         self.__init__()
 
     def run(self, act, *args):
@@ -185,9 +184,9 @@ class Tellers:
 
     def _run(self, act, args):
         while True:
-            # What fails in a callback is in the future that the callback makes.
+            # An error in a callback is stored in the future that the callback returns.
             act(*args)
-            # What is done is held by no name while this waits.
+            # While this thread waits, no variable keeps the completed task alive.
             del act, args
             with self._lock:
                 if self._idle > 0:
@@ -201,8 +200,7 @@ os.register_at_fork(after_in_child=_TELLERS.forget)
 
 
 class Waiter:
-    """A thread that ends works, in the order in which they are given to it: that of the operations. It ends when nobody can give
-    it any more."""
+    """A thread that completes works in the order of their operations. It ends when this object is deleted."""
 
     def __init__(self):
         self._waiting = queue.SimpleQueue()
@@ -213,10 +211,10 @@ class Waiter:
         self._waiting.put(None)
 
     def add(self, task, work):
-        """The task gives the work's result, what that is off by at most, and of how many ranks it is at least."""
+        """Queues a work. The task returns its result, error bound, and minimum number of contributors."""
         with self._lock:
             if not self._is_started:
-                # It holds the queue alone.
+                # The thread references only the queue, so that this object can be deleted.
                 thread = threading.Thread(target=_wait, args=(self._waiting,), name="weir sums", daemon=True)
                 thread.start()
                 self._is_started = True
@@ -224,7 +222,7 @@ class Waiter:
 
 
 def _wait(waiting):
-    # In a call of its own: what is done is held by no name while the loop waits.
+    # A separate call: while the loop waits, no variable keeps the completed work alive.
     while _end_next(waiting):
         pass
 
@@ -239,7 +237,7 @@ def _end_next(waiting):
 def _end(task, work):
     try:
         result, error_bound, contributors = task()
-    except Exception as error:  # noqa: BLE001: whoever waits is told
+    except Exception as error:  # noqa: BLE001: the waiting caller raises it
         work.finish(error=error)
     else:
         work.finish(result, error_bound, contributors)

@@ -5,22 +5,23 @@
 
     dist.init_process_group("weir")
 
-Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch, to all ranks or to one, and what one rank
-gives all others, of any type. What a switch cannot do goes from host to host by Gloo, which torch brings along: other
-operations, other types, groups of fewer ranks, and all groups of all ranks but the first.
+The switch executes all_reduce and reduce with sums and averages of float32, float16, bfloat16, int32 and int8, and broadcasts
+of any type. Gloo, which is part of torch, executes everything else from host to host: other operations, other types, groups of
+fewer ranks, and further groups of all ranks.
 
-The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is
-made of fewer than all and what becomes of the rest, and by WEIR_TRANSPORT, whether frames to the switch are RDMA WRITEs
-(``rdma``) instead of UDP datagrams (``udp``). Eight more variables are the user's. WEIR_INTERFACE names the interface,
-``eth0`` without.
-WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
-system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
-WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
-WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone. WEIR_FALLBACK says what ranks do
-while the switch is silent: they sum themselves (``hosts``), or fail (``fail``); it is the same at all of them. WEIR_METRICS
-is the address at which the rank shows its metrics, and what it waits for. WEIR_AGENT is the socket of a daemon that owns the
-interface, ``weir-agent serve``: with it a rank needs no capability, and WEIR_IO is the daemon's.
+``weir run`` announces the job to the switch, and sets the following variables for the ranks. WEIR_JOB, WEIR_RANK, WEIR_RANKS,
+WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE describe the job. If the scenario has a deadline, WEIR_DEADLINE, WEIR_QUORUM and
+WEIR_LATE set when a chunk is summed without all ranks, and whether late values join the next sum. WEIR_TRANSPORT is ``udp`` or
+``rdma``: the frames to the switch are UDP datagrams or RDMA WRITEs.
+
+The user may set eight more variables. WEIR_INTERFACE is the interface; the default is ``eth0``. WEIR_IO is the I/O backend:
+``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the system allows. WEIR_ROUNDING is the
+rounding of values before they are summed: ``nearest``, or ``stochastic:SEED``. WEIR_NON_FINITE is the handling of a sum with
+NaN or infinity: it fails (``fail``), or Gloo computes it (``gloo``). WEIR_GONE_AFTER is the number of seconds without a reply
+after which a rank is declared dead. WEIR_FALLBACK is the behavior while the switch is silent, the same at all ranks: they sum
+themselves (``hosts``), or fail (``fail``). WEIR_METRICS is the address at which the rank serves its metrics and its unfinished
+chunk. WEIR_AGENT is the socket of a daemon that owns the interface, ``weir-agent serve``: with it a rank needs no capability,
+and the daemon's I/O backend applies.
 """
 
 import atexit
@@ -55,7 +56,7 @@ _SUMMED = {
     torch.int32: "int32",
     torch.int8: "int8",
 }
-# How ranks tell each other what they reduce by.
+# Names of the reductions, by which ranks compare them.
 _DEEDS = {
     "SUM": "sum",
     "AVG": "average",
@@ -67,7 +68,7 @@ _DEEDS = {
     "BXOR": "exclusive or",
 }
 _C10D = torch._C._distributed_c10d
-# Torch before 1.11 has no averages.
+# Torch has averages since 1.11.
 _AVERAGE = getattr(dist.ReduceOp, "AVG", None)
 
 
@@ -77,29 +78,29 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self._timeout = timeout
-        # A process has one default group, and makes it first: what is left of another is another use of the job.
+        # The default group is created first, so a member that exists now belongs to an earlier use of the job.
         is_default = not dist.is_initialized()
         if is_default or _is_left():
             _leave_job()
-        _roll.call(store, rank, size, timeout, lambda: _settings.said_of(is_default, size, bool(_joined)))
+        _roll.call(store, rank, size, timeout, lambda: _settings.described(is_default, size, bool(_joined)))
         _settings.set_interface()
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
         self._fallbacks = 0
-        # For what the thread that waits begins, in its order: what was compared first, and what is not finite. Apart from the
-        # other, which the user's threads use meanwhile.
+        # For operations that the completing thread starts, after a comparison or for values that are not finite. It is separate
+        # from `_gloo`, which the user's threads use at the same time.
         self._waiters = None
         self._non_finite = _settings.FAIL
-        # A broadcast without its root would be wrong.
+        # With a deadline, a broadcast could complete without its root.
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
         self._order = None
         self._kept = Kept()
         self._waiter = Waiter()
         job = _settings.job()
-        # A group of fewer ranks than the job has is none that the switch knows.
+        # The switch sums for all ranks of the job only.
         if job is not None and job["ranks"] == size:
             if _joined:
-                warnings.warn("weir: this group goes host to host: the switch sums for the first", stacklevel=2)
+                warnings.warn("weir: this group goes host to host: the switch sums for the first group only", stacklevel=2)
             else:
                 self._join(store, job)
 
@@ -113,7 +114,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         self._order = Order(self._member.operations)
         if self._member.refused is not None:
-            warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
+            warnings.warn(f"weir: no rings ({self._member.refused}), so each frame is copied on its own", stacklevel=2)
         _joined.append(_Joined(self._member, weakref.ref(self), self._member.descriptors))
 
     def getBackendName(self):
@@ -129,7 +130,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         return self._by_switch(tensors, opts) or self._by_gloo("allreduce_coalesced", tensors, opts)
 
     def reduce(self, tensors, opts=None):
-        """Tensors of other ranks than the root stay what they are."""
+        """The tensors of ranks other than the root keep their values."""
         opts = opts or _C10D.ReduceOptions()
         self._check_root(tensors, opts)
         self._check_one("reduce", tensors)
@@ -138,7 +139,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
             work = self._by_switch(tensors, opts, is_root, opts.rootRank)
             if work is not None:
                 return work
-        # Gloo writes to all of them, and in the order in which elements stand in memory.
+        # Gloo writes to the tensors of all ranks, and ignores strides.
         rows = in_rows(tensors)
         own = [row.detach().clone() if row is tensor else row for tensor, row in zip(tensors, rows)]
         begun = self._by_gloo("reduce", own, opts, opts.rootRank)
@@ -153,7 +154,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         return self._work(finish)
 
     def broadcast(self, tensors, opts=None):
-        """Bytes of any type: the root's are summed with zeros, as integers."""
+        """Tensors of any type: the switch sums the root's bytes, as integers, with zeros of the other ranks."""
         opts = opts or dist.BroadcastOptions()
         self._check_root(tensors, opts)
         self._check_one("broadcast", tensors)
@@ -176,27 +177,27 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
             return self._work(finish, given)
 
     def _begin_bytes(self, given, tensor, is_root, root):
-        """The tensor, its bytes in a row, and for each piece where they stand."""
+        """Submits a broadcast; returns the tensor, its contiguous bytes, and the address, length and handle of each piece."""
         own = tensor.detach()
         terms = (_name(tensor.dtype), tensor.numel(), root)
         if tensor.numel() == 0:
             return own, own, [(0, 0, self._compare(given, tensor, "broadcast", root))]
         flat = in_row(own)
 
-        # It holds on to what stands there.
+        # The default argument keeps the memory alive.
         def give(address, length, _flat=flat):
             if is_root:
                 return self._member.broadcast(address, length, *terms)
             return self._member.receive(length, *terms)
 
-        # By switch these are words of four bytes.
+        # The switch sums words of four bytes.
         size, begins = flat.numel() * flat.element_size(), flat.data_ptr()
         words = pieces(-(-size // 4))
         where = [(begins + 4 * start, min(4 * end, size) - 4 * start) for start, end in words]
         return own, flat, [(*at, given.add(-(-at[1] // 4), partial(give, *at))) for at in where]
 
     def _by_switch(self, tensors, opts, takes=True, root=None):
-        """The work, if the switch can do it. A rank that does not take the sums keeps what it has."""
+        """Starts a sum at the switch; None if the switch cannot do it. A rank with `takes` false keeps its values."""
         self._check_any(tensors)
         refuse_shared(tensors)
         averages = _averages(opts)
@@ -204,7 +205,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
             return None
         with self._order.operation() as given:
-            # Of nothing there is nothing to sum, but others may have something.
+            # An empty tensor has no values to sum, but other ranks may have some: that is an error.
             empty = [self._compare(given, tensor, _deed(opts), root) for tensor in tensors if tensor.numel() == 0]
             begun = [self._begin(given, tensor, averages, takes, root) for tensor in tensors if tensor.numel() > 0]
 
@@ -219,14 +220,14 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
             return self._work(finish, given)
 
     def _begin(self, given, tensor, averages, takes, root):
-        """The tensor, its values in a row, for each piece which of them it is, and the size of a typical one."""
-        # In the order of its elements, wherever they stand: ranks may have them elsewhere.
+        """Submits a sum; returns the tensor, its contiguous values, its pieces, and the magnitude of a typical value."""
+        # In the order of the elements: ranks may have different strides.
         row = in_row(tensor)
         flat = row.detach().view(-1)
         dtype, key = _SUMMED[tensor.dtype], getattr(_bucket, "key", None)
         parts = []
         for number, (start, end) in enumerate(pieces(flat.numel())):
-            # What is late of a piece joins the next sum of the same.
+            # Late values of a piece join the next sum of the same piece.
             own_key = None if key is None else key + (number << 32)
             terms = (dtype, averages, own_key, takes, root, flat.numel())
             give = partial(self._give, flat[start:end], *terms)
@@ -237,11 +238,11 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         return self._member.all_reduce(values.data_ptr(), values.numel(), *terms)
 
     def _compare(self, given, tensor, deed, root=None):
-        """What of a tensor all ranks have to say alike, where its values do not go by the switch."""
+        """Compares the terms of an operation whose values do not pass the switch."""
         return given.add(0, partial(self._member.compare, _name(tensor.dtype), deed, tensor.numel(), root))
 
     def _compare_parts(self, parts, opts):
-        """A work that fails where ranks split their values otherwise. Ranks without a job do not compare."""
+        """A work that fails if the ranks split their values differently. Without a job, nothing is compared."""
         if self._member is None:
             return self._work(lambda: (parts, None, None))
         with self._order.operation() as given:
@@ -258,8 +259,8 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
             piece.wait(0, 0, self._timeout)
 
     def _finish(self, tensor, row, parts, typical, averages, takes):
-        """Puts the sums into the tensor, and gives for each piece what they are off by at most and of how many ranks they are at
-        least; None if they are Gloo's."""
+        """Writes the sums into the tensor; returns for each piece the error bound and the minimum number of contributors, or
+        None if Gloo made the sums."""
         told = [self._take(values, piece, averages, takes) for values, piece in parts]
         if typical is not None and None not in told:
             _warn_if_coarse(typical, max(bound for bound, _ in told))
@@ -269,13 +270,14 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         return told
 
     def _take(self, values, piece, averages, takes):
-        """Puts the sums of a piece in the place of its values."""
+        """Replaces the values of a piece by their sums."""
         try:
             told = piece.wait(values.data_ptr(), values.numel(), self._timeout)
         except NonFinite:
             if self._non_finite != _settings.GLOO:
                 raise
-            # The values are what they were. All ranks were told the same, so all come here, in the same order.
+            # The values are unchanged. All ranks get this error for the same pieces, so all of them come here in the same
+            # order.
             sums = values.to(torch.float32, copy=True)
             self._waiters.allreduce([sums], dist.AllreduceOptions()).wait()
             if averages:
@@ -289,12 +291,12 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
     def _tell_fallbacks(self):
         if self._member.fallbacks > self._fallbacks:
             self._fallbacks = self._member.fallbacks
-            told = f"weir: the switch does not answer this rank: the ranks sum themselves until it does; {DROPS}"
+            told = f"weir: the switch does not answer this rank, so the ranks sum themselves until it does; {DROPS}"
             warnings.warn(told, stacklevel=2)
 
     def _by_gloo(self, name, tensors, opts, root=None):
-        """The work, host to host. Averages are the sums', divided: Gloo has none. Ranks of a job say first what they give, since
-        those that do not give the same would wait for each other, or end."""
+        """Starts an operation from host to host. Gloo has no averages, so sums are divided here. Ranks of a job first compare
+        the terms of the operation, since with different ones Gloo would hang, or end the process."""
         averages = name != "broadcast" and _averages(opts)
         if self._member is None and not averages:
             return self._from_host_to_host(name, tensors, opts)
@@ -326,12 +328,12 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
 
     def _check_any(self, tensors):
         if not tensors:
-            raise Refused("weir: an operation without tensors: it takes at least one")
+            raise Refused("weir: an operation needs at least one tensor")
 
     def _check_one(self, name, tensors):
-        """torch before 2 has forms for several devices of a rank, which treat a list as tensors of as many ranks."""
+        """Before torch 2, a list of tensors stands for several devices of a rank, which weir does not support."""
         if len(tensors) > 1:
-            raise Refused(f"weir: {name} of {len(tensors)} tensors at once: it takes one, so call it for each")
+            raise Refused(f"weir: {name} of {len(tensors)} tensors: it takes one, so call it for each")
 
     def _check_root(self, tensors, opts):
         self._check_any(tensors)
@@ -342,13 +344,13 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
             raise Refused(f"weir: root tensor {of_list}: the list has the tensors 0 to {len(tensors) - 1}")
 
     def _work(self, finish, given=None):
-        """`given` is what of it goes by the switch."""
+        """Queues the completion of an operation; returns its work. `given`: its pieces at the switch, if it has any."""
 
         def finish_all():
             try:
                 return finish()
             except NonFinite:
-                # Of one piece: the others are summed.
+                # This error concerns one piece: the other ones are summed.
                 if given is not None:
                     given.drain(self._timeout)
                 raise
@@ -379,7 +381,7 @@ def _as_sum(opts):
 
 
 def _deed(opts):
-    """What is done with the values, as ranks tell it each other."""
+    """Name of the reduction, by which ranks compare it."""
     known = ((name, getattr(dist.ReduceOp, name, None)) for name in _DEEDS)
     return next((_DEEDS[name] for name, op in known if op is not None and opts.reduceOp == op), "another reduction")
 
@@ -389,16 +391,16 @@ def _name(dtype):
 
 
 def _is_summed(tensor):
-    """Whether a switch can sum it."""
+    """Whether a switch can sum the tensor."""
     return tensor.dtype in _SUMMED and is_strided(tensor)
 
 
 def hook(group, bucket):
-    """A communication hook of DDP: a bucket's gradients are averaged while backward goes on with the next.
+    """Communication hook of DDP: averages the gradients of a bucket while backward continues with the next one.
 
-    ``ddp.register_comm_hook(None, weir.torch.hook)``; in place of None a process group. Without it DDP divides the
-    gradients before they are summed, and rounds them once more; and what of a bucket comes too late for its sum does not join
-    that of the next step.
+    Use it as ``ddp.register_comm_hook(None, weir.torch.hook)``, with a process group instead of None if it is not the default
+    one. Without this hook DDP divides the gradients before they are summed, which rounds them once more, and late values of a
+    bucket do not join the sum of the next step.
     """
     _bucket.key = _buckets.number(bucket.parameters())
     try:
@@ -414,30 +416,31 @@ def _leave_job():
 
 
 def _is_left():
-    """Whether the group that has joined is no more."""
+    """Whether the group that has joined the job was deleted."""
     if not _joined or _joined[0].group() is None:
         return bool(_joined)
-    # Its end may wait for the collector, at some ranks.
+    # At some ranks it may be garbage that is not collected yet.
     gc.collect()
     return _joined[0].group() is None
 
 
 def _end():
-    """At the end of the process. With a deadline, who is late may have to ask the others for sums: nobody leaves before all have
-    come to their end."""
+    """Runs at the end of the process. With a deadline, a late rank may need sums that other ranks have kept, so no rank leaves
+    before all have finished."""
     for joined in _joined:
         group = joined.group()
         if group is not None and not group._waits_for_all:
-            # One that has failed has left already.
+            # A rank that has failed has left already.
             with contextlib.suppress(RuntimeError):
                 group._gloo.barrier(dist.BarrierOptions()).wait()
 
 
 def _in_child():
-    """A process that was forked is no rank, and must not hold the job, the interface or the port beside its parent, which may
-    leave them."""
+    """Runs in a forked child process, which is not a rank: it must not keep the job, the interface or the port, which its
+    parent may release."""
     for joined in _joined:
-        # It is never dropped here: it would wait for a thread that this process does not have, or end the parent's connection.
+        # The member is leaked: its destructor would wait for a thread that the child does not have, or close the parent's
+        # connection.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(joined.member))
         for descriptor in joined.descriptors:
             with contextlib.suppress(OSError):
@@ -448,23 +451,24 @@ def _in_child():
 class _Joined(NamedTuple):
     member: Member
     group: weakref.ref
-    # Known already when somebody forks: then nothing can be asked.
+    # Determined in advance, since a forked child cannot request them.
     descriptors: list
 
 
-# Which bucket of DDP's this thread gives away.
+# Number of the DDP bucket that this thread submits.
 _bucket = threading.local()
 _buckets = Buckets()
-# A process is one rank of one job, whatever groups it makes: that rank, and its group.
+# This process's rank and its group; at most one entry, since a process is one rank of one job.
 _joined = []
-# The largest that a sum of this process may be off by.
+# Largest error bound of all sums of this process.
 _bounds = [0.0]
-# It was said that a bound is large.
+# Not empty after the warning about a large error bound.
 _warned = []
 
 
 def _typical(values):
-    """The size of a typical value of a larger tensor of float32, of those that are not zero; None if nobody asks."""
+    """Median magnitude of a sample of the nonzero values of a large float32 tensor; None for other tensors, and after the
+    warning."""
     if _warned or values.dtype != torch.float32 or values.numel() <= EXACT_VALUES:
         return None
     some = values[:: -(-values.numel() // EXACT_VALUES)].abs()
@@ -473,32 +477,32 @@ def _typical(values):
 
 
 def _warn_if_coarse(typical, bound):
-    """Warns, once, if sums may be off by more than a hundredth of a typical value: those share a scale with far larger ones."""
+    """Warns once if the error bound exceeds 1 % of a typical value: such values share an exponent with far larger ones."""
     if typical is not None and bound > 0.01 * typical and not _warned:
         _warned.append(bound)
         told = f"weir: a sum may be off by {bound:.2g}, and its typical element is {typical:.2g}: large values coarsen small ones"
-        advice = f"beside them. Sum them as tensors of their own; up to {EXACT_VALUES} elements each is right"
+        advice = f"in the same frame. Sum them as separate tensors; up to {EXACT_VALUES} elements, sums are exact"
         warnings.warn(f"{told} {advice}", stacklevel=2)
 
 
 def io():
-    """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
+    """I/O backend in use, ``rings`` or ``pnet``; None if this process is not a rank of a job."""
     return _joined[0].member.io if _joined else None
 
 
 def counters():
-    """What this process has counted as a rank of its job; empty if it is none."""
+    """Counters of this process as a rank of its job; empty if it is not a rank."""
     return dict(_joined[0].member.counters()) if _joined else {}
 
 
 def metrics():
-    """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
+    """Address at which this process serves its metrics (WEIR_METRICS); None if it does not."""
     return _joined[0].member.metrics if _joined else None
 
 
 def error_bound():
-    """What no value that the switch has summed for this process is off by more than. A work of its own has its own:
-    ``work.error_bound``, once it was waited for."""
+    """Upper bound of the error of all values that the switch has summed for this process. ``work.error_bound`` is the bound of
+    a single operation, after its wait."""
     return _bounds[0]
 
 

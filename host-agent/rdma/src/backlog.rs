@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_come_as_often_as_the_link_is_fast() {
+    fn the_poll_interval_follows_the_link_rate() {
         let mut backlog = Backlog::new(4154);
         assert_eq!((backlog.frames, backlog.pause()), (31, None));
         backlog.looked(look(0, 31));

@@ -24,7 +24,7 @@ pub struct Interface {
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// There is no such interface.
-    #[error("there is no interface {0}")]
+    #[error("no interface is named {0}")]
     Missing(String),
     /// No name was given, and no interface is up with an IPv4 address.
     #[error("no interface has an IPv4 address and is up; name one with --interface")]
@@ -36,12 +36,10 @@ pub enum InterfaceError {
     #[error("the interface {0} has no Ethernet address")]
     NoEthernet(String),
     /// The interface has no IPv4 address.
-    #[error("the interface {0} has no IPv4 address: RoCEv2 is spoken over IPv4 here")]
+    #[error("the interface {0} has no IPv4 address: weir supports RoCEv2 over IPv4 only")]
     NoAddress(String),
     /// The link's MTU is too small for the smallest path MTU.
-    #[error(
-        "the interface {name} carries {link_mtu} bytes: fewer than the smallest MTU and its headers, 336"
-    )]
+    #[error("the interface {name} has an MTU of {link_mtu} bytes: RoCEv2 needs at least 336")]
     Short {
         /// Name of the interface.
         name: String,
@@ -84,7 +82,7 @@ impl Interface {
         Ok(Self {
             index: found.index,
             address: Address { mac, ip },
-            link_mtu: Link::of(&found.name)?.mtu()?,
+            link_mtu: Link::from_name(&found.name)?.mtu()?,
             name: found.name,
         })
     }

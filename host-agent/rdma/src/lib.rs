@@ -28,6 +28,7 @@ pub mod software;
 pub mod talk;
 pub mod udp;
 pub mod verbs;
+mod verbs_error;
 
 pub use open::{OpenError, Way, open};
 pub use provider::{Connection, Gid, Provider, ProviderError, Region};

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
     /// No host has answered.
-    #[error("nobody on the interface {interface} answers for {ip} (ARP)")]
+    #[error("no host on the interface {interface} answers ARP for {ip}")]
     Silent {
         /// Address in the ARP request: the peer, or the router on the path to it.
         ip: Ipv4Addr,
@@ -35,7 +35,7 @@ pub enum NeighbourError {
         interface: String,
     },
     /// A system call failed.
-    #[error("cannot ask for the Ethernet address of a peer: {0}")]
+    #[error("cannot resolve the Ethernet address of a peer: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -129,7 +129,7 @@ eth1\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
     }
 
     #[test]
-    fn the_longest_mask_says_the_next_hop() {
+    fn the_longest_mask_decides_the_next_hop() {
         let hop = |interface, ip: [u8; 4]| next_hop(WAYS, interface, ip.into());
         assert_eq!(hop("eth0", [10, 0, 0, 7]), Some(Ipv4Addr::new(10, 0, 0, 7)));
         assert_eq!(hop("eth0", [8, 8, 8, 8]), Some(Ipv4Addr::new(10, 0, 0, 1)));

@@ -38,7 +38,9 @@ impl std::str::FromStr for Way {
             "rings" => Ok(Self::Rings),
             "pnet" => Ok(Self::Pnet),
             "udp" => Ok(Self::Udp),
-            _ => Err(format!("`{text}` is none of auto, verbs, rings, pnet, udp")),
+            _ => Err(format!(
+                "`{text}` is not one of auto, verbs, rings, pnet, udp"
+            )),
         }
     }
 }
@@ -54,7 +56,7 @@ pub enum OpenError {
     Verbs(#[from] VerbsError),
     /// Raw frames are refused.
     #[error(
-        "cannot send raw frames through {interface}: {source} (CAP_NET_RAW is needed; `udp` needs none, but is for weir only)"
+        "cannot send raw frames through {interface}: {source} (this needs CAP_NET_RAW; `udp` does not, but its peers must be weir's)"
     )]
     Raw {
         /// The interface.
@@ -63,7 +65,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// RoCEv2's UDP port cannot be bound.
-    #[error("cannot have UDP port 4791 of {ip}: {source} (who has it? `ss -lunp`)")]
+    #[error("cannot bind UDP port 4791 of {ip}: {source} (`ss -lunp` shows its owner)")]
     Port {
         /// Local address of the port.
         ip: std::net::Ipv4Addr,

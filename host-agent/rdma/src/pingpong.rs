@@ -15,7 +15,7 @@ use crate::talk::{PORT, Talk};
 
 /// Options of the test. The defaults are those of ibv_rc_pingpong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct PingpongOptions {
     /// TCP port of the server.
     pub port: u16,
     /// Length of a message in bytes.
@@ -30,7 +30,7 @@ pub struct Options {
     pub patience: Duration,
 }
 
-impl Default for Options {
+impl Default for PingpongOptions {
     fn default() -> Self {
         Self {
             port: PORT,
@@ -45,7 +45,7 @@ impl Default for Options {
 
 /// Result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct PingpongOutcome {
     /// Queue pair of this side.
     pub own: Destination,
     /// Queue pair of the peer.
@@ -79,7 +79,7 @@ pub enum PingpongError {
     },
     /// Nothing arrived for the allowed time.
     #[error(
-        "nothing has come for {patience:?}: {sent} messages sent, {received} received; the other program may have another --mtu, --size or --iterations"
+        "nothing received for {patience:?}: {sent} messages sent, {received} received; check that the peer has the same --mtu, --size and --iterations"
     )]
     Silent {
         /// The allowed time.
@@ -107,8 +107,8 @@ const SEND: u64 = 2;
 pub fn pingpong(
     provider: &mut dyn Provider,
     host: Option<&str>,
-    options: &Options,
-) -> Result<Outcome, PingpongError> {
+    options: &PingpongOptions,
+) -> Result<PingpongOutcome, PingpongError> {
     let size = options.size as usize;
     let source = provider.register(size, Access::LOCAL_READ)?;
     provider.put(&source, 0, &vec![FILL; size]);
@@ -129,9 +129,9 @@ pub fn pingpong(
 fn play(
     provider: &mut dyn Provider,
     host: Option<&str>,
-    options: &Options,
+    options: &PingpongOptions,
     [source, target]: [&Region; 2],
-) -> Result<Outcome, PingpongError> {
+) -> Result<PingpongOutcome, PingpongError> {
     let config = QpConfig {
         max_sends: 1,
         max_receives: options.receives,
@@ -160,7 +160,7 @@ fn play(
 struct Game<'a> {
     source: &'a Region,
     target: &'a Region,
-    options: &'a Options,
+    options: &'a PingpongOptions,
     qpn: Qpn,
     /// Number of posted receives.
     posted: usize,
@@ -176,7 +176,7 @@ impl Game<'_> {
         &mut self,
         provider: &mut dyn Provider,
         host: Option<&str>,
-    ) -> Result<Outcome, PingpongError> {
+    ) -> Result<PingpongOutcome, PingpongError> {
         self.post_receives(provider)?;
         let own = Destination {
             lid: 0,
@@ -202,7 +202,7 @@ impl Game<'_> {
         }
         self.exchange(provider)?;
         let took = start.elapsed();
-        Ok(Outcome {
+        Ok(PingpongOutcome {
             own,
             peer,
             bytes: 2 * self.options.iterations * u64::from(self.options.size),

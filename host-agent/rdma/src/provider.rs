@@ -15,7 +15,7 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
-use crate::verbs::VerbsError;
+use crate::verbs_error::VerbsError;
 
 /// Global identifier of a port; for RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,7 +127,7 @@ impl Connection {
 
 /// A connection about to be established: both queue pairs, and the PSNs of their first packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedConnection {
     /// Address of this end.
     pub local: Ipv4Addr,
     /// Address of the peer.
@@ -142,8 +142,8 @@ pub struct Opened {
     pub peer_psn: Psn,
 }
 
-impl Opened {
-    pub(crate) fn of(local: Ipv4Addr, qpn: Qpn, peer: Ipv4Addr, to: &Connection) -> Self {
+impl OpenedConnection {
+    pub(crate) fn new(local: Ipv4Addr, qpn: Qpn, peer: Ipv4Addr, to: &Connection) -> Self {
         Self {
             local,
             peer,
@@ -156,7 +156,7 @@ impl Opened {
 }
 
 /// Callback for each connection, before its queue pair sends or receives anything.
-pub type Announce = Box<dyn FnMut(&Opened) + Send>;
+pub type Announce = Box<dyn FnMut(&OpenedConnection) + Send>;
 
 /// Reason why a provider refused an operation.
 #[derive(Debug, thiserror::Error)]
@@ -170,27 +170,27 @@ pub enum ProviderError {
         source: RegisterError,
     },
     /// A queue pair cannot be created.
-    #[error("cannot make a queue pair: {0}")]
+    #[error("cannot create a queue pair: {0}")]
     Create(#[from] CreateError),
     /// A queue pair's state cannot be changed.
     #[error("cannot connect a queue pair: {0}")]
     Modify(#[from] ModifyError),
     /// A work request cannot be posted.
-    #[error("cannot post work: {0}")]
+    #[error("cannot post a work request: {0}")]
     Post(#[from] PostError),
     /// The peer's GID does not map an IPv4 address.
-    #[error("the peer's GID {0} is no IPv4 address: only RoCEv2 over IPv4 is spoken here")]
+    #[error("the peer's GID {0} is not an IPv4 address: weir supports RoCEv2 over IPv4 only")]
     NotIpv4(Gid),
     /// The peer's Ethernet address cannot be resolved.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
     /// The provider resolves the peer's Ethernet address itself, so that it cannot be chosen.
     #[error(
-        "the peer's Ethernet address cannot be chosen by this way: rings and pnet take it as it is told"
+        "this transport resolves the peer's Ethernet address itself: use rings or pnet to set it"
     )]
     PeerMac,
     /// The requested path MTU exceeds that of the interface.
-    #[error("an MTU of {asked} does not fit the interface, which carries {largest}")]
+    #[error("path MTU {asked} exceeds that of the interface, {largest}")]
     Mtu {
         /// Requested path MTU in bytes.
         asked: usize,

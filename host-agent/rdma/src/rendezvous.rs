@@ -31,11 +31,11 @@ pub enum RendezvousError {
     #[error(transparent)]
     Talk(#[from] TalkError),
     /// The other program sent an unexpected message, or closed the connection.
-    #[error("the other program's message is not `lid:qpn:psn:gid`: is it ibv_rc_pingpong?")]
+    #[error("the peer's message is not `lid:qpn:psn:gid`: check that it is ibv_rc_pingpong")]
     Message,
     /// The other program sent no GID.
     #[error(
-        "the other program has told no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
+        "the peer sent no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
     )]
     NoGid,
 }
@@ -95,16 +95,16 @@ pub fn meet(
     connect: impl FnOnce(&mut dyn Provider, &Destination) -> Result<(), ProviderError>,
 ) -> Result<Destination, RendezvousError> {
     if talk.is_client() {
-        talk.say(&own.message())?;
-        let peer = Destination::parse(&talk.hear::<LEN>(provider)?)?;
-        talk.say(DONE)?;
+        talk.send(&own.message())?;
+        let peer = Destination::parse(&talk.receive::<LEN>(provider)?)?;
+        talk.send(DONE)?;
         connect(provider, &peer).map_err(TalkError::from)?;
         return Ok(peer);
     }
-    let peer = Destination::parse(&talk.hear::<LEN>(provider)?)?;
+    let peer = Destination::parse(&talk.receive::<LEN>(provider)?)?;
     connect(provider, &peer).map_err(TalkError::from)?;
-    talk.say(&own.message())?;
-    talk.hear::<{ DONE.len() }>(provider)?;
+    talk.send(&own.message())?;
+    talk.receive::<{ DONE.len() }>(provider)?;
     Ok(peer)
 }
 

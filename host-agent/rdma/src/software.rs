@@ -17,7 +17,9 @@ use roce::{
 };
 
 use crate::backlog::{Backlog, Look};
-use crate::provider::{Announce, Connection, Gid, Opened, Provider, ProviderError, Region};
+use crate::provider::{
+    Announce, Connection, Gid, OpenedConnection, Provider, ProviderError, Region,
+};
 
 /// Maximum number of frames that are received, or sent, before other work gets its turn.
 const BATCH: usize = 64;
@@ -296,7 +298,7 @@ impl<F: Frames> Provider for Software<F> {
             ..RtsAttributes::new(to.psn)
         };
         if let Some(announce) = &mut self.announce {
-            announce(&Opened::of(self.ip, qpn, ip, to));
+            announce(&OpenedConnection::new(self.ip, qpn, ip, to));
         }
         self.endpoint.modify(qpn, Modify::Rtr(rtr))?;
         self.endpoint.modify(qpn, Modify::Rts(rts))?;

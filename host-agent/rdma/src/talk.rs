@@ -40,13 +40,13 @@ pub enum TalkError {
         source: io::Error,
     },
     /// No client has connected.
-    #[error("no client in {0:?}")]
+    #[error("no client within {0:?}")]
     Nobody(Duration),
     /// The other program sent no message.
-    #[error("the other program says nothing for {0:?}: is it the same test?")]
+    #[error("the peer sent nothing for {0:?}: check that it runs the same test")]
     Silent(Duration),
     /// The other program has closed the connection.
-    #[error("the other program is gone: {0}")]
+    #[error("the connection to the peer failed: {0}")]
     Gone(#[from] io::Error),
     /// The provider failed.
     #[error(transparent)]
@@ -128,16 +128,16 @@ impl Talk {
         own: [u8; N],
     ) -> Result<[u8; N], TalkError> {
         if self.is_client {
-            self.say(&own)?;
-            return self.hear(provider);
+            self.send(&own)?;
+            return self.receive(provider);
         }
-        let theirs = self.hear(provider)?;
-        self.say(&own)?;
+        let theirs = self.receive(provider)?;
+        self.send(&own)?;
         Ok(theirs)
     }
 
     /// Sends a message.
-    pub fn say(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
+    pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
         let deadline = Instant::now() + self.patience;
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
@@ -161,7 +161,7 @@ impl Talk {
     }
 
     /// Receives a message of `N` bytes.
-    pub fn hear<const N: usize>(
+    pub fn receive<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,
     ) -> Result<[u8; N], TalkError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use machines::{Machine, MachineOptions};
 use rdma::perftest::{self, LatencyOptions, Verb, bandwidth, latency};
-use rdma::pingpong::{Options, pingpong};
+use rdma::pingpong::{PingpongOptions, pingpong};
 use rdma::{Provider, Way, open};
 use roce::packet::Mtu;
 use test_support::namespace::{in_namespace, ip};
@@ -45,12 +45,12 @@ fn rc_pingpong_passes_in_both_roles() {
     };
     for way in [Way::Rings, Way::Pnet] {
         for (mtu, size) in [(Mtu::B1024, 4096), (Mtu::B4096, 20_000), (Mtu::B256, 777)] {
-            let options = Options {
+            let options = PingpongOptions {
                 mtu,
                 size,
                 iterations: 300,
                 patience: LIMIT,
-                ..Options::default()
+                ..PingpongOptions::default()
             };
             let theirs = format!("ibv_rc_pingpong -g 1 -n 300 -m {} -s {size}", mtu.bytes());
 
@@ -127,10 +127,10 @@ fn perftest_passes_in_both_roles() {
         (Verb::Send, "send"),
         (Verb::Read, "read"),
     ] {
-        let options = perftest::Options {
+        let options = perftest::BandwidthOptions {
             iterations: 200,
             patience: LIMIT,
-            ..perftest::Options::new(verb)
+            ..perftest::BandwidthOptions::new(verb)
         };
         let theirs = format!("ib_{name}_bw -s 65536 -n 200");
         let both = in_both_roles(&machine, &theirs, options.port, |ours, host| {

@@ -60,7 +60,7 @@ impl EndpointConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
     /// The maximum number of queue pairs exists.
-    #[error("{0} queue pairs are there, as many as there may be")]
+    #[error("{0} queue pairs exist, which is the maximum")]
     Full(usize),
 }
 

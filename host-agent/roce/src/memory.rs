@@ -124,10 +124,10 @@ impl fmt::Display for Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The maximum number of regions is registered.
-    #[error("{0} regions are registered, as many as there may be")]
+    #[error("{0} regions are registered, which is the maximum")]
     Full(usize),
     /// The region would extend beyond address 2⁶⁴.
-    #[error("{len} bytes from address {address:#x} on end beyond 2^64")]
+    #[error("{len} bytes at {address:#x} end beyond 2^64")]
     Address {
         /// Address of the first byte.
         address: u64,
@@ -153,7 +153,7 @@ pub enum AccessError {
         len: u64,
     },
     /// The region does not allow this access.
-    #[error("the region of key {0} does not allow it")]
+    #[error("the region of key {0} does not allow this access")]
     Right(Key),
 }
 
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_opens_its_region_only_and_only_while_it_is_there() {
+    fn a_key_opens_its_region_only_while_registered() {
         let mut memory = Memory::new(4, 1);
         let access = Access::REMOTE_READ.and(Access::REMOTE_WRITE);
         let key = memory.register(vec![0; 16], 0x1000, access).unwrap();

@@ -42,9 +42,9 @@ impl fmt::Display for Psn {
 /// Position of a packet among all packets of one direction of a connection. It does not wrap, so positions compare plainly;
 /// packets carry its low 24 bits. The first packet's position is its PSN plus 2²⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place(u64);
+pub struct ExtendedPsn(u64);
 
-impl Place {
+impl ExtendedPsn {
     /// Position of the first packet. One cycle of PSNs is left before it, for packets of another generation that seem earlier.
     pub fn first(psn: Psn) -> Self {
         Self((1 << BITS) + u64::from(psn.0))
@@ -101,9 +101,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_is_found_again(start in 0u32..1 << 24, far in 0u64..1 << 40, off in -(1i64 << 23)..1 << 23) {
-            let here = Place::first(Psn::new(start)).plus(far);
-            let there = Place(here.0.saturating_add_signed(off));
+        fn positions_are_recovered_from_their_psn(start in 0u32..1 << 24, far in 0u64..1 << 40, off in -(1i64 << 23)..1 << 23) {
+            let here = ExtendedPsn::first(Psn::new(start)).plus(far);
+            let there = ExtendedPsn(here.0.saturating_add_signed(off));
             prop_assert_eq!(here.near(there.psn()), there);
             prop_assert_eq!(there.since(here), off.max(0) as u64);
         }

@@ -124,9 +124,9 @@ impl LinkArgs {
             )),
             (None, Some(number)) => Ok(Box::new(
                 CableFrames::inherited(number)
-                    .with_context(|| format!("descriptor {number} is no cable"))?,
+                    .with_context(|| format!("descriptor {number} is not a cable"))?,
             )),
-            (None, None) => anyhow::bail!("neither an interface nor a descriptor was given"),
+            (None, None) => anyhow::bail!("neither an interface nor a descriptor is given"),
         }
     }
 }
@@ -188,7 +188,8 @@ impl FromStr for PlaceInPart {
                 child: WorkerId(child.parse().ok()?),
             })
         });
-        parsed.ok_or_else(|| "a part and a number in it are written as `2/0`".to_owned())
+        parsed
+            .ok_or_else(|| "use the number of a part and a number in it, such as `2/0`".to_owned())
     }
 }
 
@@ -228,8 +229,8 @@ impl FromStr for PartOf {
                 workers: ranks.collect::<Result<_, _>>().ok()?,
             })
         });
-        let part =
-            parsed.ok_or_else(|| "a part is written as `2:0,1,5`, with its ranks".to_owned());
+        let part = parsed
+            .ok_or_else(|| "use the number of a part and its ranks, such as `2:0,1,5`".to_owned());
         part.map(PartOf)
     }
 }

@@ -23,7 +23,7 @@ pub use args::{
     ServerMode, WorkerArgs,
 };
 pub use orders::{Order, Orders};
-pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
+pub use report::{Line, ReferenceReport, RoundReport, ServerReport, WorkerReport};
 
 use crate::all_reduce::AllReduceArgs;
 use crate::collectives_perf::{CollectivesPerfArgs, Wrong};

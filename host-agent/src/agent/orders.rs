@@ -94,7 +94,7 @@ impl Orders {
                 return Ok(None);
             }
         };
-        let order = serde_json::from_str(&line).with_context(|| format!("no order: {line}"))?;
+        let order = serde_json::from_str(&line).with_context(|| format!("not an order: {line}"))?;
         Ok(Some(order))
     }
 }
@@ -105,7 +105,9 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
         let mut line = String::new();
         let length = input.by_ref().take(MOST_BYTES).read_line(&mut line)? as u64;
         if length == MOST_BYTES {
-            return Err(io::Error::other("a line is too long for an order"));
+            return Err(io::Error::other(
+                "a line exceeds the maximum length of an order",
+            ));
         }
         if length == 0 || !line.trim().is_empty() {
             return Ok((length > 0).then_some(line));
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_lines_are_none_and_long_ones_are_refused() {
+    fn empty_lines_are_skipped_and_long_ones_refused() {
         let mut input = io::Cursor::new("\n  \none\ntwo");
         assert_eq!(next_line(&mut input).unwrap().unwrap().trim(), "one");
         assert_eq!(next_line(&mut input).unwrap().unwrap(), "two");
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_written_as_arguments_are() {
+    fn orders_are_written_like_arguments() {
         let replan = r#"{"order":"replan","parts":["7:0,3","8:1"]}"#;
         let to_part =
             r#"{"order":"move","part":"7/1","via":"02:00:5e:57:45:07","from":4294967295}"#;
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_an_error() {
+    fn an_invalid_order_is_an_error() {
         for line in [
             "go",
             r#"{"order":"stop"}"#,

@@ -1,8 +1,9 @@
 //! Output of agents.
 
-use aggregation::Sent;
 use aggregation::server::ServerCounters;
 use serde::{Deserialize, Serialize};
+
+use crate::metrics::{HEADERS, SentReport};
 
 /// One line of an agent's standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,38 +54,10 @@ pub struct RoundReport {
     pub wall_ms: f64,
 }
 
-/// Counters of transmitted frames. Bytes are those of whole Ethernet frames without FCS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SentReport {
-    /// Number of frames.
-    pub frames: u64,
-    /// Bytes in those frames.
-    pub bytes: u64,
-    /// Frames whose chunk had been sent before to the same destination.
-    pub retransmitted_frames: u64,
-    /// Bytes in those retransmitted frames.
-    pub retransmitted_bytes: u64,
-}
-
-/// Length of the headers before the aggregation header.
-const HEADERS: u64 = 14 + 20 + 8;
-
 /// Bytes received by a server in frames that added nothing, with their headers.
 pub(super) fn repeated_bytes(counters: &ServerCounters) -> u64 {
     let frames = counters.again + counters.duplicates + counters.stale;
     counters.repeated_bytes + frames * HEADERS
-}
-
-impl SentReport {
-    /// Adds the headers of each frame to the bytes.
-    pub(crate) fn new(sent: Sent) -> SentReport {
-        SentReport {
-            frames: sent.frames,
-            bytes: sent.bytes + sent.frames * HEADERS,
-            retransmitted_frames: sent.retransmitted_frames,
-            retransmitted_bytes: sent.retransmitted_bytes + sent.retransmitted_frames * HEADERS,
-        }
-    }
 }
 
 /// Results of a worker.
@@ -160,6 +133,8 @@ pub struct ReferenceReport {
 
 #[cfg(test)]
 mod tests {
+    use aggregation::Sent;
+
     use super::*;
 
     #[test]

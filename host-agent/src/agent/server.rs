@@ -4,16 +4,16 @@ use std::net::Ipv4Addr;
 use std::time::{Instant, SystemTime};
 
 use aggregation::quantise::dequantise;
-use aggregation::server::{Apply, Completed, Event, Mode, Server};
+use aggregation::server::{Apply, Completed, Mode, Server, ServerEvent};
 use aggregation::{Destination, Job};
 use anyhow::{Context, bail, ensure};
 
 use super::orders::{Order, Orders};
-use super::report::{Line, RoundReport, SentReport, ServerReport, repeated_bytes};
+use super::report::{Line, RoundReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
 use super::{Clock, ServerArgs, ServerMode, is_unplugged, receive};
 use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
-use crate::metrics::{Role, Status, count_server, names};
+use crate::metrics::{Role, SentReport, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
 /// Runs a server to the end of the training; calls `progress` with each round, and with the results of orders.
@@ -26,13 +26,13 @@ pub fn run(
     let job = args.job.job()?;
     ensure!(
         args.peers.len() == usize::from(job.workers()),
-        "{} workers, but the addresses of {}",
+        "{} workers, but {} addresses",
         job.workers(),
         args.peers.len()
     );
     ensure!(
         args.parts.is_empty() || args.mode == ServerMode::Parts,
-        "--part is for --mode parts"
+        "--part needs --mode parts"
     );
     let workers: Vec<Ipv4Addr> = args.peers.iter().map(|peer| peer.ip).collect();
     let rounds = args.job.recipe.rounds;
@@ -74,14 +74,14 @@ pub fn run(
         }
         let event = server.poll_event();
         // The job may end before that chunk.
-        let goes_on = server.has_sum_of_new_parts() || event == Some(Event::Finished);
+        let goes_on = server.has_sum_of_new_parts() || event == Some(ServerEvent::Finished);
         if let Some(from) = awaited.take_if(|_| goes_on) {
             let at_ns = unix_ns();
             progress(Line::Resumed { from, at_ns })?;
         }
         while let Some(order) = orders.next()? {
             let Order::Replan { parts } = order else {
-                bail!("a server is told of other parts, and nothing else");
+                bail!("a server accepts no order but one of other parts");
             };
             let parts = parts.into_iter().map(|part| part.0).collect();
             let from = server.replan(clock.now_ns(), parts)?.0;
@@ -89,8 +89,8 @@ pub fn run(
             progress(Line::Replanned { from })?;
         }
         match event {
-            Some(Event::Finished) => break,
-            Some(Event::Failed(error)) => bail!(error),
+            Some(ServerEvent::Finished) => break,
+            Some(ServerEvent::Failed(error)) => bail!(error),
             None => {}
         }
         watch.show(

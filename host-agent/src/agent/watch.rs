@@ -40,7 +40,7 @@ impl Watch {
             board.write(blank.clone());
             let asked = Arc::clone(&board);
             let last = blank.clone();
-            let show = move || match asked.ask(PATIENCE, || {}) {
+            let show = move || match asked.request(PATIENCE, || {}) {
                 Some((status, at)) => Status {
                     age_ms: at.elapsed().as_secs_f64() * 1e3,
                     ..status

@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use aggregation::job::{ChunkId, WorkerId};
-use aggregation::worker::{Event, Worker};
+use aggregation::worker::{Worker, WorkerEvent};
 use anyhow::{Context, bail, ensure};
 
 use super::orders::{Order, Orders};
-use super::report::{SentReport, WorkerReport};
+use super::report::WorkerReport;
 use super::watch::Watch;
 use super::{Clock, WorkerArgs, is_unplugged, receive};
 use crate::frames::{Endpoint, Frames, build, mark, open, source};
-use crate::metrics::{Role, Status, count_worker, names};
+use crate::metrics::{Role, SentReport, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
 /// Runs a worker to the end of its training.
@@ -131,8 +131,8 @@ impl Member<'_> {
                 self.frames.send(&frame).context("cannot send")?;
             }
             match self.worker.poll_event() {
-                Some(Event::RoundDone { .. } | Event::Closed) => return Ok(()),
-                Some(Event::Failed(error)) => bail!(error),
+                Some(WorkerEvent::RoundDone { .. } | WorkerEvent::Closed) => return Ok(()),
+                Some(WorkerEvent::Failed(error)) => bail!(error),
                 None => {}
             }
             let (worker, foreign, rounds) = (&self.worker, self.foreign, self.rounds);
@@ -171,7 +171,7 @@ impl Member<'_> {
     fn take_orders(&mut self) -> anyhow::Result<()> {
         while let Some(order) = self.orders.next()? {
             let Order::Move { part, via, from } = order else {
-                bail!("a worker is told to move, and nothing else");
+                bail!("a worker accepts no order but one to move");
             };
             self.via.mac = via;
             let part = part.map(|part| (part.number, part.child));

@@ -1,7 +1,7 @@
 //! Settings of the rank and its transport: from options, or from a scenario's environment.
 
 use aggregation::Retransmission;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Fallback, Setup};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -71,19 +71,19 @@ pub struct AllReduceArgs {
 impl AllReduceArgs {
     /// Settings of the rank.
     pub(super) fn setup(&self) -> Result<Setup> {
-        let values_per_packet = match said("WEIR_VALUES") {
+        let values_per_packet = match env("WEIR_VALUES") {
             Some(said) => number("WEIR_VALUES", &said)?,
             None => wire::VALUES_PER_PACKET as u16,
         };
         let job = Job::new(JobConfig {
-            job: JobId(of(self.job, "WEIR_JOB", "--job")?),
-            workers: of(self.ranks, "WEIR_RANKS", "--ranks")?,
-            window: of(self.window, "WEIR_WINDOW", "--window")?,
+            job: JobId(required(self.job, "WEIR_JOB", "--job")?),
+            workers: required(self.ranks, "WEIR_RANKS", "--ranks")?,
+            window: required(self.window, "WEIR_WINDOW", "--window")?,
             values_per_packet,
             values_per_round: 0,
             first_chunk: ChunkId(self.first_chunk),
         })?;
-        let rank: u16 = of(self.rank, "WEIR_RANK", "--rank")?;
+        let rank: u16 = required(self.rank, "WEIR_RANK", "--rank")?;
         let ranks = job.workers();
         ensure!(
             rank < ranks,
@@ -95,7 +95,7 @@ impl AllReduceArgs {
             "{peers} addresses of {ranks} ranks"
         );
         let setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
-        let place = match self.place.clone().or_else(|| said("WEIR_PLACE")) {
+        let place = match self.place.clone().or_else(|| env("WEIR_PLACE")) {
             Some(text) => place(&text)?,
             None => setup.place,
         };
@@ -109,7 +109,7 @@ impl AllReduceArgs {
     }
 
     pub(super) fn interface(&self) -> String {
-        let said = self.interface.clone().or_else(|| said("WEIR_INTERFACE"));
+        let said = self.interface.clone().or_else(|| env("WEIR_INTERFACE"));
         said.unwrap_or_else(|| "eth0".to_owned())
     }
 
@@ -118,13 +118,13 @@ impl AllReduceArgs {
         if let Some(transport) = self.transport {
             return Ok((transport, "--transport says so"));
         }
-        match said("WEIR_TRANSPORT") {
-            None => Ok((Transport::Udp, "nobody says otherwise")),
+        match env("WEIR_TRANSPORT") {
+            None => Ok((Transport::Udp, "the default")),
             Some(text) => {
                 let transport = text.parse().map_err(anyhow::Error::msg);
                 Ok((
                     transport.context("WEIR_TRANSPORT")?,
-                    "WEIR_TRANSPORT says so",
+                    "set by WEIR_TRANSPORT",
                 ))
             }
         }
@@ -139,32 +139,32 @@ impl AllReduceArgs {
 /// Time without a reply after which a rank is declared dead.
 const GONE_AFTER_NS: u64 = 5_000_000_000;
 
-fn said(name: &str) -> Option<String> {
+fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
     let parsed = text.parse().ok();
-    parsed.with_context(|| format!("{name}={text}: it is a whole number"))
+    parsed.with_context(|| format!("{name}={text}: use a whole number"))
 }
 
-fn of<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
+fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
     match option {
         Some(number) => Ok(number),
         None => {
-            let said = said(name);
-            let said = said.with_context(|| format!("neither {flag} nor {name} is said"))?;
+            let said = env(name);
+            let said = said.with_context(|| format!("neither {flag} nor {name} is given"))?;
             number(name, &said)
         }
     }
 }
 
-fn place(text: &str) -> Result<Place> {
+fn place(text: &str) -> Result<TreePosition> {
     let wrong = || format!("{text}: a place is CHILD/SIBLINGS/TOP, such as 0/2/2");
     let mut parts = text.split('/').map(|part| part.parse::<u16>().ok());
     let mut next = || parts.next().flatten().with_context(wrong);
     let small = |number: u16| u8::try_from(number).ok().with_context(wrong);
-    let place = Place {
+    let place = TreePosition {
         child: WorkerId(next()?),
         siblings: small(next()?)?,
         top: small(next()?)?,

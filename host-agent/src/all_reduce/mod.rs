@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 pub use args::AllReduceArgs;
 pub use values::Dtype;
 
-use crate::collective::{Config, Member, Place, attach};
+use crate::collective::{Config, JobLock, Member, attach};
 use crate::frames::Endpoint;
-use values::Given;
+use values::InputRule;
 
 /// Results of the rank.
 #[derive(Debug, Serialize)]
@@ -65,9 +65,9 @@ impl AllReduceArgs {
         let interface = self.interface();
         let (transport, because) = self.transport()?;
         let peers = self.peers.clone();
-        let me = Endpoint::of(&interface)?;
+        let me = Endpoint::from_interface(&interface)?;
         let config = Config { setup, me, peers };
-        let place = Place::take(&interface, setup.job.id().0)?;
+        let place = JobLock::take(&interface, setup.job.id().0)?;
         let (carrier, way) = attach(&interface, self.way, transport, &config)?;
         let told = format!("{} ({transport}: {because})", way.told);
         eprintln!(
@@ -78,7 +78,7 @@ impl AllReduceArgs {
         );
         let member = Member::start_by(config, carrier, Some(place))?;
         let patience = Duration::from_secs(self.patience);
-        let given = Given {
+        let given = InputRule {
             dtype: self.dtype,
             seed: self.seed,
             length: self.length(),
@@ -129,7 +129,7 @@ impl AllReduceArgs {
         };
         self.print(&report, &counters)?;
         let wrong = wrong.unwrap_or(0);
-        ensure!(wrong == 0, "{wrong} sums are not what the ranks gave");
+        ensure!(wrong == 0, "{wrong} sums are wrong");
         Ok(())
     }
 
@@ -148,10 +148,10 @@ impl AllReduceArgs {
         );
         let wrong = match report.wrong {
             Some(wrong) => format!("{wrong} wrong"),
-            None => "nobody looked whether they are right".to_owned(),
+            None => "not checked".to_owned(),
         };
         println!(
-            "error at most {:e}; {wrong}; {} frames, {} of them again, {} probes",
+            "error at most {:e}; {wrong}; {} frames, {} of them retransmissions, {} probes",
             report.error_bound, report.frames, report.frames_again, counters.probes
         );
         Ok(())

@@ -27,7 +27,7 @@ impl FromStr for Dtype {
 
 /// A rule that generates values.
 #[derive(Debug, Clone, Copy)]
-pub struct Given {
+pub struct InputRule {
     /// Element type.
     pub dtype: Dtype,
     /// Seed of the values.
@@ -36,7 +36,7 @@ pub struct Given {
     pub length: usize,
 }
 
-impl Given {
+impl InputRule {
     /// The values of a rank for an operation.
     pub fn by(&self, rank: u16, operation: u32) -> Values {
         let word = self.words(rank, operation);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_wrong_sum_is_counted() {
         for dtype in [Dtype::Float32, Dtype::Int32] {
-            let given = Given {
+            let given = InputRule {
                 dtype,
                 seed: 7,
                 length: 1000,

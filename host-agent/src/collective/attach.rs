@@ -78,7 +78,7 @@ pub enum AttachError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            ": it takes root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"
+            ": this needs root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"
         }
         _ => "",
     }

@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::job::WorkerId;
-use aggregation::rank::{Event, Rank, RankError, Sums};
+use aggregation::rank::{Rank, RankError, RankEvent, Sums};
 use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
 
 use super::{
-    Carrier, CollectiveError, Command, Config, Place, Reach, Seen, Shared, Standing, Takes,
+    Carrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
+    Takes,
 };
 use crate::frames::Endpoint;
 
@@ -51,7 +52,7 @@ pub struct Driver<C> {
     link_ns: u64,
     faulty_ns: Option<u64>,
     /// Lock that keeps other ranks of the job off this interface of the host.
-    _place: Option<Place>,
+    _place: Option<JobLock>,
     /// Direct contact with peers whose frames do not arrive.
     reach: Option<Reach>,
 }
@@ -63,7 +64,7 @@ impl<C: Carrier> Driver<C> {
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
-        (place, reach): (Option<Place>, Option<Reach>),
+        (place, reach): (Option<JobLock>, Option<Reach>),
     ) -> Driver<C> {
         Driver {
             rank: Rank::new(config.setup),
@@ -88,7 +89,7 @@ impl<C: Carrier> Driver<C> {
     /// Runs until the member is dropped, or an error occurs, of which all waiting callers are notified.
     pub fn run(mut self) {
         let ended = self.serve().map_err(|error| self.explained(error));
-        self.tell();
+        self.report();
         self.show(ended.as_ref().err().map(ToString::to_string));
         self.shared.board.close();
         if let Err(error) = ended {
@@ -136,7 +137,7 @@ impl<C: Carrier> Driver<C> {
             self.take_events()?;
             if received == 0 {
                 self.transmit()?;
-                self.tell();
+                self.report();
                 if let Some(reach) = &mut self.reach {
                     reach.answer();
                 }
@@ -252,20 +253,20 @@ impl<C: Carrier> Driver<C> {
     fn take_events(&mut self) -> Result<(), CollectiveError> {
         while let Some(event) = self.rank.poll_event() {
             match event {
-                Event::Done { operation, outcome } => {
+                RankEvent::Done { operation, outcome } => {
                     // A caller that has its sums finds them counted.
-                    self.tell();
+                    self.report();
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(outcome.map_err(CollectiveError::from));
                     }
                 }
-                Event::Failed(error) => return Err(error.into()),
+                RankEvent::Failed(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         let mut state = self.shared.lock();
         let counters = self.rank.counters();
         // The switch reports missing ranks only in answers to probes.
@@ -294,7 +295,7 @@ impl<C: Carrier> Driver<C> {
             self.lost = Some(self.lost.unwrap_or(0) + lost);
         }
         let under_way = self.rank.under_way().filter(|_| failed.is_none());
-        self.shared.board.write(Seen {
+        self.shared.board.write(MemberSnapshot {
             counters: self.rank.counters(),
             foreign: self.carrier.foreign(),
             received: self.received,
@@ -345,7 +346,7 @@ impl Takes for Taker<'_> {
         self.rank.handle_packet(self.now_ns, mark, frame);
     }
 
-    fn gone(&mut self, host: Ipv4Addr) {
+    fn unreachable(&mut self, host: Ipv4Addr) {
         let mut peers = (0..).zip(self.peers);
         if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
             self.rank.peer_gone(WorkerId(gone));

@@ -6,9 +6,10 @@
 mod attach;
 mod carrier;
 mod driver;
+mod error;
+mod job_lock;
 mod observer;
 mod opening;
-mod place;
 mod reach;
 
 use std::io;
@@ -16,27 +17,23 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use aggregation::job::{ChunkId, WorkerId, WorkerSet};
-use aggregation::rank::{
-    DROPS, NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums,
-    Values,
-};
+use aggregation::rank::{RankCounters, Reduction, Setup, Sums, Values};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rdma::ProviderError;
 
-use crate::frames::{Endpoint, Frames, LinkFault};
-use crate::metrics::{Board, Waits};
+use crate::frames::{Endpoint, Frames};
+use crate::metrics::Board;
 use driver::Driver;
-use observer::Seen;
+use observer::MemberSnapshot;
 use reach::Reach;
 
 pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
-pub use carrier::{Carrier, Datagrams, NotByRdma, Rdma, Takes};
+pub use carrier::{Carrier, Datagrams, Rdma, Takes};
+pub use error::{CollectiveError, Failure, NotByRdma, Standing};
+pub use job_lock::{JobLock, JobLockError};
 pub use observer::Observer;
 pub use opening::{open_job, open_job_by};
-pub use place::{Place, PlaceError};
 
 /// Configuration of a member.
 #[derive(Debug, Clone)]
@@ -47,142 +44,6 @@ pub struct Config {
     pub me: Endpoint,
     /// Addresses of all ranks, by number, for communication between ranks. Empty if [`Setup::dead_after_ns`] is `None`.
     pub peers: Vec<Endpoint>,
-}
-
-/// Reason why an operation has no sums.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum CollectiveError {
-    /// The rank has given up.
-    #[error(transparent)]
-    Rank(#[from] RankError),
-    /// A missing rank is alive: it answers by a path that bypasses the switch's guard, but its frames do not arrive.
-    #[error(
-        "rank {} lives, but frames of this job do not pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
-        .rank.0
-    )]
-    Unheard {
-        /// The missing rank.
-        rank: WorkerId,
-        /// The chunk that waits for its values.
-        chunk: ChunkId,
-    },
-    /// Some rank's values are not finite. All ranks get this error for the operation, and continue with the next one.
-    #[error(transparent)]
-    NonFinite(#[from] NonFinite),
-    /// The operation was rejected.
-    #[error(transparent)]
-    Submit(#[from] SubmitError),
-    /// The job could not begin.
-    #[error(transparent)]
-    Opening(#[from] OpeningError),
-    /// The network interface failed.
-    #[error("the network interface failed: {0}")]
-    Io(Arc<io::Error>),
-    /// The network interface carries no frames, so this rank has left its job.
-    #[error("{0}, so this rank can sum nothing")]
-    Link(LinkFault),
-    /// RDMA does not support the job.
-    #[error("the switch sums nothing by RDMA: {0}")]
-    NotByRdma(#[from] NotByRdma),
-    /// RDMA failed.
-    #[error("RDMA failed: {0}")]
-    Rdma(Arc<ProviderError>),
-    /// The switch did not answer the registration of the queue pair.
-    #[error(
-        "the switch did not answer the registration of queue pair {qpn:#08x} at its {switch:#08x}, {tries} times in {waited_ms} ms: \
-         does it sum RoCEv2 for this job, by this port?"
-    )]
-    Unregistered {
-        /// Number of the rank's queue pair.
-        qpn: u32,
-        /// Number of the switch's queue pair.
-        switch: u32,
-        /// Number of registrations sent.
-        tries: u32,
-        /// Total waiting time in milliseconds.
-        waited_ms: u64,
-    },
-    /// The switch sums for another set of ranks.
-    #[error(
-        "the switch sums for other ranks than the {} of this job (it sums for {everyone}): was it told of another number of them?",
-        siblings.len()
-    )]
-    RegisteredAmong {
-        /// The switch's children, by its answer to the registration.
-        everyone: WorkerSet,
-        /// The switch's children, by the rank's settings.
-        siblings: WorkerSet,
-    },
-    /// Another process of this host is a rank of the job.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// The sums did not arrive in time.
-    #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
-    Timeout {
-        /// Time that the caller waited.
-        waited: Duration,
-        /// State of the oldest chunk, as far as the switch has reported it.
-        stands: Option<Standing>,
-    },
-    /// The sums did not arrive in time, at a daemon.
-    #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting_there(.waits.as_ref()))]
-    Late {
-        /// Time that the caller waited.
-        waited: Duration,
-        /// State of the oldest chunk, as far as the daemon has reported it.
-        waits: Option<Waits>,
-    },
-    /// Error reported by a daemon.
-    #[error("{text}")]
-    Agent {
-        /// Kind of the error, for programs.
-        kind: crate::serve::Kind,
-        /// Description of the error, for the user.
-        text: String,
-    },
-    /// The member was closed.
-    #[error("the rank was closed")]
-    Closed,
-}
-
-/// State of an unfinished operation.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing {
-    /// The oldest chunk in flight that the switch has reported on.
-    pub chunk: ChunkId,
-    /// Ranks that have not contributed to it.
-    pub misses: WorkerSet,
-    /// Time of the report.
-    pub told: Instant,
-}
-
-fn waiting(stands: Option<Standing>) -> String {
-    match stands {
-        None => format!(": the switch answered none of its chunks; {DROPS}"),
-        Some(Standing {
-            chunk,
-            misses,
-            told,
-        }) => format!(
-            ": chunk {chunk} waits for {misses}, as the switch said {:.1} s ago",
-            told.elapsed().as_secs_f64()
-        ),
-    }
-}
-
-fn waiting_there(waits: Option<&Waits>) -> String {
-    let Some(waits) = waits else {
-        return String::new();
-    };
-    let misses = waits.misses.iter().map(|worker| WorkerId(*worker));
-    let misses = misses.fold(WorkerSet::EMPTY, |all, one| {
-        WorkerSet(all.0 | WorkerSet::only(one).0)
-    });
-    let chunk = ChunkId(waits.chunk);
-    match misses.is_empty() {
-        true => format!(": the switch did not answer chunk {chunk}; {DROPS}"),
-        false => format!(": chunk {chunk} waits for {misses}"),
-    }
 }
 
 /// Handle of an operation whose sums are to come.
@@ -211,7 +72,7 @@ impl Pending {
 struct Shared {
     state: Mutex<State>,
     /// Status for observers outside of the thread.
-    board: Board<Seen>,
+    board: Board<MemberSnapshot>,
 }
 
 #[derive(Debug, Default)]
@@ -270,7 +131,7 @@ impl Member {
     pub fn start_at(
         config: Config,
         frames: impl Frames + Send + 'static,
-        place: Option<Place>,
+        place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
         let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
@@ -281,11 +142,11 @@ impl Member {
     pub fn start_by(
         config: Config,
         carrier: impl Carrier + Send + 'static,
-        place: Option<Place>,
+        place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
         let mut descriptors = carrier.descriptors();
-        descriptors.extend(place.as_ref().map(Place::descriptor));
+        descriptors.extend(place.as_ref().map(JobLock::descriptor));
         // A rank in memory has no place and no address. If the port is not available, peers are not contacted directly.
         let reach = place.as_ref().and_then(|_| {
             let job = setup.job.id().0;

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Status that a member's thread writes on request.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct MemberSnapshot {
     pub counters: RankCounters,
     pub foreign: u64,
     pub received: u64,
@@ -68,7 +68,7 @@ impl Observer {
             // The write fails only if the counter is full; the thread then wakes, too.
             let _ = self.wake.write(1);
         };
-        let Some((seen, at)) = self.shared.board.ask(PATIENCE, wake) else {
+        let Some((seen, at)) = self.shared.board.request(PATIENCE, wake) else {
             status.age_ms = ms(PATIENCE);
             return status;
         };

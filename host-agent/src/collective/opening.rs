@@ -83,7 +83,7 @@ impl Takes for Taker<'_> {
         self.0.handle_packet(frame);
     }
 
-    fn gone(&mut self, _host: Ipv4Addr) {}
+    fn unreachable(&mut self, _host: Ipv4Addr) {}
 
     fn near(&self, low: u16) -> (u32, u8) {
         (self.0.near(low).0, 0)

@@ -26,16 +26,16 @@ impl DataType {
     /// Operations on elements of this type.
     pub fn work(self) -> Work {
         match self {
-            Self::Int8 => Work::of::<i8>(),
-            Self::Uint8 => Work::of::<u8>(),
-            Self::Int32 => Work::of::<i32>(),
-            Self::Uint32 => Work::of::<u32>(),
-            Self::Int64 => Work::of::<i64>(),
-            Self::Uint64 => Work::of::<u64>(),
-            Self::Half => Work::of::<f16>(),
-            Self::Float => Work::of::<f32>(),
-            Self::Double => Work::of::<f64>(),
-            Self::Bfloat16 => Work::of::<bf16>(),
+            Self::Int8 => Work::new::<i8>(),
+            Self::Uint8 => Work::new::<u8>(),
+            Self::Int32 => Work::new::<i32>(),
+            Self::Uint32 => Work::new::<u32>(),
+            Self::Int64 => Work::new::<i64>(),
+            Self::Uint64 => Work::new::<u64>(),
+            Self::Half => Work::new::<f16>(),
+            Self::Float => Work::new::<f32>(),
+            Self::Double => Work::new::<f64>(),
+            Self::Bfloat16 => Work::new::<bf16>(),
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Work {
 }
 
 impl Work {
-    fn of<T: Element>() -> Self {
+    fn new<T: Element>() -> Self {
         Self {
             width: size_of::<T>(),
             combine: combine::<T>,
@@ -136,7 +136,7 @@ fn mixed(number: u64) -> u64 {
 trait Element: Copy {
     /// Largest integer up to which all integers are exact.
     const EXACT: u32;
-    fn of(value: Value) -> Self;
+    fn from_value(value: Value) -> Self;
     fn read(bytes: &[u8]) -> Self;
     fn write(self, bytes: &mut [u8]);
     fn combined(self, op: ReduceOp, other: Self) -> Self;
@@ -153,8 +153,8 @@ fn combine<T: Element>(op: ReduceOp, target: &mut [u8], source: &[u8]) {
 fn push<T: Element>(bytes: &mut Vec<u8>, values: &Values, ranks: &[usize], element: usize) {
     let mut elements = ranks
         .iter()
-        .map(|rank| T::of(values.value(*rank, element, T::EXACT)));
-    let first = elements.next().unwrap_or(T::of(Value::Whole(0)));
+        .map(|rank| T::from_value(values.value(*rank, element, T::EXACT)));
+    let first = elements.next().unwrap_or(T::from_value(Value::Whole(0)));
     let all = elements.fold(first, |all, other| all.combined(values.op, other));
     let at = bytes.len();
     bytes.resize(at + size_of::<T>(), 0);
@@ -181,7 +181,7 @@ macro_rules! integers {
         impl Element for $of {
             const EXACT: u32 = u32::MAX;
 
-            fn of(value: Value) -> Self {
+            fn from_value(value: Value) -> Self {
                 match value {
                     Value::Whole(number) => number as $of,
                     Value::Power(power) => (power + 2) as $of,
@@ -209,7 +209,7 @@ macro_rules! floats {
         impl Element for $of {
             const EXACT: u32 = $exact;
 
-            fn of(value: Value) -> Self {
+            fn from_value(value: Value) -> Self {
                 let wide = match value {
                     Value::Whole(number) => number as f32,
                     Value::Power(power) => 2.0_f32.powi(power.into()),

@@ -9,7 +9,7 @@
 //! | `table.rs` | output |
 
 mod element;
-mod place;
+mod meeting_point;
 mod run;
 mod sizes;
 mod table;
@@ -25,7 +25,7 @@ use roce::packet::Mtu;
 
 use crate::rdma_perf::{PortArgs, mtu};
 use element::{DataType, Op};
-use place::Place;
+use meeting_point::MeetingPoint;
 use sizes::{Kind, Range, Step, bytes};
 
 pub use run::Wrong;
@@ -49,7 +49,7 @@ pub struct CollectivesPerfArgs {
     /// Meeting place of the ranks: a folder that all can access, empty or not yet existing; tcp://HOST:PORT, where rank 0
     /// listens; or torch://HOST:PORT/NAME, torch's store there, with a new name for each run. Without, that of torchrun.
     #[arg(long, value_name = "PLACE")]
-    store: Option<Place>,
+    store: Option<MeetingPoint>,
     /// Minimum size in bytes, such as 8, 64K, 32M, 1G (powers of 1,024).
     #[arg(short = 'b', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
     minbytes: u64,
@@ -165,7 +165,7 @@ fn root(text: &str) -> Result<Root, String> {
     match (text, text.parse()) {
         ("all" | "-1", _) => Ok(Root::All),
         (_, Ok(rank)) => Ok(Root::Rank(rank)),
-        _ => Err("a rank's number, or `all`".to_owned()),
+        _ => Err("use the number of a rank, or `all`".to_owned()),
     }
 }
 
@@ -190,20 +190,20 @@ fn algorithm(word: &str) -> Algorithm {
 fn ranks(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(ranks @ 2..=MOST_RANKS) => Ok(ranks),
-        _ => Err(format!("`{text}` is no number from 2 to {MOST_RANKS}")),
+        _ => Err(format!("`{text}` is not a number from 2 to {MOST_RANKS}")),
     }
 }
 
 fn qps(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(qps @ 1..=MOST_QPS) => Ok(qps),
-        _ => Err(format!("`{text}` is no number from 1 to {MOST_QPS}")),
+        _ => Err(format!("`{text}` is not a number from 1 to {MOST_QPS}")),
     }
 }
 
 fn step(text: &str) -> Result<u64, String> {
     match bytes(text)? {
-        0 => Err("a step of 0 bytes leads nowhere".to_owned()),
+        0 => Err("a step must be at least 1 byte".to_owned()),
         step => Ok(step),
     }
 }
@@ -222,11 +222,10 @@ impl CollectivesPerfArgs {
                 "--root {root} of --ranks {ranks}: ranks count from 0"
             );
         }
-        let said = || Place::of_torchrun(|name| std::env::var(name).ok());
+        let said = || MeetingPoint::of_torchrun(|name| std::env::var(name).ok());
         let place = self.store.clone().or_else(said);
-        let place = place.context(
-            "nobody says where ranks find each other: --store, or torchrun's MASTER_ADDR and MASTER_PORT",
-        )?;
+        let place = place
+            .context("no store is given: use --store, or torchrun's MASTER_ADDR and MASTER_PORT")?;
         let range = Range {
             least: self.minbytes,
             most: self.maxbytes,

@@ -23,7 +23,7 @@ const MODEL: (u64, u64, u64) = (1_000_000_000, 20_000, 2_000);
 
 /// Some elements of the results are wrong.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} elements of all ranks are not what they have to be")]
+#[error("{0} elements of all ranks are wrong")]
 pub struct Wrong(pub u64);
 
 /// A measurement: a size with its schedule.
@@ -294,11 +294,11 @@ impl Rank<'_> {
         let digest = asked.finalize();
         let mut own = [0; NUMBER];
         own.copy_from_slice(&digest[..NUMBER]);
-        let all = self.tell([own, [0; NUMBER]])?;
+        let all = self.exchange([own, [0; NUMBER]])?;
         let differs = all.iter().position(|[other, _]| *other != own);
         match differs {
             Some(other) => anyhow::bail!(
-                "rank {other} was given another collective, other sizes, numbers of times, types or algorithms than rank {}",
+                "rank {other} has another collective, other sizes, iterations, types or algorithms than rank {}",
                 args.rank
             ),
             None => Ok(()),
@@ -365,7 +365,7 @@ impl Rank<'_> {
                 wrong += work.differ(&expected, &output);
             }
         }
-        let all = self.tell([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
+        let all = self.exchange([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
         let took_s = all.iter().map(|[took, _]| f64::from_le_bytes(*took));
         // The average, nccl-tests' default.
         let took_s = took_s.sum::<f64>() / all.len() as f64;
@@ -447,7 +447,7 @@ impl Rank<'_> {
     }
 
     /// Exchanges two numbers with all ranks.
-    fn tell(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
+    fn exchange(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
         self.group.barrier()?;
         self.group.put(0, own.as_flattened());
         self.group.run(self.told, &|_, _| {})?;

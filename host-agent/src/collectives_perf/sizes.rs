@@ -54,7 +54,7 @@ pub struct Size {
 }
 
 impl Size {
-    fn of(kind: Kind, bytes: u64, ranks: usize, width: usize) -> Self {
+    fn new(kind: Kind, bytes: u64, ranks: usize, width: usize) -> Self {
         let each = match kind.divides() {
             true => ranks as u64,
             false => 1,
@@ -205,10 +205,10 @@ pub enum SizesError {
         most: u64,
     },
     /// There are too many sizes.
-    #[error("more than {MOST} sizes: take a larger step")]
+    #[error("more than {MOST} sizes: use a larger step")]
     Many,
     /// Every size has less than one element per part.
-    #[error("--maxbytes {most} is less than one element of {width} bytes for each part")]
+    #[error("--maxbytes {most} is less than one element of {width} bytes per part")]
     Small {
         /// Maximum in bytes.
         most: u64,
@@ -235,7 +235,7 @@ impl Range {
         }
         let (mut sizes, mut next) = (Vec::new(), Some(least));
         while let Some(bytes) = next.filter(|bytes| *bytes <= most) {
-            let size = Size::of(kind, bytes, ranks, width);
+            let size = Size::new(kind, bytes, ranks, width);
             if size.count > 0 && sizes.last() != Some(&size) {
                 sizes.push(size);
             }
@@ -267,7 +267,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let number = digits.parse::<u64>().ok();
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("`{text}` is no number of bytes, such as 8, 64K, 32M"))
+    bytes.ok_or_else(|| format!("`{text}` is not a number of bytes, such as 8, 64K, 32M"))
 }
 
 #[cfg(test)]

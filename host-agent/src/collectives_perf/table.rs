@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stand_under_the_head() {
+    fn lines_are_aligned_with_the_header() {
         let out_of_place = Timing {
             time_us: 43_210.9,
             algbw_gb_per_s: 0.024_27,

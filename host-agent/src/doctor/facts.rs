@@ -28,9 +28,9 @@ pub struct Facts {
     /// The requested interface, if it exists.
     pub interface: Option<Interface>,
     /// Result of opening the interface by rings.
-    pub rings: Option<Opened>,
+    pub rings: Option<OpenResult>,
     /// Result of opening the interface by pnet.
-    pub pnet: Option<Opened>,
+    pub pnet: Option<OpenResult>,
     /// The main routing table.
     pub routes: Vec<Route>,
     /// The neighbor (ARP) table.
@@ -57,7 +57,7 @@ pub struct Interface {
 }
 
 /// Success of opening an interface, or the reason of the failure.
-pub type Opened = Result<(), String>;
+pub type OpenResult = Result<(), String>;
 
 /// An entry of the routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +176,7 @@ fn neighbours(table: &str) -> Vec<Neighbour> {
 }
 
 fn mtu(interface: &str) -> io::Result<u32> {
-    Link::of(interface)?.mtu()
+    Link::from_name(interface)?.mtu()
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         None => {
             let names = facts.names.join(", ");
             let text = format!("there is none of that name; there are {names}");
-            let hint = "say which one the switch is on: --interface, or WEIR_INTERFACE";
+            let hint = "name the one that leads to the switch: --interface, or WEIR_INTERFACE";
             found.push(Finding::wrong(&about, text).hint(hint));
         }
         Some(interface) => {
@@ -97,8 +97,8 @@ fn capabilities(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     if !facts.net_raw {
         found.push(
-            Finding::wrong("host", "CAP_NET_RAW is missing: a rank sends raw frames, which this user may not").hint(
-                "run it as root, or by `weir-agent serve` (WEIR_AGENT), or give the program the capability, the \
+            Finding::wrong("host", "CAP_NET_RAW is missing: a rank sends raw frames, and this user may not").hint(
+                "run it as root, or through `weir-agent serve` (WEIR_AGENT), or give the program the capability, the \
                  interpreter itself if it is Python: setcap cap_net_raw+ep PROGRAM",
             ),
         );
@@ -123,8 +123,8 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
         let hint = format!("ip link set {name} up");
         found.push(Finding::wrong(about, "it is down").hint(hint));
     } else if !interface.has_carrier {
-        let hint = "look at the cable, and whether the switch's port is up";
-        found.push(Finding::wrong(about, "it is up, and has no carrier").hint(hint));
+        let hint = "check the cable, and whether the switch's port is up";
+        found.push(Finding::wrong(about, "it is up, but has no carrier").hint(hint));
     } else {
         found.push(Finding::fine(about, "it is up"));
     }
@@ -151,13 +151,13 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
                 wanted.values
             );
             let hint = format!(
-                "ip link set {name} mtu {}, and the switch's port as much",
+                "ip link set {name} mtu {}, and the same at the switch's port",
                 needed.max(1500)
             );
             found.push(Finding::wrong(about, text).hint(hint));
         }
         Some(mtu) => {
-            let text = format!("its MTU is {mtu}, of which a frame takes {needed} bytes");
+            let text = format!("its MTU is {mtu}: a frame takes {needed} bytes");
             found.push(Finding::fine(about, text));
         }
         None => found.push(Finding::note(about, "it does not say what its MTU is")),
@@ -203,9 +203,9 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
             found.push(Finding::wrong(about, text).hint(hint));
         }
         Some(route) if route.interface != *name => {
-            let text = format!("the route to {ip} leaves by {}", route.interface);
+            let text = format!("the route to {ip} uses {}", route.interface);
             let hint = format!(
-                "is {} the one that the switch is on (--interface, WEIR_INTERFACE)? Else: ip route add {ip} dev {name}",
+                "if {} leads to the switch, name it (--interface, WEIR_INTERFACE); otherwise: ip route add {ip} dev {name}",
                 route.interface
             );
             found.push(Finding::wrong(about, text).hint(hint));
@@ -229,12 +229,12 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
             (None, _) => {
                 let text =
                     format!("{ip} does not answer: nobody says what its Ethernet address is");
-                let hint = "is that host up, and does the switch forward between the two?";
+                let hint = "check that the host is up, and reachable through the switch";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), Some(told)) if is != told => {
-                let text = format!("{ip} is at {is}, and the ranks were told {told}");
-                let hint = "two hosts with one address? Another interface of that host?";
+                let text = format!("{ip} is at {is}, but the ranks expect {told}");
+                let hint = "check for two hosts with this address, or another interface of it";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), _) => found.push(Finding::fine(about, format!("{ip} is at {is}"))),
@@ -261,11 +261,10 @@ fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         }
         if holder.process.is_none() {
             let text = format!("{who} has it: a rank, or not");
-            return Finding::note(&about, text).hint("look as root");
+            return Finding::note(&about, text).hint("run it as root");
         }
-        let text =
-            format!("{who} has it, and is no rank: what it sends from there is taken for a job's");
-        Finding::wrong(&about, text).hint("end it, or give it another port")
+        let text = format!("{who} has it, and is not a rank: its frames count as those of a job");
+        Finding::wrong(&about, text).hint("end it, or move it to another port")
     });
     each.collect()
 }

@@ -5,7 +5,7 @@ mod finding;
 mod host;
 mod sockets;
 
-pub use facts::{Facts, Interface, Neighbour, Opened, Route, facts};
+pub use facts::{Facts, Interface, Neighbour, OpenResult, Route, facts};
 pub use finding::{Finding, Level};
 pub use host::{Peer, Wanted, judge};
 pub use sockets::Holder;

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_a_port_is_found() {
+    fn the_owner_of_a_port_is_found() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
         let found = holders(port);

@@ -60,7 +60,7 @@ impl<T> Board<T> {
 impl<T: Clone> Board<T> {
     /// Waits for a new value, for at most `patience`; returns it, or the last one, with its time. `wake` is called after the
     /// request is set.
-    pub fn ask(&self, patience: Duration, wake: impl FnOnce()) -> Option<(T, Instant)> {
+    pub fn request(&self, patience: Duration, wake: impl FnOnce()) -> Option<(T, Instant)> {
         let lock = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {
             let written = lock();
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_has_what_is_written_then_or_the_last() {
+    fn a_request_gets_the_new_status_or_the_last_one() {
         let board = Arc::new(Board::default());
-        assert_eq!(board.ask(Duration::from_millis(1), || {}), None);
+        assert_eq!(board.request(Duration::from_millis(1), || {}), None);
         assert!(board.is_asked());
         board.write(1);
         assert!(!board.is_asked());
         // Nobody writes: the last value, with its time.
-        let (last, _) = board.ask(Duration::from_millis(1), || {}).unwrap();
+        let (last, _) = board.request(Duration::from_millis(1), || {}).unwrap();
         assert_eq!(last, 1);
         let other = Arc::clone(&board);
         let writer = std::thread::spawn(move || {
@@ -101,13 +101,13 @@ mod tests {
             }
             other.write(2);
         });
-        let (told, _) = board.ask(Duration::from_secs(60), || {}).unwrap();
+        let (told, _) = board.request(Duration::from_secs(60), || {}).unwrap();
         // The earlier request was still set, so the other thread may have answered that one.
         assert_eq!(told, 2);
         writer.join().unwrap();
         board.close();
         let begun = Instant::now();
-        assert_eq!(board.ask(Duration::from_secs(60), || {}).unwrap().0, 2);
+        assert_eq!(board.request(Duration::from_secs(60), || {}).unwrap().0, 2);
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
 }

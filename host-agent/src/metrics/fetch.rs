@@ -15,7 +15,7 @@ const LIMIT: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The server cannot be reached, or the connection broke.
-    #[error("nothing answers at {address}: {source}")]
+    #[error("no reply from {address}: {source}")]
     Io {
         /// Address of the server.
         address: Address,
@@ -23,7 +23,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// The server is not a member of weir.
-    #[error("what answers at {address} is no rank of weir: {reason}")]
+    #[error("the server at {address} is not a rank of weir: {reason}")]
     Stranger {
         /// Address of the server.
         address: Address,
@@ -57,10 +57,10 @@ pub fn fetch(address: &Address, patience: Duration) -> Result<Status, FetchError
     let text = text.map_err(io)?;
     let (head, body) = text
         .split_once("\r\n\r\n")
-        .ok_or_else(|| stranger("it does not speak HTTP".to_owned()))?;
+        .ok_or_else(|| stranger("its reply is not HTTP".to_owned()))?;
     let first = head.lines().next().unwrap_or_default();
     if !first.starts_with("HTTP/1.") || first.split(' ').nth(1) != Some("200") {
-        return Err(stranger(format!("it says `{}`", shortened(first))));
+        return Err(stranger(format!("it replied `{}`", shortened(first))));
     }
     serde_json::from_str(body).map_err(|error| stranger(error.to_string()))
 }

@@ -3,7 +3,7 @@
 
 /// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Increases only, from 0 on.
     Counter,
     /// Increases and decreases.
@@ -16,46 +16,43 @@ pub struct Metric {
     /// Name of the metric.
     pub name: &'static str,
     /// Kind of the metric.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Help text.
     pub help: &'static str,
 }
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
-    let kind = Kind::Counter;
+    let kind = MetricKind::Counter;
     Metric { name, kind, help }
 }
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    let kind = Kind::Gauge;
+    let kind = MetricKind::Gauge;
     Metric { name, kind, help }
 }
 
-pub const INFO: Metric = gauge(
-    "weir_info",
-    "1; the labels role, interface and io say what this is and how it is connected",
-);
-pub const RANKS: Metric = gauge("weir_job_ranks", "ranks, or workers, of the job");
-pub const UP: Metric = gauge("weir_up", "1, or 0 once it has given up");
+pub const INFO: Metric = gauge("weir_info", "1, with the labels role, interface and io");
+pub const RANKS: Metric = gauge("weir_job_ranks", "ranks, or workers, in the job");
+pub const UP: Metric = gauge("weir_up", "1; 0 after the member has given up");
 pub const STATUS_AGE: Metric = gauge(
     "weir_status_age_seconds",
-    "how old these values are: more than a second of one that computes, or hangs",
+    "age of these values; more than a second while the member computes or hangs",
 );
 pub const WAITING: Metric = gauge(
     "weir_waiting_seconds",
-    "since when the oldest chunk under way has no sum; 0 if none is",
+    "waiting time of the oldest chunk in flight; 0 if there is none",
 );
-pub const WAITING_SLOT: Metric = gauge("weir_waiting_slot", "the slot of that chunk");
+pub const WAITING_SLOT: Metric = gauge("weir_waiting_slot", "slot of that chunk");
 pub const WAITS_FOR: Metric = gauge(
     "weir_waits_for_worker",
-    "1 for each worker, by the label worker, that the chunk misses, as far as the switch has told",
+    "1 for each worker, in the label worker, that the switch has reported missing from that chunk",
 );
-pub const OPERATIONS: Metric = counter("weir_operations_total", "operations that have their sums");
+pub const OPERATIONS: Metric = counter("weir_operations_total", "operations with sums");
 pub const NON_FINITE: Metric = counter(
     "weir_non_finite_operations_total",
-    "operations without sums, for a value that is not finite",
+    "operations without sums, because of a value that is not finite",
 );
-pub const ROUNDS: Metric = counter("weir_rounds_total", "rounds of training that are done");
+pub const ROUNDS: Metric = counter("weir_rounds_total", "completed rounds of training");
 pub const COMPLETED: Metric = counter(
     "weir_completed_chunks_total",
     "chunks that the server has applied or agreed on",
@@ -63,124 +60,124 @@ pub const COMPLETED: Metric = counter(
 pub const SENT_FRAMES: Metric = counter("weir_sent_frames_total", "frames sent");
 pub const SENT_BYTES: Metric = counter(
     "weir_sent_bytes_total",
-    "their bytes, whole Ethernet frames without FCS",
+    "bytes in sent frames: whole Ethernet frames without FCS",
 );
 pub const RESENT_FRAMES: Metric = counter(
     "weir_resent_frames_total",
-    "of these, frames whose chunk had been sent before",
+    "sent frames whose chunk had been sent before",
 );
-pub const RESENT_BYTES: Metric = counter("weir_resent_bytes_total", "their bytes");
+pub const RESENT_BYTES: Metric = counter("weir_resent_bytes_total", "bytes in those frames");
 pub const RECEIVED_FRAMES: Metric = counter("weir_received_frames_total", "frames received");
 pub const LOST_FRAMES: Metric = counter(
     "weir_lost_frames_total",
-    "frames that the kernel dropped, because too many waited to be received",
+    "frames that the kernel dropped because the receive queue was full",
 );
 pub const UNSENT_FRAMES: Metric = counter(
     "weir_unsent_frames_total",
-    "frames that the link did not take, because it was full or down",
+    "frames that the link did not accept, because it was full or down",
 );
 pub const PROBES: Metric = counter(
     "weir_probes_total",
-    "of the frames sent, questions to the switch",
+    "probes of the switch; included in sent frames",
 );
 pub const EARLY_PROBES: Metric = counter(
     "weir_early_probes_total",
-    "of the probes, those for a chunk that later ones have overtaken",
+    "probes for a chunk that later ones have overtaken",
 );
 pub const WORDS: Metric = counter(
     "weir_words_total",
-    "frames to other ranks: questions, answers, sums that they missed",
+    "frames to other ranks: questions, replies, sums that they missed",
 );
 pub const GUESSES: Metric = counter(
     "weir_repeated_guesses_total",
-    "chunks sent once more because their exponent was guessed wrongly",
+    "chunks sent again because their exponent was guessed wrongly",
 );
 pub const TIMEOUTS: Metric = counter("weir_timeouts_total", "chunks that timed out");
 pub const MARKS: Metric = counter(
     "weir_congestion_marks_total",
-    "answers that a full queue on the way has marked",
+    "answers that a full queue on the path has marked",
 );
 pub const WINDOW: Metric = gauge(
     "weir_congestion_window_chunks",
-    "chunks that may be under way now",
+    "current limit of chunks in flight",
 );
 pub const LEAST_WINDOW: Metric = gauge(
     "weir_least_congestion_window_chunks",
-    "the fewest that it was",
+    "minimum of that limit so far",
 );
 pub const FALLBACKS: Metric = counter(
     "weir_fallbacks_total",
-    "how often the switch was silent for so long that ranks summed themselves",
+    "times that the ranks began to sum themselves because the switch was silent",
 );
-pub const RETURNS: Metric = counter("weir_returns_total", "how often it was there again");
+pub const RETURNS: Metric = counter("weir_returns_total", "times that it answered again");
 pub const BY_HOSTS: Metric = counter(
     "weir_chunks_by_hosts_total",
-    "chunks that ranks have summed meanwhile",
+    "chunks that ranks summed themselves",
 );
 pub const DEADLINES: Metric = counter(
     "weir_deadline_probes_total",
-    "of the probes, those that asked whether a chunk can be closed",
+    "probes that asked whether a chunk can be closed",
 );
 pub const CLOSES: Metric = counter(
     "weir_closes_total",
-    "frames that closed a chunk, or came second",
+    "frames sent to close a chunk, including those after another rank's",
 );
 pub const PARTIAL: Metric = counter(
     "weir_partial_chunks_total",
-    "chunks whose sum is not that of all ranks",
+    "chunks whose sum lacks some ranks",
 );
 pub const LATE: Metric = counter(
     "weir_late_chunks_total",
-    "of these, chunks without this rank's values",
+    "partial chunks without this rank's values",
 );
 pub const CLIPPED: Metric = counter(
     "weir_clipped_chunks_total",
-    "chunks of which this rank's largest values were cut off",
+    "chunks in which this rank's largest values were clipped",
 );
 pub const NOT_CARRIED: Metric = counter(
     "weir_dropped_chunks_total",
-    "of the late and clipped, chunks of which nothing joins a next operation",
+    "late and clipped chunks whose missing values join no later operation",
 );
 pub const CARRIED: Metric = counter(
     "weir_carried_operations_total",
-    "operations that what was late has joined",
+    "operations that late values have joined",
 );
 pub const LOST_RESIDUALS: Metric = counter(
     "weir_lost_residuals_total",
-    "operations whose late parts were lost",
+    "operations whose late values were lost",
 );
 pub const FORGOTTEN: Metric = counter(
     "weir_forgotten_chunks_total",
-    "chunks of which the switch had forgotten whether they were closed",
+    "chunks of which the switch forgot whether they were closed",
 );
 pub const EARLY_SUMS: Metric = counter(
     "weir_early_sums_total",
-    "sums that came before this rank's values were there",
+    "sums that arrived before this rank had sent its values",
 );
 pub const FAST: Metric = counter(
     "weir_fast_retransmits_total",
     "chunks sent again because later ones were answered",
 );
-pub const DUPLICATES: Metric = counter("weir_duplicate_frames_total", "frames that came again");
+pub const DUPLICATES: Metric = counter("weir_duplicate_frames_total", "frames received again");
 pub const AGAIN: Metric = counter(
     "weir_asked_again_total",
-    "frames that asked for an answer again",
+    "frames that requested an answer again",
 );
 pub const STALE: Metric = counter(
     "weir_stale_frames_total",
-    "frames older than what their cell holds",
+    "frames older than their cell's chunk",
 );
 pub const DROPPED: Metric = counter(
     "weir_dropped_answers_total",
-    "answers that were not sent because the queue was full",
+    "answers not sent because the queue was full",
 );
 pub const NOT_OURS: Metric = counter(
     "weir_foreign_frames_total",
-    "frames for others, or none of the protocol",
+    "frames of other jobs or protocols",
 );
 pub const MALFORMED: Metric = counter(
     "weir_malformed_frames_total",
-    "frames that are broken, or no answer to what was sent",
+    "invalid frames, and answers to nothing that was sent",
 );
 
 /// All metrics, in the order of output.
@@ -246,7 +243,11 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         for metric in ALL {
             let Metric { name, kind, help } = metric;
-            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            assert_eq!(
+                name.ends_with("_total"),
+                *kind == MetricKind::Counter,
+                "{name}"
+            );
             let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
             assert!(
                 name.starts_with("weir_") && name.bytes().all(is_plain),

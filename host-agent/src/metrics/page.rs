@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::names::{self, Kind, Metric};
+use super::names::{self, Metric, MetricKind};
 use super::status::{Role, Status};
 
 /// The metrics of a member of a job, as text.
@@ -15,8 +15,8 @@ pub fn page(status: &Status) -> String {
         }
         let Metric { name, kind, help } = metric;
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
         };
         // Writing to a string does not fail.
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");

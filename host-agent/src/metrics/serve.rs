@@ -36,7 +36,7 @@ pub enum Address {
 
 /// The text is not such an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address: 127.0.0.1:9477 is one, and unix:/run/weir/rank0.sock")]
+#[error("`{0}` is not an address: use one such as 127.0.0.1:9477 or unix:/run/weir/rank0.sock")]
 pub struct AddressError(String);
 
 impl FromStr for Address {

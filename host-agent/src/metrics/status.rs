@@ -10,7 +10,7 @@ use aggregation::{Job, Sent, UnderWay};
 use serde::{Deserialize, Serialize};
 
 use super::names::{self, Metric};
-use crate::agent::SentReport;
+use super::sent::SentReport;
 
 /// Role of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use rdma::perftest::{Keys, Options, Outcome, Report, Verb, bandwidth};
+use rdma::perftest::{BandwidthOptions, BandwidthOutcome, Report, Verb, bandwidth};
 use roce::packet::Mtu;
 use serde::Serialize;
 
 use super::perftest::PerftestArgs;
-use super::{MeetingArgs, mtu};
+use super::{MeetingArgs, QueuePairAddress, by_name, ends, mtu, print_ends, print_losses};
 
 /// Options of the bandwidth tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
@@ -46,11 +46,11 @@ pub struct BandwidthArgs {
 pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
     anyhow::ensure!(
         verb != Verb::Send || !args.bidirectional || args.duration.is_none(),
-        "send: neither end knows when the other ends if both go by time (-b with -D): give a number of messages, `-n`"
+        "send: with -b and -D, neither end knows when the other one ends: give a number of messages, `-n`"
     );
     let mut provider = args.meeting.open()?;
-    let defaults = Options::new(verb);
-    let options = Options {
+    let defaults = BandwidthOptions::new(verb);
+    let options = BandwidthOptions {
         port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters.unwrap_or(defaults.iterations),
@@ -65,7 +65,10 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
     };
     let outcome = bandwidth(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
-        println!("{}", serde_json::to_string(&Told::of(&outcome))?);
+        println!(
+            "{}",
+            serde_json::to_string(&BandwidthSummary::new(&outcome))?
+        );
     } else {
         print_text(&outcome, args.report_gbits);
     }
@@ -73,17 +76,14 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Told {
-    local: Port,
-    remote: Port,
+struct BandwidthSummary {
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     mtu: usize,
     /// Whether this end has measured, or the other one.
     measured_here: bool,
-    size: u64,
-    iterations: u64,
-    peak_mib_per_s: f64,
-    average_mib_per_s: f64,
-    million_messages_per_s: f64,
+    #[serde(flatten)]
+    total: OfSize,
     /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
@@ -111,24 +111,7 @@ impl From<&Report> for OfSize {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct Port {
-    qpn: u32,
-    psn: u32,
-    gid: String,
-}
-
-impl Port {
-    pub(super) fn of(keys: &Keys) -> Self {
-        Self {
-            qpn: keys.qpn.bits(),
-            psn: keys.psn.bits(),
-            gid: keys.gid.to_string(),
-        }
-    }
-}
-
-fn figures(outcome: &Outcome) -> Report {
+fn figures(outcome: &BandwidthOutcome) -> Report {
     let nothing = Report {
         size: 0,
         iterations: 0,
@@ -139,39 +122,26 @@ fn figures(outcome: &Outcome) -> Report {
     outcome.measured.or(outcome.told).unwrap_or(nothing)
 }
 
-impl Told {
-    fn of(outcome: &Outcome) -> Self {
-        let report = figures(outcome);
-        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+impl BandwidthSummary {
+    fn new(outcome: &BandwidthOutcome) -> Self {
+        let [local, remote] = ends(&outcome.own, &outcome.peer);
         Self {
-            local: Port::of(&outcome.own),
-            remote: Port::of(&outcome.peer),
+            local,
+            remote,
             mtu: outcome.mtu.bytes(),
             measured_here: outcome.measured.is_some(),
-            size: report.size,
-            iterations: report.iterations,
-            peak_mib_per_s: report.peak,
-            average_mib_per_s: report.average,
-            million_messages_per_s: report.rate,
+            total: OfSize::from(&figures(outcome)),
             sizes: match &outcome.sizes[..] {
                 [] | [_] => Vec::new(),
                 all => all.iter().map(OfSize::from).collect(),
             },
-            counters: counters
-                .map(|(name, count)| (name.to_owned(), count.into()))
-                .collect(),
+            counters: by_name(outcome.counters.as_ref()),
         }
     }
 }
 
-pub(super) fn print_keys(which: &str, at: &Keys) {
-    let (qpn, psn) = (at.qpn, at.psn.bits());
-    println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
-}
-
-fn print_text(outcome: &Outcome, in_gbits: bool) {
-    print_keys("local address: ", &outcome.own);
-    print_keys("remote address:", &outcome.peer);
+fn print_text(outcome: &BandwidthOutcome, in_gbits: bool) {
+    print_ends(ends(&outcome.own, &outcome.peer));
     println!("  MTU {}", outcome.mtu.bytes());
     println!("{}", head(in_gbits));
     let only = [figures(outcome)];
@@ -182,9 +152,7 @@ fn print_text(outcome: &Outcome, in_gbits: bool) {
     for report in reports {
         println!("{}", line(report, in_gbits));
     }
-    if let Some(counters) = &outcome.counters {
-        super::print_losses(counters);
-    }
+    print_losses(outcome.counters.as_ref());
 }
 
 /// perftest's column headers.
@@ -211,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_stand_under_their_unit() {
+    fn figures_are_aligned_with_their_unit() {
         let report = Report {
             size: 65_536,
             iterations: 5000,

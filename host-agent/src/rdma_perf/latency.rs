@@ -5,9 +5,8 @@ use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};
 use roce::packet::Mtu;
 use serde::Serialize;
 
-use super::bandwidth::{Port, print_keys};
 use super::perftest::PerftestArgs;
-use super::{MeetingArgs, mtu};
+use super::{MeetingArgs, QueuePairAddress, by_name, ends, mtu, print_ends, print_losses};
 
 /// Options of the latency tests, with perftest's names.
 #[derive(Debug, Clone, Args)]
@@ -30,7 +29,7 @@ pub struct LatencyArgs {
 }
 
 fn duration(_: &str) -> Result<u64, String> {
-    Err("each side has to know how many messages come: give their number, `-n`".to_owned())
+    Err("both ends need the number of messages: use `-n`, not `-D`".to_owned())
 }
 
 pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
@@ -45,7 +44,7 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
     };
     let outcome = latency(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
-        let told = Told::of(&outcome, args);
+        let told = LatencySummary::new(&outcome, args);
         println!("{}", serde_json::to_string(&told)?);
     } else {
         print_text(&outcome, args);
@@ -54,9 +53,9 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Told {
-    local: Port,
-    remote: Port,
+struct LatencySummary {
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     mtu: usize,
     size: u32,
     iterations: u64,
@@ -101,12 +100,12 @@ impl From<Latencies> for Microseconds {
     }
 }
 
-impl Told {
-    fn of(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
-        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+impl LatencySummary {
+    fn new(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
+        let [local, remote] = ends(&outcome.own, &outcome.peer);
         Self {
-            local: Port::of(&outcome.own),
-            remote: Port::of(&outcome.peer),
+            local,
+            remote,
             mtu: outcome.mtu.bytes(),
             size: outcome.sizes.last().map_or(args.size, |(size, _)| *size),
             iterations: args.iters,
@@ -120,19 +119,16 @@ impl Told {
                     })
                     .collect(),
             },
-            counters: counters
-                .map(|(name, count)| (name.to_owned(), count.into()))
-                .collect(),
+            counters: by_name(outcome.counters.as_ref()),
         }
     }
 }
 
 fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
-    print_keys("local address: ", &outcome.own);
-    print_keys("remote address:", &outcome.peer);
+    print_ends(ends(&outcome.own, &outcome.peer));
     println!("  MTU {}", outcome.mtu.bytes());
     match &outcome.sizes[..] {
-        [] => println!("  the client has measured"),
+        [] => println!("  measured at the client"),
         sizes => {
             println!(
                 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
@@ -153,7 +149,5 @@ fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
             }
         }
     }
-    if let Some(counters) = &outcome.counters {
-        super::print_losses(counters);
-    }
+    print_losses(outcome.counters.as_ref());
 }

@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use rdma::perftest::Verb;
-use rdma::{Provider, Way};
-use roce::Counters;
+use rdma::perftest::{Keys, Verb};
+use rdma::{Gid, Provider, Way};
 use roce::packet::Mtu;
+use roce::{Counters, Psn, Qpn};
+use serde::Serialize;
 
 use crate::connections::announce;
 use crate::seed::from_system;
@@ -131,13 +132,53 @@ impl PortArgs {
 
 pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     let mtu = text.parse().ok().and_then(Mtu::of_bytes);
-    mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
+    mtu.ok_or_else(|| format!("`{text}` is not one of 256, 512, 1024, 2048, 4096"))
+}
+
+/// A queue pair in the output.
+#[derive(Serialize)]
+struct QueuePairAddress {
+    qpn: u32,
+    psn: u32,
+    gid: String,
+}
+
+impl QueuePairAddress {
+    fn new(qpn: Qpn, psn: Psn, gid: Gid) -> Self {
+        Self {
+            qpn: qpn.bits(),
+            psn: psn.bits(),
+            gid: gid.to_string(),
+        }
+    }
+}
+
+/// The queue pairs of both ends.
+fn ends(own: &Keys, peer: &Keys) -> [QueuePairAddress; 2] {
+    [own, peer].map(|keys| QueuePairAddress::new(keys.qpn, keys.psn, keys.gid))
+}
+
+fn print_ends(ends: [QueuePairAddress; 2]) {
+    for (which, QueuePairAddress { qpn, psn, gid }) in
+        ["local address: ", "remote address:"].iter().zip(ends)
+    {
+        println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {gid}");
+    }
+}
+
+/// Counters by name; none of a provider that does not count.
+fn by_name(counters: Option<&Counters>) -> serde_json::Map<String, serde_json::Value> {
+    let counters = counters.into_iter().flat_map(Counters::iter);
+    counters
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect()
 }
 
 /// Prints retransmissions and gaps, if there were any.
-fn print_losses(counters: &Counters) {
+fn print_losses(counters: Option<&Counters>) {
+    let Some(counters) = counters else { return };
     let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);
     if again + gaps > 0 {
-        println!("sent again {again} times; {gaps} gaps in what came");
+        println!("{again} retransmissions; {gaps} gaps in the received packets");
     }
 }

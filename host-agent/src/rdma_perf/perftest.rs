@@ -39,14 +39,16 @@ fn queue_pairs(text: &str) -> Result<u32, String> {
 fn service(text: &str) -> Result<String, String> {
     match text {
         "RC" => Ok(text.to_owned()),
-        _ => Err("tests use a reliable connection: leave the option out at both ends".to_owned()),
+        _ => Err(
+            "weir tests reliable connections only: leave the option out at both ends".to_owned(),
+        ),
     }
 }
 
 fn device_port(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(1) => Ok(1),
-        _ => Err("a port is named by its interface: `-d NAME`".to_owned()),
+        _ => Err("name the port's interface instead: `-d NAME`".to_owned()),
     }
 }
 

@@ -1,12 +1,11 @@
 //! `weir-agent rdma-perf pingpong`
 
 use clap::Args;
-use rdma::pingpong::{Options, Outcome, pingpong};
-use rdma::rendezvous::Destination;
+use rdma::pingpong::{PingpongOptions, PingpongOutcome, pingpong};
 use roce::packet::Mtu;
 use serde::Serialize;
 
-use super::{MeetingArgs, mtu};
+use super::{MeetingArgs, QueuePairAddress, by_name, mtu, print_ends, print_losses};
 
 /// Options of the ping-pong test, with ibv_rc_pingpong's names.
 #[derive(Debug, Clone, Args)]
@@ -29,7 +28,7 @@ pub struct PingpongArgs {
 
 pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
     let mut provider = args.meeting.open()?;
-    let options = Options {
+    let options = PingpongOptions {
         port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters,
@@ -41,14 +40,14 @@ pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
     if args.meeting.json {
         println!(
             "{}",
-            serde_json::to_string(&Report::of(&outcome, &options))?
+            serde_json::to_string(&Report::new(&outcome, &options))?
         );
     } else {
         print_text(&outcome, &options);
     }
     anyhow::ensure!(
         outcome.wrong == 0,
-        "{} messages were not what the other end sends",
+        "{} messages differ from those that the peer sends",
         outcome.wrong
     );
     Ok(())
@@ -56,8 +55,8 @@ pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
 
 #[derive(Serialize)]
 struct Report {
-    local: Told,
-    remote: Told,
+    local: QueuePairAddress,
+    remote: QueuePairAddress,
     size: u32,
     iterations: u64,
     bytes: u64,
@@ -68,30 +67,17 @@ struct Report {
     counters: serde_json::Map<String, serde_json::Value>,
 }
 
-#[derive(Serialize)]
-struct Told {
-    qpn: u32,
-    psn: u32,
-    gid: String,
-}
-
-impl Told {
-    fn of(destination: &Destination) -> Self {
-        Self {
-            qpn: destination.qpn.bits(),
-            psn: destination.psn.bits(),
-            gid: destination.gid.to_string(),
-        }
-    }
+fn ends(outcome: &PingpongOutcome) -> [QueuePairAddress; 2] {
+    [&outcome.own, &outcome.peer].map(|at| QueuePairAddress::new(at.qpn, at.psn, at.gid))
 }
 
 impl Report {
-    fn of(outcome: &Outcome, options: &Options) -> Self {
+    fn new(outcome: &PingpongOutcome, options: &PingpongOptions) -> Self {
         let took_s = outcome.took.as_secs_f64();
-        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+        let [local, remote] = ends(outcome);
         Self {
-            local: Told::of(&outcome.own),
-            remote: Told::of(&outcome.peer),
+            local,
+            remote,
             size: options.size,
             iterations: options.iterations,
             bytes: outcome.bytes,
@@ -99,20 +85,13 @@ impl Report {
             bits_per_s: outcome.bytes as f64 * 8.0 / took_s,
             us_per_iteration: took_s * 1e6 / options.iterations as f64,
             wrong: outcome.wrong,
-            counters: counters
-                .map(|(name, count)| (name.to_owned(), count.into()))
-                .collect(),
+            counters: by_name(outcome.counters.as_ref()),
         }
     }
 }
 
-fn print_text(outcome: &Outcome, options: &Options) {
-    let told = |which: &str, at: &Destination| {
-        let (qpn, psn) = (at.qpn, at.psn.bits());
-        println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
-    };
-    told("local address: ", &outcome.own);
-    told("remote address:", &outcome.peer);
+fn print_text(outcome: &PingpongOutcome, options: &PingpongOptions) {
+    print_ends(ends(outcome));
     let (took_s, iterations) = (outcome.took.as_secs_f64(), options.iterations);
     println!(
         "{} bytes in {took_s:.2} seconds = {:.2} Mbit/s",
@@ -123,7 +102,5 @@ fn print_text(outcome: &Outcome, options: &Options) {
         "{iterations} messages each way in {took_s:.2} seconds = {:.2} us each",
         took_s * 1e6 / iterations as f64
     );
-    if let Some(counters) = &outcome.counters {
-        super::print_losses(counters);
-    }
+    print_losses(outcome.counters.as_ref());
 }

@@ -15,9 +15,10 @@ use nix::sys::socket::{
     AddressFamily, Shutdown, SockFlag, SockType, UnixAddr, connect, shutdown, socket,
 };
 
-use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
+use super::message::{Answer, Ask, RankOf, VERSION};
+use super::socket::{receive, send};
 use super::values;
-use crate::collective::CollectiveError;
+use crate::collective::{CollectiveError, Failure};
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
@@ -69,14 +70,14 @@ struct Shared {
 
 /// Result of an operation with sums: the error bound, and the number of partial chunks.
 type Bounds = (f64, u64);
-type Told = Sender<Result<Bounds, CollectiveError>>;
+type SumsSender = Sender<Result<Bounds, CollectiveError>>;
 
 #[derive(Debug, Default)]
 struct State {
     /// Number of the last operation.
     last: u64,
     /// Receivers of the results, by operation.
-    waiting: HashMap<u64, Told>,
+    waiting: HashMap<u64, SumsSender>,
     /// Maximum number of unanswered operations, by the daemon's report; `None` until this client is a rank.
     limit: Option<u64>,
     /// Whether this end has closed the connection.
@@ -92,14 +93,14 @@ impl State {
             State {
                 is_closed: true, ..
             } => Some(CollectiveError::Closed),
-            State { is_over: true, .. } => Some(gone()),
+            State { is_over: true, .. } => Some(ended()),
             _ => None,
         }
     }
 
     /// Fails all unfinished operations.
     fn end(&mut self) {
-        let error = self.ended().unwrap_or_else(gone);
+        let error = self.ended().unwrap_or_else(ended);
         for (_, waiting) in self.waiting.drain() {
             let _ = waiting.send(Err(error.clone()));
         }
@@ -112,7 +113,7 @@ impl Shared {
     }
 
     /// Assigns a number to an operation as soon as it may be submitted, and registers the receiver of its result.
-    fn number(&self, told: Told) -> Result<u64, CollectiveError> {
+    fn number(&self, told: SumsSender) -> Result<u64, CollectiveError> {
         let full = |state: &mut State| {
             let given = state.waiting.len() as u64;
             state.ended().is_none() && state.limit.is_some_and(|limit| given >= limit)
@@ -129,7 +130,7 @@ impl Shared {
     }
 
     /// Removes an operation that was answered, or was not submitted.
-    fn take(&self, operation: u64) -> Option<Told> {
+    fn take(&self, operation: u64) -> Option<SumsSender> {
         let told = self.lock().waiting.remove(&operation);
         self.answered.notify_all();
         told
@@ -143,13 +144,16 @@ impl Drop for Connection {
     }
 }
 
-fn agent(kind: Kind, text: impl Into<String>) -> CollectiveError {
+fn agent(kind: Failure, text: impl Into<String>) -> CollectiveError {
     let text = text.into();
     CollectiveError::Agent { kind, text }
 }
 
-fn gone() -> CollectiveError {
-    agent(Kind::Failed, "the daemon has ended, and with it this rank")
+fn ended() -> CollectiveError {
+    agent(
+        Failure::Failed,
+        "the daemon has ended, and with it this rank",
+    )
 }
 
 impl Client {
@@ -157,7 +161,7 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Client, CollectiveError> {
         let failed = |errno: nix::errno::Errno| {
             let text = format!("no daemon at {}: {}", path.display(), errno.desc());
-            agent(Kind::Io, text)
+            agent(Failure::Io, text)
         };
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket =
@@ -170,7 +174,7 @@ impl Client {
         let (heard, told) = (Arc::clone(&socket), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weir agent".to_owned());
         let started = thread.spawn(move || listen(&heard, &told, &answer));
-        started.map_err(|error| agent(Kind::Io, error.to_string()))?;
+        started.map_err(|error| agent(Failure::Io, error.to_string()))?;
         let client = Client(Arc::new(Connection {
             socket,
             shared,
@@ -185,7 +189,7 @@ impl Client {
             Answer::Hello(other) => {
                 let text =
                     format!("the daemon speaks version {other}, and this is version {VERSION}");
-                Err(agent(Kind::Refused, text))
+                Err(agent(Failure::Refused, text))
             }
             other => Err(unexpected(&other)),
         }
@@ -195,8 +199,9 @@ impl Client {
     pub fn whereabouts(&self, interface: Option<&str>) -> Result<Endpoint, CollectiveError> {
         match self.ask(&Ask::Where(interface.map(str::to_owned)))? {
             Answer::Where(told) => {
-                let wrong =
-                    |error: crate::frames::EndpointError| agent(Kind::Refused, error.to_string());
+                let wrong = |error: crate::frames::EndpointError| {
+                    agent(Failure::Refused, error.to_string())
+                };
                 told.parse().map_err(wrong)
             }
             other => Err(unexpected(&other)),
@@ -235,7 +240,7 @@ impl Client {
             } => {
                 self.0.shared.lock().limit = Some(operations.max(1));
                 let io = io.parse();
-                Ok((io.map_err(|wrong| agent(Kind::Refused, wrong))?, refused))
+                Ok((io.map_err(|wrong| agent(Failure::Refused, wrong))?, refused))
             }
             other => Err(unexpected(&other)),
         }
@@ -268,7 +273,7 @@ impl Client {
                 Rounding::Nearest => None,
                 Rounding::Stochastic { seed } => Some(seed),
             },
-            share: reduction.share.into(),
+            share: reduction.share,
             terms: reduction.terms.map(Terms::words),
             key: reduction.key,
         };
@@ -363,16 +368,16 @@ impl Client {
                     // The state of this rank would be unknown.
                     false => drop(shutdown(self.0.socket.as_raw_fd(), Shutdown::Both)),
                 }
-                Err(agent(Kind::Failed, "the daemon does not answer"))
+                Err(agent(Failure::Failed, "the daemon does not answer"))
             }
-            Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(gone)),
+            Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(ended)),
         }
     }
 }
 
 fn unexpected(answer: &Answer) -> CollectiveError {
     agent(
-        Kind::Refused,
+        Failure::Refused,
         format!("the daemon answers what was not asked: {answer:?}"),
     )
 }
@@ -428,7 +433,7 @@ impl RemotePending {
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
             Ok(told) => told?,
-            Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
             Err(RecvTimeoutError::Timeout) => return Err(self.late(timeout)),
         };
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));

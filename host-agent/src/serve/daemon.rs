@@ -22,8 +22,10 @@ use nix::sys::socket::{
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, User, chown};
 
-use super::message::{Answer, Kind, send};
-use super::session::{self, Grounds, OPERATIONS, Socket};
+use super::message::Answer;
+use super::session::{self, Environment, OPERATIONS};
+use super::socket::{Socket, send};
+use crate::collective::Failure;
 use crate::frames::{InterfaceFrames, Io};
 
 /// `weir-agent serve`
@@ -56,7 +58,7 @@ fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8)
         .ok()
         .filter(|mode| *mode <= 0o777);
-    mode.ok_or_else(|| format!("`{text}` is no mode: 660 is, and 600"))
+    mode.ok_or_else(|| format!("`{text}` is not a mode: use one such as 660 or 600"))
 }
 
 /// Reason why the daemon cannot run.
@@ -79,11 +81,11 @@ pub enum DaemonError {
         source: io::Error,
     },
     /// The user or group does not exist.
-    #[error("`{0}` is no owner: root is one, root:training, and :training")]
+    #[error("`{0}` is not an owner: use one such as root, root:training or :training")]
     Owner(String),
     /// The limit on open files is too low, since each operation in flight needs an open file.
     #[error(
-        "{clients} clients want at least {needed} open files, and {limit} are allowed (ulimit -Hn): say fewer --clients"
+        "--clients {clients} needs at least {needed} open files, and the limit is {limit} (ulimit -Hn): use fewer --clients"
     )]
     Files {
         /// Maximum number of clients.
@@ -126,7 +128,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     let owner = args.owner.as_deref().map(owner).transpose()?;
     let operations = operations(raise_files()?, args.clients)?;
     let listener = Listener::bind(&args.socket, args.mode, owner)?;
-    let grounds = Arc::new(Grounds {
+    let env = Arc::new(Environment {
         interfaces: args.interfaces.clone(),
         io: args.io,
         memory: args.memory.saturating_mul(1 << 20),
@@ -149,7 +151,7 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
             std::thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
-        admit(owned(fd), &grounds, &connected, args.clients);
+        admit(owned(fd), &env, &connected, args.clients);
     }
 }
 
@@ -201,7 +203,7 @@ fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
 }
 
 /// Starts a session thread for a client, if the limit on clients allows it.
-fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, limit: usize) {
+fn admit(client: OwnedFd, env: &Arc<Environment>, connected: &Arc<AtomicUsize>, limit: usize) {
     let who = getsockopt(&client, PeerCredentials);
     let who = who.map_or_else(
         |_| "a process".to_owned(),
@@ -210,13 +212,13 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
     let told = move |what: &str| eprintln!("weir-agent: {who} {what}");
     if connected.fetch_add(1, Ordering::Relaxed) >= limit {
         connected.fetch_sub(1, Ordering::Relaxed);
-        told("is one too many");
-        let text = format!("{limit} processes are connected, and no more may be (--clients)");
-        let kind = Kind::Refused;
+        told("exceeds the limit of clients");
+        let text = format!("{limit} processes are connected, which is the limit (--clients)");
+        let kind = Failure::Refused;
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }
-    let grounds = Arc::clone(grounds);
+    let env = Arc::clone(env);
     let seat = Seat(Arc::clone(connected));
     let thread = std::thread::Builder::new().name("weir session".to_owned());
     // If no thread can be created, the seat becomes free with the dropped closure.
@@ -224,7 +226,7 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
         // Dropped last: a client that waits for the end may reconnect at once.
         let socket = Socket::new(client);
         let _seat = seat;
-        match session::run(&socket, &grounds, &told) {
+        match session::run(&socket, &env, &told) {
             Ok(()) => told("has left"),
             Err(error) => told(&format!("has left: {error}")),
         }
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_may_hold_all_open_files() {
+    fn the_limits_leave_open_files_for_every_client() {
         assert_eq!(operations(1 << 20, 64).unwrap(), OPERATIONS);
         let few = operations(1_024, 64).unwrap();
         assert!(
@@ -347,7 +349,7 @@ mod tests {
         );
         for clients in [100, usize::MAX] {
             let told = operations(1_024, clients).unwrap_err().to_string();
-            assert!(told.contains("and 1024 are allowed"), "{told}");
+            assert!(told.contains("the limit is 1024"), "{told}");
         }
     }
 }

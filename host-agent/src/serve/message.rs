@@ -1,30 +1,15 @@
-//! Messages between a daemon and its clients: each is a JSON object, in one datagram of a socket that preserves order and
-//! boundaries (`SOCK_SEQPACKET`).
+//! Messages between a daemon and its clients: each is a JSON object.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
-
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Carry, Lateness, Setup, Share};
 use aggregation::rto::Retransmission;
-use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::collective::Transport;
+use crate::collective::{Failure, Transport};
 use crate::metrics::Status;
 
 /// Version of this protocol. A daemon supports one version. It also increases with [`aggregation::rank::LAYOUT`].
 pub const VERSION: u32 = 6;
-/// Maximum length of a message in bytes, enough for the addresses of 1,024 ranks.
-const LIMIT: usize = 96 << 10;
-/// The kernel's SCM_MAX_FD: maximum number of descriptors in a message.
-const MOST_FDS: usize = 253;
 /// Maximum deadline, as in a scenario.
 const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
 
@@ -40,14 +25,14 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, String> {
+    fn lateness(self, job: &Job, place: TreePosition) -> Result<Lateness, String> {
         let Deadline {
             after_ns,
             quorum,
             carries,
         } = self;
         if after_ns > LONGEST_DEADLINE_NS {
-            return Err("a deadline is 60 s at most".to_owned());
+            return Err("a deadline is at most 60 s".to_owned());
         }
         let carry = if carries {
             Carry::NextRound
@@ -102,20 +87,20 @@ impl RankOf {
         }
         if !wire::FRAME_VALUES.contains(&self.values_per_packet) {
             return Err(format!(
-                "no frame has {} values: {:?} are what switches sum",
+                "{} values per frame: switches sum {:?}",
                 self.values_per_packet,
                 wire::FRAME_VALUES
             ));
         }
         let (child, siblings, top) = self.place;
-        let place = Place {
+        let place = TreePosition {
             child: WorkerId(child),
             siblings,
             top,
         };
         if !place.is_possible() {
             return Err(format!(
-                "child {child} of {siblings}, and {top} at the top: no place among switches"
+                "child {child} of {siblings}, and {top} at the top: not a position in a tree of switches"
             ));
         }
         let lateness = self.deadline.map(|deadline| deadline.lateness(&job, place));
@@ -170,7 +155,8 @@ pub enum Ask {
         /// Seed of stochastic rounding; `None` for rounding to the nearest.
         stochastic: Option<u64>,
         /// The client's role in the operation.
-        share: Shared,
+        #[serde(with = "ShareEncoding")]
+        share: Share,
         /// Terms that all ranks must have in common, if the other fields do not give them (`Terms::words`).
         terms: Option<[u32; 3]>,
         /// Late values join the next operation of the same key.
@@ -180,56 +166,14 @@ pub enum Ask {
     Status,
 }
 
-/// Use of an operation's memory ([`Share`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shared {
-    /// Values before, sums after the operation.
+/// Encoding of a [`Share`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Share", rename_all = "snake_case")]
+enum ShareEncoding {
     GivesAndTakes,
-    /// Values only.
     Gives,
-    /// Sums only.
     Takes,
-    /// Neither.
     Compares,
-}
-
-impl From<Share> for Shared {
-    fn from(share: Share) -> Self {
-        match share {
-            Share::GivesAndTakes => Shared::GivesAndTakes,
-            Share::Gives => Shared::Gives,
-            Share::Takes => Shared::Takes,
-            Share::Compares => Shared::Compares,
-        }
-    }
-}
-
-impl From<Shared> for Share {
-    fn from(share: Shared) -> Self {
-        match share {
-            Shared::GivesAndTakes => Share::GivesAndTakes,
-            Shared::Gives => Share::Gives,
-            Shared::Takes => Share::Takes,
-            Shared::Compares => Share::Compares,
-        }
-    }
-}
-
-/// Kind of an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The request is invalid, or not possible here.
-    Refused,
-    /// A value is not finite: the operation has no sums; the next one is not affected.
-    NonFinite,
-    /// No switch answers for the job.
-    Silent,
-    /// The interface failed.
-    Io,
-    /// The rank has given up.
-    Failed,
 }
 
 /// Message of a daemon.
@@ -268,8 +212,8 @@ pub enum Answer {
     NotSummed {
         /// Number of the operation.
         operation: u64,
-        /// Kind of the error, for programs.
-        kind: Kind,
+        /// Failure of the error, for programs.
+        kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
@@ -277,8 +221,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// Refusal of any other request.
     No {
-        /// Kind of the error, for programs.
-        kind: Kind,
+        /// Failure of the error, for programs.
+        kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
@@ -300,131 +244,12 @@ mod bound {
     }
 }
 
-/// Sends a message, with a descriptor if there is one.
-pub fn send(
-    socket: BorrowedFd<'_>,
-    message: &impl Serialize,
-    with: Option<BorrowedFd<'_>>,
-) -> io::Result<()> {
-    let text = serde_json::to_vec(message)?;
-    if text.len() > LIMIT {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let fds: Vec<BorrowedFd> = with.into_iter().collect();
-    send_with(socket, &text, &fds)
-}
-
-fn send_with(socket: BorrowedFd<'_>, text: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-    let parts = [IoSlice::new(text)];
-    loop {
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        match sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
-/// Waits for a message; returns `None` at the end of the connection. An invalid message is an error.
-pub fn receive<T: DeserializeOwned>(
-    socket: BorrowedFd<'_>,
-) -> io::Result<Option<(T, Option<OwnedFd>)>> {
-    let mut buffer = vec![0; LIMIT];
-    // Space for as many descriptors as a message may pass: the kernel would open further ones, which nobody could close.
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let (length, flags) = loop {
-        let mut parts = [IoSliceMut::new(&mut buffer)];
-        match recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Ok(came) => break (came.bytes, came.flags),
-            // Reported once if the peer has closed without reading everything; its own messages are still to be read.
-            Err(Errno::INTR | Errno::CONNRESET) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    };
-    let rights = control.drain().filter_map(|came| match came {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    let mut fds: Vec<OwnedFd> = rights.flatten().collect();
-    if length == 0 {
-        return Ok(None);
-    }
-    let wrong = if flags.contains(ReturnFlags::CTRUNC) {
-        "a message's descriptors found no room: too many files are open here"
-    } else if flags.contains(ReturnFlags::TRUNC) {
-        "a message is longer than any"
-    } else if fds.len() > 1 {
-        "a message brings more than one descriptor"
-    } else {
-        let message = serde_json::from_slice(&buffer[..length])?;
-        return Ok(Some((message, fds.pop())));
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidData, wrong))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-    use std::process::Command;
-
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
     use super::*;
 
-    /// For a separate process, since other tests would have no free descriptors either.
-    const ALONE: &str = "WEIR_TEST_DESCRIPTORS";
-
     #[test]
-    fn descriptors_that_find_no_room_are_closed() {
-        let name = "serve::message::tests::descriptors_that_find_no_room_are_closed";
-        if std::env::var_os(ALONE).is_none() {
-            let mut alone = Command::new(std::env::current_exe().unwrap());
-            alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1");
-            let output = alone.output().unwrap();
-            let told = String::from_utf8_lossy(&output.stdout);
-            assert!(
-                output.status.success() && told.contains("1 passed"),
-                "{output:?}"
-            );
-            return;
-        }
-        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-        let flags = SockFlag::SOCK_CLOEXEC;
-        let pair = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags);
-        let (one, other) = pair.unwrap();
-        let many = [one.as_fd(); 20];
-        let limit = getrlimit(Resource::Nofile);
-        let before = open();
-        let few = Rlimit {
-            current: Some(before as u64 + 4),
-            ..limit
-        };
-        for (limit, told) in [
-            (few, "too many files are open here"),
-            (limit, "more than one descriptor"),
-        ] {
-            setrlimit(Resource::Nofile, limit).unwrap();
-            for _ in 0..10 {
-                send_with(one.as_fd(), b"1", &many).unwrap();
-                let error = receive::<u8>(other.as_fd()).unwrap_err();
-                assert!(error.to_string().contains(told), "{error}");
-                assert_eq!(open(), before);
-            }
-        }
-        send(one.as_fd(), &1, Some(one.as_fd())).unwrap();
-        let (said, with) = receive::<u8>(other.as_fd()).unwrap().unwrap();
-        assert_eq!((said, with.is_some(), open()), (1, true, before + 1));
-    }
-
-    #[test]
-    fn a_bound_that_is_infinite_comes_as_it_went() {
+    fn an_infinite_bound_survives_a_round_trip() {
         for error_bound in [0.0, 1.5e-7, f64::MAX, f64::INFINITY] {
             let said = Answer::Summed {
                 operation: 3,
@@ -442,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_that_cannot_be_are_refused() {
+    fn invalid_deadlines_are_refused() {
         let rank = |deadline, place| RankOf {
             interface: None,
             job: 1,
@@ -478,14 +303,14 @@ mod tests {
                 flat,
                 "a quorum of 4",
             ),
-            (deadline, (0, 2, 2), "on a tree"),
+            (deadline, (0, 2, 2), "a tree of switches"),
             (
                 Deadline {
                     after_ns: u64::MAX,
                     ..deadline
                 },
                 flat,
-                "60 s at most",
+                "at most 60 s",
             ),
         ];
         for (deadline, place, expected) in wrong {

@@ -3,7 +3,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `message.rs` | messages on the socket, and their transmission |
+//! | `message.rs`, `refusal.rs` | messages on the socket |
+//! | `socket.rs` | their transmission |
 //! | `values.rs` | values in shared memory, which is passed with messages |
 //! | `daemon.rs` | admission of clients, and shutdown |
 //! | `session.rs` | one connected process: a member of a job |
@@ -18,9 +19,11 @@ mod client;
 mod daemon;
 mod message;
 mod operations;
+mod refusal;
 mod session;
+mod socket;
 mod values;
 
 pub use client::{Client, RemotePending};
 pub use daemon::{DaemonError, ServeArgs, serve};
-pub use message::{Deadline, Kind, RankOf};
+pub use message::{Deadline, RankOf};

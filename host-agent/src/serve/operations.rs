@@ -13,7 +13,8 @@ use std::time::Duration;
 use aggregation::rank::Reduction;
 
 use super::message::Answer;
-use super::session::{Refusal, Socket, broken, refusal};
+use super::refusal::{Refusal, broken, refusal};
+use super::socket::Socket;
 use super::values;
 use crate::collective::{Member, Observer, Pending};
 
@@ -21,7 +22,7 @@ use crate::collective::{Member, Observer, Pending};
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A validated request for an operation.
-pub struct Given {
+pub struct OperationRequest {
     /// The client's number of the operation.
     pub operation: u64,
     /// Element type of the values.
@@ -47,7 +48,7 @@ struct UnderWay {
 /// Limit on a rank's operations in total. An operation beyond it waits for capacity: if it were refused although other ranks
 /// submit it, all later operations would be summed with the wrong ones.
 #[derive(Debug)]
-pub struct Room {
+pub struct Capacity {
     /// Maximum bytes of values in flight.
     pub bytes: u64,
     /// Maximum number of unanswered operations. The client knows this limit, and respects it.
@@ -63,10 +64,10 @@ struct Held {
     is_closed: bool,
 }
 
-impl Room {
+impl Capacity {
     /// The limit, with nothing in use.
-    pub fn new(bytes: u64, operations: u64) -> Room {
-        Room {
+    pub fn new(bytes: u64, operations: u64) -> Capacity {
+        Capacity {
             bytes,
             operations,
             held: Mutex::default(),
@@ -115,15 +116,15 @@ impl Room {
 
 /// Operations of a rank. Dropping them makes the rank leave, and fails unfinished operations.
 pub struct Operations {
-    given: Option<Sender<Given>>,
-    room: Arc<Room>,
+    given: Option<Sender<OperationRequest>>,
+    room: Arc<Capacity>,
     giver: Option<JoinHandle<()>>,
     finisher: Option<JoinHandle<()>>,
 }
 
 impl Operations {
     /// Starts the threads for this rank, for the client at the other end of the socket.
-    pub fn start(member: Member, room: Room, socket: &Arc<Socket>) -> io::Result<Operations> {
+    pub fn start(member: Member, room: Capacity, socket: &Arc<Socket>) -> io::Result<Operations> {
         let room = Arc::new(room);
         let (sums, to_come) = mpsc::channel();
         let seen = member.observer();
@@ -144,14 +145,14 @@ impl Operations {
     }
 
     /// The limit on the operations.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &Capacity {
         &self.room
     }
 
     /// Accepts an operation, whose sums are answered later. It is an error to exceed the limit, which the client knows.
-    pub fn give(&self, given: Given) -> io::Result<()> {
+    pub fn give(&self, given: OperationRequest) -> io::Result<()> {
         if !self.room.admit() {
-            let told = "it gives more operations than it may";
+            let told = "it has more unanswered operations than the limit";
             return Err(io::Error::new(io::ErrorKind::InvalidData, told));
         }
         let sent = self.given.as_ref().map(|sender| sender.send(given));
@@ -176,9 +177,9 @@ impl Drop for Operations {
 /// Passes operations to the rank as capacity allows, until the client has left.
 fn give(
     member: Member,
-    given: &Receiver<Given>,
+    given: &Receiver<OperationRequest>,
     sums: &Sender<UnderWay>,
-    room: &Room,
+    room: &Capacity,
     socket: &Socket,
 ) {
     while let Ok(given) = given.recv() {
@@ -193,7 +194,7 @@ fn give(
             }
             Err((kind, text)) => {
                 room.free(bytes);
-                let _ = socket.say(&Answer::NotSummed {
+                let _ = socket.send(&Answer::NotSummed {
                     operation,
                     kind,
                     text,
@@ -204,8 +205,8 @@ fn give(
 }
 
 /// Reads an operation's values, and submits them.
-fn begin(member: &Member, given: Given) -> Result<UnderWay, Refusal> {
-    let Given {
+fn begin(member: &Member, given: OperationRequest) -> Result<UnderWay, Refusal> {
+    let OperationRequest {
         operation,
         dtype,
         length,
@@ -224,7 +225,7 @@ fn begin(member: &Member, given: Given) -> Result<UnderWay, Refusal> {
 }
 
 /// Returns sums in the order of the requests, in which they also complete.
-fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Room, seen: &Observer) {
+fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Capacity, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let (operation, bytes) = (under_way.operation, under_way.bytes);
         let stored = store(under_way);
@@ -243,7 +244,7 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Room, seen: &Obs
             },
         };
         // The client may have left; its session ends by itself.
-        let _ = socket.say(&answer);
+        let _ = socket.send(&answer);
     }
 }
 
@@ -267,8 +268,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_waited_for_until_it_is_there_or_nobody_wants_it() {
-        let room = Room::new(10, 3);
+    fn operations_wait_for_capacity_until_the_client_leaves() {
+        let room = Capacity::new(10, 3);
         assert!(room.admit() && room.admit() && room.admit() && !room.admit());
         assert!(room.take(6));
         std::thread::scope(|scope| {

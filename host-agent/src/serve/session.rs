@@ -2,39 +2,22 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 
-use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
-use super::operations::{Given, Operations, Room};
+use super::message::{Answer, Ask, RankOf, VERSION};
+use super::operations::{Capacity, OperationRequest, Operations};
+use super::refusal::{Refusal, broken, refusal, refused, unattached};
+use super::socket::{Socket, receive};
 use super::values;
-use crate::collective::{
-    AttachError, CollectiveError, Config, Member, Observer, Place, attach, attach_alone,
-    open_job_by,
-};
+use crate::collective::{Config, JobLock, Member, Observer, attach, attach_alone, open_job_by};
 use crate::frames::Endpoint;
 
 /// Maximum number of unanswered operations, if the limit on open files allows it.
 pub const OPERATIONS: u64 = 4_096;
 /// Allowed timeouts for dead ranks: with a shorter one, most frames would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
-
-/// A connection on which several threads may send answers.
-pub struct Socket(OwnedFd, Mutex<()>);
-
-impl Socket {
-    /// Wraps the connection of a client.
-    pub fn new(socket: OwnedFd) -> Arc<Socket> {
-        Arc::new(Socket(socket, Mutex::new(())))
-    }
-
-    /// Sends a message; messages of several threads do not mix.
-    pub fn say(&self, answer: &Answer) -> io::Result<()> {
-        let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        send(self.0.as_fd(), answer, None)
-    }
-}
 
 /// A client that is a rank.
 struct Joined {
@@ -45,7 +28,7 @@ struct Joined {
 }
 
 /// Resources of the daemon that a session may use.
-pub struct Grounds {
+pub struct Environment {
     /// The interfaces that are served.
     pub interfaces: Vec<String>,
     /// I/O backend.
@@ -58,16 +41,16 @@ pub struct Grounds {
 
 /// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this returns,
 /// the client's rank has left.
-pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Result<()> {
+pub fn run(socket: &Arc<Socket>, env: &Environment, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
-    while let Some((ask, with)) = receive::<Ask>(socket.0.as_fd())? {
+    while let Some((ask, with)) = receive::<Ask>(socket.as_fd())? {
         let answer = match ask {
             Ask::Hello(_) => Ok(Answer::Hello(VERSION)),
-            Ask::Where(interface) => whereabouts(grounds, interface.as_deref()),
-            Ask::Open(rank) => open(grounds, &rank),
-            Ask::Join { .. } if joined.is_some() => {
-                Err(refused("a process is one rank of one job"))
-            }
+            Ask::Where(interface) => whereabouts(env, interface.as_deref()),
+            Ask::Open(rank) => open(env, &rank),
+            Ask::Join { .. } if joined.is_some() => Err(refused(
+                "this process is already a rank: a process is one rank of one job",
+            )),
             Ask::Join {
                 rank,
                 first_chunk,
@@ -76,7 +59,7 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                 fallback,
             } => {
                 let patience = (gone_after_ns, fallback);
-                join(grounds, socket, &rank, first_chunk, &peers, patience).map(|new| {
+                join(env, socket, &rank, first_chunk, &peers, patience).map(|new| {
                     told(&format!(
                         "is rank {} of job {} on {}",
                         rank.rank, rank.job, new.1.interface
@@ -102,7 +85,7 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                     rounding: stochastic
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key,
-                    share: share.into(),
+                    share,
                     // With terms unknown to this version, only the terms of the values are compared.
                     terms: terms.and_then(Terms::from_words),
                 };
@@ -120,7 +103,9 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                 }
             }
             Ask::Status => match &joined {
-                None => Err(refused("nobody has joined")),
+                None => Err(refused(
+                    "this process is not a rank: it must join a job first",
+                )),
                 Some(joined) => {
                     let mut status = joined.observer.status();
                     status.interface = Some(joined.interface.clone());
@@ -129,34 +114,14 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                 }
             },
         };
-        socket.say(&answer.unwrap_or_else(|(kind, text)| Answer::No { kind, text }))?;
+        socket.send(&answer.unwrap_or_else(|(kind, text)| Answer::No { kind, text }))?;
     }
     Ok(())
 }
 
-/// A refusal: kind for programs, description for the user.
-pub type Refusal = (Kind, String);
-
-fn refused(text: impl Into<String>) -> Refusal {
-    (Kind::Refused, text.into())
-}
-
-/// Refusal because of a system error.
-pub fn broken(error: &io::Error) -> Refusal {
-    (Kind::Io, error.to_string())
-}
-
-/// Refusal because the rank cannot be attached to its interface.
-fn unattached(error: AttachError) -> Refusal {
-    match error {
-        AttachError::Carrier(error) => refusal(&error),
-        error => (Kind::Io, error.to_string()),
-    }
-}
-
 /// The requested interface, if it is served.
-fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, Refusal> {
-    let served = &grounds.interfaces;
+fn interface<'a>(env: &'a Environment, named: Option<&str>) -> Result<&'a str, Refusal> {
+    let served = &env.interfaces;
     let found = match named {
         None => served.first(),
         Some(named) => served.iter().find(|served| *served == named),
@@ -164,46 +129,47 @@ fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, R
     let told = || {
         let named = named.unwrap_or("an interface");
         refused(format!(
-            "{named} is not served here; {} is",
+            "{named} is not served here: use {}",
             served.join(", ")
         ))
     };
     found.map(String::as_str).ok_or_else(told)
 }
 
-fn whereabouts(grounds: &Grounds, named: Option<&str>) -> Result<Answer, Refusal> {
-    let endpoint = Endpoint::of(interface(grounds, named)?).map_err(|error| broken(&error))?;
+fn whereabouts(env: &Environment, named: Option<&str>) -> Result<Answer, Refusal> {
+    let endpoint =
+        Endpoint::from_interface(interface(env, named)?).map_err(|error| broken(&error))?;
     Ok(Answer::Where(endpoint.to_string()))
 }
 
-fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
-    let interface = interface(grounds, rank.interface.as_deref())?;
+fn open(env: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
+    let interface = interface(env, rank.interface.as_deref())?;
     let setup = rank.setup(0).map_err(refused)?;
     let _place = taken(interface, rank.job)?;
-    let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
-    let carrier = attach_alone(interface, grounds.io, rank.transport, &setup, me);
+    let me = Endpoint::from_interface(interface).map_err(|error| broken(&error))?;
+    let carrier = attach_alone(interface, env.io, rank.transport, &setup, me);
     let mut carrier = carrier.map_err(unattached)?;
     let first = open_job_by(&setup, &mut carrier).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
 }
 
 /// Locks the job on this interface against other sessions, other daemons and independent processes.
-fn taken(interface: &str, job: u16) -> Result<Place, Refusal> {
-    Place::take(interface, job).map_err(|error| refusal(&error.into()))
+fn taken(interface: &str, job: u16) -> Result<JobLock, Refusal> {
+    JobLock::take(interface, job).map_err(|error| refusal(&error.into()))
 }
 
 fn join(
-    grounds: &Grounds,
+    env: &Environment,
     socket: &Arc<Socket>,
     rank: &RankOf,
     first_chunk: u32,
     peers: &[String],
     (gone_after_ns, fallback): (u64, Option<bool>),
 ) -> Result<(Answer, Joined), Refusal> {
-    let interface = interface(grounds, rank.interface.as_deref())?;
+    let interface = interface(env, rank.interface.as_deref())?;
     let mut setup = rank.setup(first_chunk).map_err(refused)?;
     if !GONE_AFTER_NS.contains(&gone_after_ns) {
-        return Err(refused("a rank is gone after 10 ms to an hour"));
+        return Err(refused("the timeout of a dead rank must be 10 ms to 1 h"));
     }
     setup.dead_after_ns = Some(gone_after_ns);
     setup.fallback = fallback.map(|at_once| Fallback {
@@ -219,25 +185,25 @@ fn join(
     }
     let peers: Result<Vec<Endpoint>, _> = peers.iter().map(|peer| peer.parse()).collect();
     let own = setup.kept_bytes();
-    let left = grounds.memory.checked_sub(own).ok_or_else(|| {
+    let left = env.memory.checked_sub(own).ok_or_else(|| {
         refused(format!(
-            "a window of {} frames of {} values takes {own} bytes, more than the {} that a process may have (--memory)",
-            rank.window, rank.values_per_packet, grounds.memory
+            "a window of {} frames of {} values takes {own} bytes: a process may use {} (--memory)",
+            rank.window, rank.values_per_packet, env.memory
         ))
     })?;
     let place = taken(interface, rank.job)?;
     let config = Config {
         setup,
-        me: Endpoint::of(interface).map_err(|error| broken(&error))?,
+        me: Endpoint::from_interface(interface).map_err(|error| broken(&error))?,
         peers: peers.map_err(|error| refused(error.to_string()))?,
     };
-    let attached = attach(interface, grounds.io, rank.transport, &config);
+    let attached = attach(interface, env.io, rank.transport, &config);
     let (carrier, way) = attached.map_err(unattached)?;
     let io = way.io.to_string();
     let member = Member::start_by(config, carrier, Some(place));
     let member = member.map_err(|error| broken(&error))?;
     let observer = member.observer();
-    let room = Room::new(left, grounds.operations);
+    let room = Capacity::new(left, env.operations);
     let operations = Operations::start(member, room, socket);
     let joined = Joined {
         operations: operations.map_err(|error| broken(&error))?,
@@ -248,7 +214,7 @@ fn join(
     let answer = Answer::Joined {
         io,
         refused: way.refused.map(|error| error.to_string()),
-        operations: grounds.operations,
+        operations: env.operations,
     };
     Ok((answer, joined))
 }
@@ -261,13 +227,13 @@ fn sum<'a>(
     length: u64,
     reduction: Reduction,
     memory: Option<OwnedFd>,
-) -> Result<(&'a Operations, Given), Refusal> {
+) -> Result<(&'a Operations, OperationRequest), Refusal> {
     let operations = &joined
-        .ok_or_else(|| refused("nobody has joined"))?
+        .ok_or_else(|| refused("this process is not a rank: it must join a job first"))?
         .operations;
     let told = || {
         refused(format!(
-            "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
+            "{dtype} is not summed: use float32, float16, bfloat16, int32 or int8"
         ))
     };
     let width = values::width(dtype).ok_or_else(told)?;
@@ -275,11 +241,11 @@ fn sum<'a>(
     let most = operations.room().bytes;
     if bytes > most {
         return Err(refused(format!(
-            "{bytes} bytes are more than the {most} that a process may have (--memory)"
+            "{bytes} bytes: a process may use {most} (--memory)"
         )));
     }
-    let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
-    let given = Given {
+    let memory = memory.ok_or_else(|| refused("the message has no memory with the values"))?;
+    let given = OperationRequest {
         operation,
         dtype: dtype.to_owned(),
         length: length as usize,
@@ -288,23 +254,4 @@ fn sum<'a>(
         memory: values::passed(memory, bytes).map_err(refused)?,
     };
     Ok((operations, given))
-}
-
-/// The refusal for an error of a rank.
-pub fn refusal(error: &CollectiveError) -> Refusal {
-    let kind = match error {
-        CollectiveError::NonFinite(_) => Kind::NonFinite,
-        CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => Kind::Io,
-        CollectiveError::Place(_) => Kind::Refused,
-        CollectiveError::Agent { kind, .. } => *kind,
-        CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => Kind::Silent,
-        CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => Kind::Refused,
-        CollectiveError::Rank(_)
-        | CollectiveError::Unheard { .. }
-        | CollectiveError::RegisteredAmong { .. }
-        | CollectiveError::Timeout { .. }
-        | CollectiveError::Late { .. }
-        | CollectiveError::Closed => Kind::Failed,
-    };
-    (kind, error.to_string())
 }

@@ -46,12 +46,12 @@ pub fn memory() -> io::Result<File> {
 /// Checks that a passed descriptor is a memfd of at least `bytes` bytes; reads of other files might block forever.
 pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     fcntl(fd.as_fd(), FcntlArg::F_GET_SEALS)
-        .map_err(|_| "what was passed is no memory (memfd)".to_owned())?;
+        .map_err(|_| "the passed descriptor is not memory (memfd)".to_owned())?;
     let file = File::from(fd);
     let has = file.metadata().map_err(|error| error.to_string())?.len();
     match has < bytes {
         true => Err(format!(
-            "the memory has {has} bytes, and the values take {bytes}"
+            "the memory has {has} bytes, but the values take {bytes}"
         )),
         false => Ok(file),
     }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_all_types_come_as_they_went() {
+    fn values_of_all_types_survive_a_round_trip() {
         let floats: Vec<f32> = (0..70_000).map(|value| value as f32 * -0.37).collect();
         let all = [
             Values::Floats(floats.clone()),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_all_stands_behind_the_sums() {
+    fn partial_chunks_are_listed_behind_the_sums() {
         let own = memory().unwrap();
         store(&Values::Int8s(vec![1; 5]), &own).unwrap();
         let partial = [(0, 3), (70_000, u64::MAX)].map(|(index, contributors)| Partial {
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_no_memory() {
+    fn other_files_are_refused() {
         let zero = File::open("/dev/zero").unwrap();
-        assert!(passed(zero.into(), 0).unwrap_err().contains("no memory"));
+        assert!(passed(zero.into(), 0).unwrap_err().contains("not memory"));
     }
 }

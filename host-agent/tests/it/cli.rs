@@ -97,14 +97,14 @@ fn options_of_perftest_are_taken_or_refused_by_name() {
             "several pairs of programs, each with a --port of its own",
         ),
         ("send-lat -q 2", "`collectives-perf --qps`"),
-        ("write -c UC", "a reliable connection"),
+        ("write -c UC", "reliable connections only"),
         ("read -x 3", "name the interface with `-d`"),
         ("write -R", "not by rdma_cm"),
         ("write -i 2", "`-d NAME`"),
         ("write -D 5 -n 100", "cannot be used with"),
         ("write -D 5 -a", "cannot be used with"),
         ("send -b -D 5", "give a number of messages, `-n`"),
-        ("write-lat -D 5", "give their number, `-n`"),
+        ("write-lat -D 5", "use `-n`, not `-D`"),
     ] {
         let said = run(line);
         assert!(said.contains(expected), "{line}: {said}");

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::support::{JOB, Switch, endpoint};
 use aggregation::Destination;
-use aggregation::job::Place;
+use aggregation::job::TreePosition;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, open_job};
 use host_agent::frames::{CableFrames, Endpoint, Frames, asking, build, open};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -57,7 +57,7 @@ fn network_until(
             setup: Setup {
                 dead_after_ns: Some(1_000_000_000),
                 lateness: until.map(|(after, quorum, carry)| {
-                    let place = Place::under_one_switch(&job, WorkerId(rank));
+                    let place = TreePosition::under_one_switch(&job, WorkerId(rank));
                     let after_ns = after.as_nanos() as u64;
                     Lateness::new(&job, place, after_ns, quorum, carry).unwrap()
                 }),
@@ -69,8 +69,8 @@ fn network_until(
         members.push(Member::start(config, CableFrames::new(b)).unwrap());
     }
     let slots = match until {
-        None => SlotSwitch::new(job),
-        Some(_) => SlotSwitch::new(job).with_deadlines(),
+        None => RankSlotSwitch::new(job),
+        Some(_) => RankSlotSwitch::new(job).with_deadlines(),
     };
     (Switch::start(ports, slots, loses), members)
 }
@@ -149,7 +149,7 @@ fn a_rank_that_does_not_come_is_named() {
 
 /// All ranks get the error about a value of one of them that is not finite, and the next operation has its sums.
 #[test]
-fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
+fn a_value_that_is_not_finite_fails_one_operation_at_all_ranks() {
     for length in [3, 40_000] {
         let (_switch, members) = network(3, None);
         let halves = |value: f32| Values::Float16s(vec![f16::from_f32(value); length]);
@@ -231,7 +231,7 @@ fn a_late_rank_is_not_waited_for() {
 
 /// An observer sees a rank's counters and missing ranks, also after the rank has given up or was dropped.
 #[test]
-fn a_rank_shows_what_it_waits_for() {
+fn a_rank_reports_its_unfinished_chunk() {
     let (_switch, members) = network(3, None);
     let observer = members[0].observer();
     let idle = observer.status();
@@ -281,7 +281,7 @@ fn a_rank_shows_what_it_waits_for() {
         failed
             .failed
             .as_ref()
-            .is_some_and(|why| why.contains("rank 1 is gone")),
+            .is_some_and(|why| why.contains("rank 1 is unreachable")),
         "{failed:?}"
     );
     assert_eq!(failed.waits, None);
@@ -292,13 +292,13 @@ fn a_rank_shows_what_it_waits_for() {
 /// The ranks of a job are unknown before it begins: a switch answers with the header of the probe, and no other sender is
 /// trusted.
 #[test]
-fn who_opens_a_job_believes_the_switch_alone() {
+fn opening_a_job_trusts_only_the_switch() {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (switch, rank) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
     let (me, stranger) = (endpoint(0), endpoint(7));
     let job = job(4);
     let answers = std::thread::spawn(move || {
-        let (mut port, mut slots) = (CableFrames::new(switch), SlotSwitch::new(job));
+        let (mut port, mut slots) = (CableFrames::new(switch), RankSlotSwitch::new(job));
         let (mut frame, mut forged) = (Vec::new(), 0);
         // Until the cable is unplugged.
         while let Ok(came) = port.receive(Duration::from_secs(60)) {

@@ -13,7 +13,7 @@ use host_agent::agent::{
     run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
-use host_agent::metrics::{ALL, Address, Exporter, Kind, Role, Status, Waits, fetch, page};
+use host_agent::metrics::{ALL, Address, Exporter, MetricKind, Role, Status, Waits, fetch, page};
 use host_agent::train::Recipe;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -128,7 +128,7 @@ fn a_unix_socket_is_taken_over_from_the_dead_alone() {
 }
 
 #[test]
-fn who_speaks_otherwise_is_a_stranger() {
+fn a_server_without_a_status_is_an_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     for answer in [
@@ -144,7 +144,7 @@ fn who_speaks_otherwise_is_a_stranger() {
                 stream.write_all(answer.as_bytes()).unwrap();
             });
             let told = fetch(&address, PATIENCE).unwrap_err().to_string();
-            assert!(told.contains("is no rank of weir"), "{answer:?}: {told}");
+            assert!(told.contains("is not a rank of weir"), "{answer:?}: {told}");
         });
     }
     for wrong in ["", "eth0", "127.0.0.1", "unix:", "127.0.0.1:99999"] {
@@ -155,7 +155,7 @@ fn who_speaks_otherwise_is_a_stranger() {
 /// A server that sums itself, and one of its two workers: both show their unfinished chunk, and the server shows the missing
 /// worker.
 #[test]
-fn agents_show_what_they_wait_for() {
+fn agents_report_their_unfinished_chunks() {
     let folder = std::env::temp_dir().join(format!("weir-agents-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let at = |name: &str| -> Address {
@@ -284,8 +284,8 @@ fn the_document_has_every_metric() {
         .iter()
         .map(|metric| {
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
             };
             format!("| `{}` | {kind} | {} |", metric.name, metric.help)
         })

@@ -384,7 +384,7 @@ fn a_server_that_sums_parts_gives_the_reference_runs_weights() {
 }
 
 #[test]
-fn losses_change_nothing_but_the_time() {
+fn losses_only_cost_time() {
     for mode in [ServerMode::Switch, ServerMode::Direct, ServerMode::Parts] {
         let setting = Setting {
             mode,
@@ -403,7 +403,7 @@ fn losses_change_nothing_but_the_time() {
 }
 
 #[test]
-fn garbage_stops_nobody() {
+fn garbage_stops_no_agent() {
     let setting = Setting {
         garbage_every: Some(5),
         ..QUIET
@@ -423,7 +423,7 @@ fn garbage_stops_nobody() {
 /// A worker sends its last closing frame when it has all sums: a node that is still running then, on a slow machine, has
 /// finished successfully.
 #[test]
-fn cables_that_are_unplugged_while_a_job_closes_disturb_nobody() {
+fn unplugging_cables_while_a_job_closes_is_harmless() {
     let setting = Setting {
         workers: 1,
         mode: ServerMode::Direct,
@@ -434,7 +434,7 @@ fn cables_that_are_unplugged_while_a_job_closes_disturb_nobody() {
 }
 
 #[test]
-fn when_a_worker_dies_everybody_else_says_why_they_end() {
+fn after_a_workers_death_the_others_end_with_the_reason() {
     let setting = Setting {
         mode: ServerMode::Direct,
         unplug: Some((1, 900)),
@@ -512,10 +512,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
     let error = run_server(&server, &mut frames, Orders::none(), |_| Ok(()))
         .unwrap_err()
         .to_string();
-    assert!(
-        error.contains("2 workers, but the addresses of 1"),
-        "{error}"
-    );
+    assert!(error.contains("2 workers, but 1 addresses"), "{error}");
     let window = WorkerArgs {
         rank: 0,
         job: JobArgs { window: 15, ..job },

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use crate::support::roce::Switch;
 use crate::support::{JOB, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
-use cluster::ranks::SlotSwitch;
+use cluster::ranks::RankSlotSwitch;
 use host_agent::frames::{InterfaceFrames, Io, UDP_PORT};
 use serde_json::Value;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -41,7 +41,7 @@ fn switch(loses: Option<u64>) -> Switch {
         opened.unwrap().0
     };
     let ports = (0..RANKS).map(|rank| [open(rank, roce::packet::UDP_PORT), open(rank, UDP_PORT)]);
-    Switch::start(job(), SlotSwitch::new(job()), ports.collect(), loses)
+    Switch::start(job(), RankSlotSwitch::new(job()), ports.collect(), loses)
 }
 
 fn rank(rank: u16, arguments: &str) -> std::process::Child {
@@ -127,8 +127,8 @@ fn both_transports_give_the_same_sums() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
-    if !in_namespace("what_cannot_be_is_said_in_a_line") {
+fn invalid_jobs_fail_with_one_line() {
+    if !in_namespace("invalid_jobs_fail_with_one_line") {
         return;
     }
     lay();
@@ -143,7 +143,7 @@ fn what_cannot_be_is_said_in_a_line() {
         String::from_utf8(output.stderr).unwrap()
     };
     for (arguments, variables, expected) in [
-        ("", &[][..], "neither --rank nor WEIR_RANK is said"),
+        ("", &[][..], "neither --rank nor WEIR_RANK is given"),
         ("--rank 2", &[], "rank 2 of 2 ranks: ranks count from 0"),
         (
             "--rank 0",
@@ -153,12 +153,12 @@ fn what_cannot_be_is_said_in_a_line() {
         (
             "--rank 0 --transport rdma",
             &[("WEIR_VALUES", "2048")],
-            "the switch sums nothing by RDMA: a frame has 2048 values: by RDMA it has 256",
+            "the switch cannot sum this job over RDMA: 2048 values per frame: RDMA carries 256",
         ),
         (
             "--rank 0 --way udp",
             &[],
-            "`udp` is none of auto, rings, pnet",
+            "`udp` is not one of auto, rings, pnet",
         ),
         (
             "--rank 1",
@@ -172,7 +172,7 @@ fn what_cannot_be_is_said_in_a_line() {
     ip("link set l0 mtu 1000");
     let told = refused("--rank 0 --transport rdma", &[]);
     assert!(
-        told.contains("an MTU of 1024 does not fit the interface"),
+        told.contains("path MTU 1024 exceeds that of the interface"),
         "{told}"
     );
 }

@@ -81,8 +81,8 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn all_collectives_are_right_and_told_as_nccl_tests_do() {
-    if !in_namespace("all_collectives_are_right_and_told_as_nccl_tests_do") {
+fn all_collectives_are_right_and_printed_as_by_nccl_tests() {
+    if !in_namespace("all_collectives_are_right_and_printed_as_by_nccl_tests") {
         return;
     }
     bridge();
@@ -209,14 +209,14 @@ fn ranks_that_were_asked_for_different_things_say_so() {
     for (rank, output) in outputs.iter().enumerate() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
         let other = if rank == 2 { 0 } else { 2 };
-        let said = format!("rank {other} was given another collective");
+        let said = format!("rank {other} has another collective");
         assert!(stderr(output).contains(&said), "{rank}: {}", stderr(output));
     }
 }
 
 #[test]
-fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
-    if !in_namespace("who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time") {
+fn ranks_report_a_dead_rank_in_bounded_time() {
+    if !in_namespace("ranks_report_a_dead_rank_in_bounded_time") {
         return;
     }
     bridge();
@@ -250,8 +250,8 @@ fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
 
 /// Without torchrun's own store, rank 0 listens.
 #[test]
-fn ranks_meet_where_torchrun_says() {
-    if !in_namespace("ranks_meet_where_torchrun_says") {
+fn ranks_meet_at_torchruns_store() {
+    if !in_namespace("ranks_meet_at_torchruns_store") {
         return;
     }
     bridge();
@@ -278,7 +278,7 @@ fn ranks_meet_where_torchrun_says() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_options_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().display().to_string();
     for (words, said) in [
@@ -286,8 +286,8 @@ fn what_cannot_be_is_refused_by_name() {
         (&["all_reduce", "-d", "float8"], "invalid value 'float8'"),
         (&["all_reduce", "-o", "avg"], "invalid value 'avg'"),
         (&["all_reduce", "-f", "1"], "1 is not in 2.."),
-        (&["all_reduce", "-i", "0"], "a step of 0 bytes"),
-        (&["all_reduce", "-b", "1T"], "`1T` is no number of bytes"),
+        (&["all_reduce", "-i", "0"], "a step must be at least 1 byte"),
+        (&["all_reduce", "-b", "1T"], "`1T` is not a number of bytes"),
         (
             &["all_reduce", "-b", "2M", "-e", "1M"],
             "--minbytes 2097152 is more than --maxbytes 1048576",
@@ -308,12 +308,18 @@ fn what_cannot_be_is_refused_by_name() {
         (&["all_reduce", "--rank", "4"], "--rank 4 of --ranks 4"),
         (
             &["all_reduce", "--ranks", "1"],
-            "`1` is no number from 2 to 256",
+            "`1` is not a number from 2 to 256",
         ),
-        (&["all_reduce", "-q", "0"], "`0` is no number from 1 to 64"),
+        (
+            &["all_reduce", "-q", "0"],
+            "`0` is not a number from 1 to 64",
+        ),
         (&["all_reduce", "-g", "2"], "a process is one rank"),
         (&["all_reduce", "-t", "8"], "a process is one rank"),
-        (&["reduce", "-r", "first"], "a rank's number, or `all`"),
+        (
+            &["reduce", "-r", "first"],
+            "use the number of a rank, or `all`",
+        ),
         (&["reduce", "-o", "every"], "min, max, all"),
         (&["all_reduce", "--interface", "no-such-if"], "no-such-if"),
         (

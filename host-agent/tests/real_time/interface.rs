@@ -73,8 +73,8 @@ fn frames_pass_by_each_way_in_their_order() {
 
 /// Other traffic of the interface is not even passed to the program: it costs the rank nothing.
 #[test]
-fn whole_datagrams_to_their_port_are_heard_alone() {
-    if !in_namespace("whole_datagrams_to_their_port_are_heard_alone") {
+fn only_whole_datagrams_to_the_port_are_received() {
+    if !in_namespace("only_whole_datagrams_to_the_port_are_received") {
         return;
     }
     veth("left", "right");

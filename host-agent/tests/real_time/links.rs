@@ -10,8 +10,8 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, RankError, Setup, Values};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
-use host_agent::collective::{CollectiveError, Config, Member, Pending, Place, open_job};
+use cluster::ranks::{RankSlotSwitch, RankSwitch};
+use host_agent::collective::{CollectiveError, Config, JobLock, Member, Pending, open_job};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io, LinkFault};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
@@ -36,7 +36,7 @@ fn job(first_chunk: ChunkId) -> Job {
 
 /// A switch with one link per rank: rank 0 is at `l0`, whose peer is `r0`.
 fn switch() -> Switch {
-    switch_of(SlotSwitch::new(job(ChunkId(0))))
+    switch_of(RankSlotSwitch::new(job(ChunkId(0))))
 }
 
 fn switch_of(slots: impl RankSwitch + Send + 'static) -> Switch {
@@ -166,8 +166,8 @@ fn a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended() {
 }
 
 #[test]
-fn a_link_that_is_gone_is_named_at_once() {
-    if !in_namespace("a_link_that_is_gone_is_named_at_once") {
+fn a_removed_link_is_reported_at_once() {
+    if !in_namespace("a_removed_link_is_reported_at_once") {
         return;
     }
     for (io, anew) in [(Io::Rings, false), (Io::Pnet, false), (Io::Rings, true)] {
@@ -183,7 +183,7 @@ fn a_link_that_is_gone_is_named_at_once() {
         let begun = Instant::now();
         let own = pending.next().unwrap().wait(PATIENCE).unwrap_err();
         assert!(begun.elapsed() < GONE_AFTER, "{:?}", begun.elapsed());
-        let told = "the interface l1 is gone, so this rank can sum nothing";
+        let told = "the interface l1 no longer exists; this rank has left its job";
         assert_eq!(own.to_string(), told, "{io}");
         drop((members, switch));
         ip("link del l0");
@@ -198,7 +198,7 @@ type Drops = fn(rank: u16, is_update: bool) -> bool;
 
 /// A switch that guards its job from some moment on.
 struct Guarded {
-    slots: SlotSwitch,
+    slots: RankSlotSwitch,
     drops: Drops,
     is_on: Arc<AtomicBool>,
 }
@@ -222,9 +222,9 @@ impl RankSwitch for Guarded {
 
 /// A rank whose frames the switch drops is not declared dead, and a rank that left is.
 #[test]
-fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
+fn a_rank_whose_frames_are_dropped_is_reported_alive() {
     const DEAD_AFTER: Duration = Duration::from_millis(400);
-    if !in_namespace("a_rank_whose_frames_are_dropped_is_not_called_gone") {
+    if !in_namespace("a_rank_whose_frames_are_dropped_is_reported_alive") {
         return;
     }
     // All ranks are in this namespace, so their direct questions take the loopback interface.
@@ -233,8 +233,8 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
     for peer in &peers {
         ip(&format!("addr add {}/32 dev lo", peer.ip));
     }
-    let lives = "lives, but frames of this job do not pass between it and this rank";
-    let names = "when its job's lease has run out, and when the rank is at another port than the job was admitted with: `weir doctor";
+    let lives = "is alive, but no frames of this job pass between it and this rank";
+    let names = "if the job's lease has expired, or if the rank uses another port than the one admitted: `weir doctor";
     let cases: [(&str, Drops, bool, [&[&str]; 2]); 4] = [
         (
             "lapsed",
@@ -256,8 +256,8 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
             true,
             [
                 &[
-                    "rank 1 is gone: it does not answer",
-                    "if its process lives, a switch drops",
+                    "rank 1 is unreachable: it does not answer",
+                    "if its process is alive, a switch drops",
                     names,
                 ],
                 &[],
@@ -267,7 +267,7 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
     for (case, drops, leaves, expected) in cases {
         let is_on = Arc::new(AtomicBool::new(false));
         let switch = switch_of(Guarded {
-            slots: SlotSwitch::new(job(ChunkId(0))),
+            slots: RankSlotSwitch::new(job(ChunkId(0))),
             drops,
             is_on: Arc::clone(&is_on),
         });
@@ -290,7 +290,12 @@ fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
             let interface = format!("l{rank}");
             let (frames, _) =
                 InterfaceFrames::open(&interface, host_agent::frames::UDP_PORT, Io::Rings).unwrap();
-            Member::start_at(config, frames, Some(Place::take(&interface, JOB).unwrap())).unwrap()
+            Member::start_at(
+                config,
+                frames,
+                Some(JobLock::take(&interface, JOB).unwrap()),
+            )
+            .unwrap()
         });
         let mut members: Vec<Member> = ranks.collect();
         are_right(give(&members, 1000), 1000);

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aggregation::job::{Job, Place, WorkerId};
-use cluster::ranks::SlotSwitch;
-use cluster::rdma::{Frame, RdmaCounters, RdmaSwitch};
+use aggregation::job::{Job, TreePosition, WorkerId};
+use cluster::ranks::RankSlotSwitch;
+use cluster::rdma::{LinkFrame, RdmaCounters, RdmaSwitch};
 use host_agent::frames::{Endpoint, Frames, build, open};
 use roce::packet::Address;
 
@@ -29,14 +29,14 @@ impl Switch {
     /// Starts a switch; each rank has a link for RoCEv2 and one for UDP. It loses every `loses`th frame that it sends.
     pub fn start<F: Frames + Send + 'static>(
         job: Job,
-        slots: SlotSwitch,
+        slots: RankSlotSwitch,
         mut ports: Vec<[F; 2]>,
         loses: Option<u64>,
     ) -> Switch {
         let ends = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ends);
         let places = (0..job.workers()).map(|rank| {
-            let place = Place::under_one_switch(&job, WorkerId(rank));
+            let place = TreePosition::under_one_switch(&job, WorkerId(rank));
             (address(rank), place)
         });
         let (id, window) = (job.id().0, job.window());
@@ -81,26 +81,26 @@ impl Drop for Switch {
 }
 
 /// The frames that have arrived at a port.
-fn taken<F: Frames>([roce, udp]: &mut [F; 2]) -> Vec<Frame> {
+fn taken<F: Frames>([roce, udp]: &mut [F; 2]) -> Vec<LinkFrame> {
     let mut taken = Vec::new();
     // A link whose rank has left has no frames.
     if let Ok(Some(frame)) = roce.receive(Duration::from_micros(100)) {
-        taken.push(Frame::Roce(frame.to_vec()));
+        taken.push(LinkFrame::Roce(frame.to_vec()));
     }
-    let _ = roce.receive_batch(64, &mut |frame| taken.push(Frame::Roce(frame.to_vec())));
-    let _ = udp.receive_batch(64, &mut |frame| taken.push(Frame::Udp(frame.to_vec())));
+    let _ = roce.receive_batch(64, &mut |frame| taken.push(LinkFrame::Roce(frame.to_vec())));
+    let _ = udp.receive_batch(64, &mut |frame| taken.push(LinkFrame::Udp(frame.to_vec())));
     taken
 }
 
 fn handle(
-    switch: &mut RdmaSwitch<SlotSwitch>,
+    switch: &mut RdmaSwitch<RankSlotSwitch>,
     from: u16,
-    frame: &Frame,
-    out: &mut Vec<(WorkerId, Frame)>,
+    frame: &LinkFrame,
+    out: &mut Vec<(WorkerId, LinkFrame)>,
 ) {
     match frame {
-        Frame::Roce(frame) => switch.handle_roce(0, WorkerId(from), frame, out),
-        Frame::Udp(frame) => {
+        LinkFrame::Roce(frame) => switch.handle_roce(0, WorkerId(from), frame, out),
+        LinkFrame::Udp(frame) => {
             let (to, addressee) = addressed(frame, from);
             if let Some(payload) = open(frame, addressee) {
                 switch.handle_udp(0, WorkerId(from), to, payload, out);
@@ -109,10 +109,10 @@ fn handle(
     }
 }
 
-fn send<F: Frames>([roce, udp]: &mut [F; 2], from: u16, to: u16, frame: &Frame) {
+fn send<F: Frames>([roce, udp]: &mut [F; 2], from: u16, to: u16, frame: &LinkFrame) {
     let _ = match frame {
-        Frame::Roce(frame) => roce.send(frame).and_then(|()| roce.flush()),
-        Frame::Udp(payload) => {
+        LinkFrame::Roce(frame) => roce.send(frame).and_then(|()| roce.flush()),
+        LinkFrame::Udp(payload) => {
             let mut frame = Vec::new();
             build(&mut frame, endpoint(from), endpoint(to), payload);
             udp.send(&frame).and_then(|()| udp.flush())

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_set_is_what_it_says() {
+    fn the_data_set_has_its_documented_sizes() {
         let digits = Digits::load().unwrap();
         assert_eq!((digits.training.len(), digits.held_out.len()), (1438, 359));
         for digit in 0..CLASSES {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_digit_is_refused() {
+    fn an_invalid_line_is_refused() {
         let blank = "0,".repeat(FEATURES);
         assert_eq!(Sample::read(&format!("{blank}9")).map(|s| s.digit), Some(9));
         for bad in ["10", "", "x", "1,2"] {

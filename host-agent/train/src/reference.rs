@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_and_nothing_else() {
+    fn the_result_depends_only_on_the_seed() {
         let run = |seed, workers| {
             reference_run(
                 &Recipe {

@@ -49,7 +49,7 @@ fn repr() -> impl Strategy<Value = Repr> {
 
 /// The table of docs/protocol.md byte by byte: a field that moves fails here.
 #[test]
-fn every_field_lies_where_the_protocol_says() {
+fn every_field_has_its_documented_position() {
     let bytes = [
         0x22,
         0x83, // version 2, SUM; VERSION | AGAIN | NON_FINITE

@@ -5,7 +5,7 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::Values;
 use cluster::drawn::pick;
-use cluster::ranks::{self, Config, Racks, RankEnd, RankSwitch};
+use cluster::ranks::{self, AllReduceConfig, Racks, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
 use host_agent::frames::{Endpoint, asking, build, open, sum};
 
@@ -52,7 +52,7 @@ impl RankSwitch for P4Switch {
     }
 }
 
-pub fn config(seed: u64) -> Config {
+pub fn config(seed: u64) -> AllReduceConfig {
     let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
     let share = |what: u64| pick(what, 20) as f64 / 100.0;
     let job = JobConfig {
@@ -64,7 +64,7 @@ pub fn config(seed: u64) -> Config {
         // Numbers wrap in some.
         first_chunk: ChunkId((pick(4, 1 << 32) as u32).wrapping_sub(20)),
     };
-    Config::new(
+    AllReduceConfig::new(
         seed,
         job,
         Faults {
@@ -113,8 +113,8 @@ fn all_ranks_have_the_sums_of_the_reference() {
             let report = ranks::run(&config, &mut p4, OPERATIONS, &inputs).expect("a job");
             let done = report.ends.iter().all(|end| *end == RankEnd::Done);
             assert!(done, "{arch:?}, seed {seed}: {:?}", report.ends);
-            let mut slots = ranks::SlotSwitch::new(job);
-            let calm = Config {
+            let mut slots = ranks::RankSlotSwitch::new(job);
+            let calm = AllReduceConfig {
                 faults: Faults::NONE,
                 ..config.clone()
             };
@@ -258,11 +258,11 @@ fn a_tree_of_p4_switches_has_the_sums_of_the_reference() {
             let report = ranks::run(&config, &mut tree, OPERATIONS, &inputs).expect("a job");
             let done = report.ends.iter().all(|end| *end == RankEnd::Done);
             assert!(done, "{arch:?}, seed {seed}: {:?}", report.ends);
-            let calm = Config {
+            let calm = AllReduceConfig {
                 faults: Faults::NONE,
                 ..config.clone()
             };
-            let mut slots = ranks::SlotSwitch::tree(job, RACK);
+            let mut slots = ranks::RankSlotSwitch::tree(job, RACK);
             let expected = ranks::run(&calm, &mut slots, OPERATIONS, &inputs).expect("a job");
             for sums in &report.sums {
                 assert_eq!(*sums, expected.sums[0], "{arch:?}, seed {seed}");

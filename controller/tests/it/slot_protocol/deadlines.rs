@@ -4,7 +4,7 @@ use aggregation::Destination;
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerId};
 use aggregation::rank::{Carry, Reduction};
 use cluster::drawn::mix;
-use cluster::ranks::{self, Config, Deadline, RankEnd, RankSwitch, SlotSwitch, Steps};
+use cluster::ranks::{self, AllReduceConfig, Deadline, RankEnd, RankSlotSwitch, RankSwitch, Steps};
 use cluster::{CellState, SwitchModel};
 use parser_gen::Arch;
 use wire::{Flags, Kind, Packet, Repr};
@@ -20,14 +20,14 @@ const SLOTS: &str = "psa/slots.p4";
 /// Two switches that are to do the same.
 struct Both {
     p4: P4Switch,
-    slots: SlotSwitch,
+    slots: RankSlotSwitch,
     differences: Vec<String>,
 }
 
 impl Both {
     fn new(mut p4: P4Switch, job: Job, is_opened: bool) -> Self {
         p4.admit_until(job, Admission::Cleared, is_opened);
-        let slots = SlotSwitch::new(job);
+        let slots = RankSlotSwitch::new(job);
         Self {
             p4,
             slots: match is_opened {
@@ -94,7 +94,7 @@ impl RankSwitch for Both {
     }
 }
 
-fn until(seed: u64) -> Config {
+fn until(seed: u64) -> AllReduceConfig {
     let mut config = config(seed);
     config.job.workers = config.job.workers.max(2);
     let quorum = 1 + mix(seed, 1, 1) % u64::from(config.job.workers - 1);
@@ -323,7 +323,7 @@ fn others_ignore_the_flags() {
         for seed in 0..10 {
             let job = Job::new(until(seed).job).expect("a job");
             p4.admit(job, Admission::Cleared);
-            let mut slots = SlotSwitch::new(job);
+            let mut slots = RankSlotSwitch::new(job);
             for step in 0..200 {
                 let (from, to, payload) = wild(&job, seed, step);
                 let (mut own, mut others) = (Vec::new(), Vec::new());

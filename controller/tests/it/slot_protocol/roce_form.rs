@@ -2,7 +2,7 @@
 //! rank.
 
 use aggregation::job::{Job, WorkerId};
-use cluster::ranks::{self, Config, RankEnd};
+use cluster::ranks::{self, AllReduceConfig, RankEnd};
 use cluster::{Faults, Node};
 use host_agent::frames::{Mac, asking, build, open, sum};
 use roce::Qpn;
@@ -30,8 +30,8 @@ fn all_ranks_have_the_sums_of_the_reference_by_roce() {
             let report = ranks::run(&config, &mut switch, OPERATIONS, &inputs).expect("a job");
             let done = report.ends.iter().all(|end| *end == RankEnd::Done);
             assert!(done, "{arch:?}, seed {seed}: {:?}", report.ends);
-            let mut slots = ranks::SlotSwitch::new(job);
-            let calm = Config {
+            let mut slots = ranks::RankSlotSwitch::new(job);
+            let calm = AllReduceConfig {
                 faults: Faults::NONE,
                 ..config.clone()
             };

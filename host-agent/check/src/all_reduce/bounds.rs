@@ -36,7 +36,7 @@ pub struct Deadline {
 
 /// Bounds of the model.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct AllReduceBounds {
     /// Number of ranks.
     pub ranks: u8,
     /// Number of racks, each with a switch below the topmost one; 1 if a single switch sums all ranks.
@@ -66,7 +66,7 @@ pub struct Bounds {
     pub without: Option<Rule>,
 }
 
-impl Bounds {
+impl AllReduceBounds {
     /// Ranks with these operations, and the real slots.
     pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use aggregation::job::WorkerId;
 use aggregation::rank::{NonFinite, Partial, Sums, Values};
 
-use super::{AllReduce, Member, Operation};
+use super::{AllReduce, Operation, RankMember};
 use crate::model::Wrong;
 
 impl AllReduce {
@@ -63,7 +63,7 @@ impl AllReduce {
     pub(super) fn judge_partial(
         &self,
         at: usize,
-        member: &mut Member,
+        member: &mut RankMember,
         sums: &Sums,
     ) -> Option<Wrong> {
         let everyone = self.job.everyone();

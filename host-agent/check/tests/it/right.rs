@@ -1,6 +1,6 @@
 //! The protocol has no errors within small bounds. `cargo xtask model-check` explores the large ones.
 
-use check::all_reduce::Bounds as AllReduce;
+use check::all_reduce::AllReduceBounds as AllReduce;
 use check::all_reduce::Operation;
 use check::configurations::{Bounds, configurations};
 use check::slots::Rule;
@@ -45,7 +45,7 @@ fn small_configurations() {
 }
 
 #[test]
-fn slots_written_anew_are_those_that_run() {
+fn the_models_slots_equal_the_reference_slots() {
     let rows = configurations();
     let rows = rows
         .iter()
@@ -62,7 +62,7 @@ fn slots_written_anew_are_those_that_run() {
 
 /// A restart of the switch stops no rank: the ranks get from each other what it has forgotten.
 #[test]
-fn a_restart_stops_nobody() {
+fn progress_continues_after_a_restart() {
     let rows = configurations();
     let row = rows.iter().find(|row| row.name == "restart");
     let report = expect_right("restart", &row.expect("a row").bounds);
@@ -95,7 +95,7 @@ fn equal_states_do_the_same() {
 }
 
 #[test]
-fn a_bound_that_is_too_small_is_said() {
+fn an_exceeded_bound_is_an_error() {
     let search = Search {
         max_states: 20,
         ..Search::ALL

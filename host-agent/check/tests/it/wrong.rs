@@ -20,13 +20,13 @@ fn the_prototype() {
     );
     assert_eq!(
         duplicate.trace.to_string(),
-        "  1. worker 0 is given what comes next; sends UPDATE #1 of 0 (1001 0) to the switch
-  2. the switch gets UPDATE #1 of 0 (1001 0) from worker 0: #1, 1 arrivals, [1001, 0]
-  3. the switch gets UPDATE #1 of 0 (1001 0) from worker 0: #1, 2 arrivals, [2002, 0]; \
+        "  1. worker 0 gets its next task; sends UPDATE #1 of 0 (1001 0) to the switch
+  2. the switch receives UPDATE #1 of 0 (1001 0) from worker 0: #1, 1 arrivals, [1001, 0]
+  3. the switch receives UPDATE #1 of 0 (1001 0) from worker 0: #1, 2 arrivals, [2002, 0]; \
 sends SUM #1 with {} (2002 0) to the server
-  4. the server gets SUM #1 with {} (2002 0) from the switch; \
+  4. the server receives SUM #1 with {} (2002 0) from the switch; \
 sends RESULT #1 with {} (2002 0) to worker 0, worker 1
-  5. worker 0 gets RESULT #1 with {} (2002 0) from the server
+  5. worker 0 receives RESULT #1 with {} (2002 0) from the server
 "
     );
     assert_eq!(loss.wrong, Wrong::Stuck);
@@ -80,7 +80,7 @@ fn every_rule_is_needed() {
         let shows = match &wrong {
             Wrong::Sum(_) => Shows::Sum,
             Wrong::Stuck => Shows::Stuck,
-            Wrong::Unexpected(what) if what.contains("is older than what") => Shows::GivesUp,
+            Wrong::Unexpected(what) if what.contains("holds a later chunk") => Shows::GivesUp,
             Wrong::Unexpected(_) | Wrong::Leaked => panic!("without {rule:?}: {wrong}\n{trace}"),
         };
         assert_eq!(shows, expected, "without {rule:?}: {wrong}\n{trace}");

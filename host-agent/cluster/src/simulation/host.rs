@@ -276,7 +276,7 @@ impl Host {
             Machine::Server(server) => {
                 let received = server.handle_packet(now_ns, frame.mark, &frame.payload);
                 match received {
-                    server::Received::Applied => self.costs.apply_ns,
+                    server::ServerFrame::Applied => self.costs.apply_ns,
                     _ => 0,
                 }
             }
@@ -412,21 +412,21 @@ impl Host {
     fn poll_event(&mut self) -> Option<Happened> {
         match &mut self.machine {
             Machine::Server(server) => Some(Happened::End(match server.poll_event()? {
-                server::Event::Finished => End::Finished,
-                server::Event::Failed(error) => End::Failed(error.to_string()),
+                server::ServerEvent::Finished => End::Finished,
+                server::ServerEvent::Failed(error) => End::Failed(error.to_string()),
             })),
             Machine::Worker(worker) => Some(match worker.poll_event()? {
-                worker::Event::RoundDone { .. } => Happened::Round,
-                worker::Event::Closed => Happened::End(End::Finished),
-                worker::Event::Failed(error) => Happened::End(End::Failed(error.to_string())),
+                worker::WorkerEvent::RoundDone { .. } => Happened::Round,
+                worker::WorkerEvent::Closed => Happened::End(End::Finished),
+                worker::WorkerEvent::Failed(error) => Happened::End(End::Failed(error.to_string())),
             }),
             Machine::Rank(rank) => Some(match rank.poll_event()? {
-                rank::Event::Done { outcome: Ok(_), .. } => Happened::Round,
-                rank::Event::Done {
+                rank::RankEvent::Done { outcome: Ok(_), .. } => Happened::Round,
+                rank::RankEvent::Done {
                     outcome: Err(error),
                     ..
                 } => Happened::End(End::Failed(error.to_string())),
-                rank::Event::Failed(error) => Happened::End(End::Failed(error.to_string())),
+                rank::RankEvent::Failed(error) => Happened::End(End::Failed(error.to_string())),
             }),
         }
     }

@@ -23,7 +23,7 @@ use super::switch::Switch;
 ///
 /// [`SetupError`], if the setup is invalid.
 pub fn run(setup: &Setup) -> Result<Outcome, SetupError> {
-    Ok(Run::new(setup)?.finish())
+    Ok(SimulationRun::new(setup)?.finish())
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +36,12 @@ enum Event {
 }
 
 enum Node {
-    /// Index in [`Run::hosts`]; `None` if no member runs there.
+    /// Index in [`SimulationRun::hosts`]; `None` if no member runs there.
     Host(Option<usize>),
     Switch(Switch),
 }
 
-struct Run<'a> {
+struct SimulationRun<'a> {
     setup: &'a Setup,
     rng: ChaCha8Rng,
     now_ns: u64,
@@ -58,7 +58,7 @@ struct Run<'a> {
     switched: Vec<(PortId, Frame)>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SimulationRun<'a> {
     fn new(setup: &'a Setup) -> Result<Self, SetupError> {
         let nodes = setup.nodes.iter().map(|node| {
             Ok(match node {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aggregation::job::{JobConfig, JobError, JobId, Place, WorkerId};
+use aggregation::job::{JobConfig, JobError, JobId, TreePosition, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::{Mode, Part, PartsError};
 
@@ -165,7 +165,7 @@ pub struct RankAt {
     /// Node of its host.
     pub host: usize,
     /// Position of the rank among the switches.
-    pub place: Place,
+    pub place: TreePosition,
 }
 
 /// Processor times in nanoseconds, and the number of processors.

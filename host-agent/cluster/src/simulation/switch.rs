@@ -50,7 +50,7 @@ impl Switch {
                 number: summing.number,
                 children: summing.children.clone(),
                 up: summing.up,
-                slots: SlotTable::of(Job::new(config)?, children as u8),
+                slots: SlotTable::with_children(Job::new(config)?, children as u8),
             })
         });
         Ok(Self {

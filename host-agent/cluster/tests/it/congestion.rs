@@ -4,7 +4,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Fallback, Values};
 use aggregation::server::Mode;
 use aggregation::{Retransmission, WorkerId};
-use cluster::ranks::{Config, RankEnd, Report, SlotSwitch, run};
+use cluster::ranks::{AllReduceConfig, AllReduceReport, RankEnd, RankSlotSwitch, run};
 use cluster::{Faults, Forwarder, Policer, Rate, WorkerEnd, answer_with_sums};
 use test_support::runs_all;
 
@@ -14,7 +14,7 @@ const BITS_PER_S: u64 = 1_000_000_000;
 /// Length of a frame with that many values, in bytes.
 const FRAME: u64 = 1090;
 
-fn config(workers: u16) -> Config {
+fn config(workers: u16) -> AllReduceConfig {
     let job = JobConfig {
         job: JobId(7),
         workers,
@@ -23,12 +23,12 @@ fn config(workers: u16) -> Config {
         values_per_round: 0,
         first_chunk: ChunkId(0),
     };
-    Config {
+    AllReduceConfig {
         retransmission: Retransmission::of_ranks(),
         dead_after_ns: Some(5_000_000_000),
         delay_ns: 20_000,
         pause_ns: 0,
-        ..Config::new(1, job, Faults::NONE)
+        ..AllReduceConfig::new(1, job, Faults::NONE)
     }
 }
 
@@ -38,7 +38,7 @@ fn covers(workers: u16) -> bool {
 }
 
 /// All ranks sum this many chunks.
-fn sum(config: &Config, switch: &mut SlotSwitch, chunks: usize) -> Report {
+fn sum(config: &AllReduceConfig, switch: &mut RankSlotSwitch, chunks: usize) -> AllReduceReport {
     let inputs =
         |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); VALUES * chunks]);
     let report = run(config, switch, 1, &inputs).unwrap();
@@ -61,7 +61,7 @@ fn incast_does_not_collapse() {
         });
         config.fallback = Some(Fallback::IF_SILENT);
         let job = Job::new(config.job).unwrap();
-        let mut switch = SlotSwitch::new(job).silent(0..u64::MAX, None);
+        let mut switch = RankSlotSwitch::new(job).silent(0..u64::MAX, None);
         let report = sum(&config, &mut switch, chunks);
         assert!(report.counters[0].by_hosts >= chunks as u64);
         (report.ended_ns, report.network.overflowed)
@@ -167,7 +167,7 @@ fn marks_keep_queues_short() {
             queue_bytes: 64_000,
             mark_bytes: Some(20_000),
         });
-        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let mut switch = RankSlotSwitch::new(Job::new(config.job).unwrap());
         let report = sum(&config, &mut switch, CHUNKS);
         let least_ns = CHUNKS as u64 * FRAME * 8_000_000_000 / BITS_PER_S;
         let share = least_ns as f64 / report.ended_ns as f64;
@@ -177,7 +177,7 @@ fn marks_keep_queues_short() {
         assert!(congestion.marks > 0 && congestion.least_window < 64);
         assert!(share > 0.9, "{share}");
         config.fixed_window = true;
-        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let mut switch = RankSlotSwitch::new(Job::new(config.job).unwrap());
         let fixed = sum(&config, &mut switch, CHUNKS);
         let (lost, took) = (
             fixed.network.overflowed,
@@ -206,7 +206,7 @@ fn a_job_gets_its_rate() {
             burst_bytes,
             unmarked_bytes,
         });
-        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let mut switch = RankSlotSwitch::new(Job::new(config.job).unwrap());
         let report = sum(&config, &mut switch, CHUNKS);
         let values = 2 * CHUNKS as u64 * FRAME - burst_bytes;
         let allowed = report.ended_ns as f64 / 1e9 * BYTES_PER_S as f64;

@@ -5,7 +5,9 @@ use aggregation::rank::{Carry, Partial, RankCounters, Reduction, Sums, Values};
 use cluster::Faults;
 use cluster::drawn::{mix, pick};
 use cluster::ranks::Racks;
-use cluster::ranks::{self, Config, Deadline, RankEnd, Report, SlotSwitch, Steps};
+use cluster::ranks::{
+    self, AllReduceConfig, AllReduceReport, Deadline, RankEnd, RankSlotSwitch, Steps,
+};
 use test_support::seeds;
 
 const MS: u64 = 1_000_000;
@@ -14,7 +16,7 @@ const OPERATIONS: usize = 12;
 const SALT: u64 = 0x1A7E;
 
 /// Small jobs with wrapping chunk numbers, in which one or another rank stalls for the time of several operations.
-fn config(seed: u64, carry: Carry, faults: bool) -> Config {
+fn config(seed: u64, carry: Carry, faults: bool) -> AllReduceConfig {
     let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
     let share = |what: u64| match faults {
         true => pick(what, 15) as f64 / 100.0,
@@ -35,7 +37,7 @@ fn config(seed: u64, carry: Carry, faults: bool) -> Config {
         reorder: share(7),
         reorder_ns: 200_000,
     };
-    let mut config = Config::new(seed, job, faults);
+    let mut config = AllReduceConfig::new(seed, job, faults);
     config.steps = Some(Steps {
         compute_ns: 100_000,
         stall_ns: 10 * MS,
@@ -85,18 +87,18 @@ fn floats(seed: u64) -> impl Fn(usize, WorkerId) -> Values {
     }
 }
 
-fn run(config: &Config, inputs: &dyn Fn(usize, WorkerId) -> Values) -> Report {
+fn run(config: &AllReduceConfig, inputs: &dyn Fn(usize, WorkerId) -> Values) -> AllReduceReport {
     let job = Job::new(config.job).expect("a job");
-    let mut switch = SlotSwitch::new(job).with_deadlines();
+    let mut switch = RankSlotSwitch::new(job).with_deadlines();
     run_with(config, &mut switch, inputs)
 }
 
 /// Runs a configuration, and checks that all ranks finish with the same sums of the same contributors.
 fn run_with(
-    config: &Config,
-    switch: &mut SlotSwitch,
+    config: &AllReduceConfig,
+    switch: &mut RankSlotSwitch,
     inputs: &dyn Fn(usize, WorkerId) -> Values,
-) -> Report {
+) -> AllReduceReport {
     let seed = config.seed;
     let report = ranks::run(config, switch, OPERATIONS, inputs).expect("a job");
     let done = report.ends.iter().all(|end| *end == RankEnd::Done);
@@ -110,13 +112,13 @@ fn run_with(
     report
 }
 
-fn sums(report: &Report) -> impl Iterator<Item = &Sums> {
+fn sums(report: &AllReduceReport) -> impl Iterator<Item = &Sums> {
     report.sums[0]
         .iter()
         .map(|sums| sums.as_ref().expect("finite"))
 }
 
-fn totals(all: &mut [u64; 6], report: &Report) {
+fn totals(all: &mut [u64; 6], report: &AllReduceReport) {
     for counters in &report.counters {
         let RankCounters {
             partial_chunks,
@@ -195,7 +197,7 @@ fn a_partial_sum_is_of_those_it_names() {
 
 /// Late values join the next operation: nothing is lost, and nothing is counted twice.
 #[test]
-fn what_is_late_joins_the_next() {
+fn late_values_join_the_next_operation() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..200) {
         runs += 1;
@@ -226,7 +228,7 @@ fn what_is_late_joins_the_next() {
 
 /// Late and clipped floating point values join the next operation: nothing is lost, within the error bounds of the sums.
 #[test]
-fn what_is_cut_off_joins_the_next() {
+fn clipped_values_join_the_next_operation() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..200) {
         runs += 1;
@@ -305,7 +307,9 @@ fn a_restart_makes_no_second_sum() {
         config.job.first_chunk = ChunkId(pick(seed, SALT, 30, 1000) as u32);
         let job = Job::new(config.job).expect("a job");
         let at_ns = 200_000 + pick(seed, SALT, 31, 20 * MS);
-        let mut switch = SlotSwitch::new(job).with_deadlines().restarting(at_ns, 0);
+        let mut switch = RankSlotSwitch::new(job)
+            .with_deadlines()
+            .restarting(at_ns, 0);
         let report = run_with(&config, &mut switch, &integers(seed));
         totals(&mut all, &report);
     }
@@ -318,7 +322,7 @@ fn a_restart_makes_no_second_sum() {
 
 /// A rank that is behind stops the others before a sum that it needs is discarded.
 #[test]
-fn nobody_runs_ahead_of_what_is_kept() {
+fn no_rank_runs_ahead_of_the_kept_sums() {
     for keeps in [2, 3, 7] {
         let mut config = config(1, Carry::Drop, false);
         config.job.workers = 3;
@@ -333,7 +337,7 @@ fn nobody_runs_ahead_of_what_is_kept() {
             keeps: Some(keeps),
         });
         let job = Job::new(config.job).expect("a job");
-        let mut switch = SlotSwitch::new(job).with_deadlines();
+        let mut switch = RankSlotSwitch::new(job).with_deadlines();
         // One chunk, including the digest.
         let one = |_, _| Values::Integers(vec![1; 7]);
         let report = ranks::run(&config, &mut switch, OPERATIONS, &one).expect("a job");
@@ -374,7 +378,7 @@ fn without_opened_cells_all_are_waited_for() {
     for seed in seeds(0..30) {
         let config = config(seed, Carry::Drop, seed % 2 == 1);
         let job = Job::new(config.job).expect("a job");
-        let report = run_with(&config, &mut SlotSwitch::new(job), &integers(seed));
+        let report = run_with(&config, &mut RankSlotSwitch::new(job), &integers(seed));
         assert!(
             sums(&report).all(|sums| sums.partial.is_empty()),
             "seed {seed}"
@@ -388,10 +392,10 @@ fn a_tree_has_no_deadlines() {
     config.job.workers = 4;
     config.racks = Some(Racks { size: 2 });
     let job = Job::new(config.job).expect("a job");
-    let refused = ranks::run(&config, &mut SlotSwitch::new(job), 1, &integers(1));
+    let refused = ranks::run(&config, &mut RankSlotSwitch::new(job), 1, &integers(1));
     let error = refused.expect_err("refused");
     assert_eq!(
         error,
-        ranks::ConfigError::Lateness(aggregation::rank::LatenessError::Tree)
+        ranks::AllReduceConfigError::Lateness(aggregation::rank::LatenessError::Tree)
     );
 }

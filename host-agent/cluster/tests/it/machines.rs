@@ -2,9 +2,9 @@
 
 use crate::common;
 use crate::common::{expect_right, run_reference};
-use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Part, Position, WorkerSet};
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Position, RoundPart, WorkerSet};
 use aggregation::server::{self, Mode, Server, ServerError};
-use aggregation::worker::{Event, Received, StartError, Worker, WorkerError};
+use aggregation::worker::{StartError, Worker, WorkerError, WorkerEvent, WorkerFrame};
 use aggregation::{Destination, Mark, Retransmission, WorkerId};
 use cluster::{self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd};
 use proptest::prelude::*;
@@ -100,11 +100,11 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
     Packet::new_unchecked(&mut result[..]).set_next_scale(131);
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &result),
-        Received::Answer
+        WorkerFrame::Answer
     );
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &result),
-        Received::Duplicate
+        WorkerFrame::Duplicate
     );
     let next = transmit(&mut worker, MS);
     assert_eq!(next.len(), 1);
@@ -162,14 +162,14 @@ fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
     }
     let position = Position {
         round: 0,
-        part: Part::Values(0),
+        part: RoundPart::Values(0),
     };
     let expected = WorkerError::Unanswered {
         position,
         chunk: ChunkId(1),
         timeouts: 3,
     };
-    assert_eq!(error, Event::Failed(expected));
+    assert_eq!(error, WorkerEvent::Failed(expected));
     assert_eq!(
         expected.to_string(),
         "chunk 0 of round 0 (#1) was not answered within 3 timeouts"
@@ -194,7 +194,7 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
         let frame = frames.pop_front().unwrap();
         assert_eq!(
             worker.handle_packet(MS, Mark::None, &answer(&frame)),
-            Received::Answer
+            WorkerFrame::Answer
         );
         for frame in transmit(&mut worker, MS) {
             if Packet::new_checked(&frame[..]).unwrap().chunk() == 0 {
@@ -210,7 +210,7 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
     assert_eq!(worker.counters().timeouts, 0);
     assert_eq!(
         worker.handle_packet(MS, Mark::None, &answer(&lost)),
-        Received::Answer
+        WorkerFrame::Answer
     );
 }
 
@@ -254,7 +254,7 @@ fn a_dead_worker_behind_a_switch_silences_the_server() {
 }
 
 #[test]
-fn an_incomplete_sum_tells_the_server_who_is_missing() {
+fn an_incomplete_sum_names_the_missing_workers() {
     let job = job(4, 1, 2);
     let retransmission = Retransmission::default();
     let apply = |_: server::Completed<'_>, _: &mut [u32]| {};
@@ -268,11 +268,11 @@ fn an_incomplete_sum_tells_the_server_who_is_missing() {
     packet.set_contributors(0b0101);
     assert_eq!(
         server.handle_packet(MS, Mark::None, &sum),
-        server::Received::Duplicate
+        server::ServerFrame::Duplicate
     );
     assert_eq!(server.poll_transmit(MS, &mut Vec::new()), None);
     server.handle_timeout(server.poll_timeout().unwrap());
-    let Some(server::Event::Failed(error)) = server.poll_event() else {
+    let Some(server::ServerEvent::Failed(error)) = server.poll_event() else {
         panic!()
     };
     assert_eq!(
@@ -332,7 +332,7 @@ fn a_value_that_is_not_finite_fails_its_chunk_at_every_rank() {
             .unwrap();
             let position = Position {
                 round: 1,
-                part: Part::Values(5),
+                part: RoundPart::Values(5),
             };
             let chunk = job.chunk(job.numbers_per_round() + u64::from(job.window()) + 5);
             let expected = WorkerError::NonFinite { position, chunk };
@@ -406,28 +406,28 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
     let mut buffer = Vec::new();
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, false, 0)),
-        server::Received::Malformed,
+        server::ServerFrame::Malformed,
         "too early"
     );
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(0, false, 1)),
-        server::Received::Applied
+        server::ServerFrame::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     // The first sum was lost, or is late: the repetition serves as well.
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, true, 1)),
-        server::Received::Applied
+        server::ServerFrame::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, false, 0)),
-        server::Received::Duplicate
+        server::ServerFrame::Duplicate
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), None);
     assert_eq!(
         server.handle_packet(0, Mark::None, &sum(1, true, 1)),
-        server::Received::Again
+        server::ServerFrame::Again
     );
     assert_eq!(
         server.poll_transmit(0, &mut buffer),

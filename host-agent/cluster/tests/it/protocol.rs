@@ -421,7 +421,7 @@ impl<S: SwitchModel> SwitchModel for Noisy<S> {
 }
 
 #[test]
-fn noise_on_every_port_changes_nothing() {
+fn noise_on_every_port_has_no_effect() {
     for seed in seeds(0..300) {
         for mode in [Mode::Switch, Mode::Direct] {
             let mut config = Config {
@@ -513,7 +513,7 @@ fn the_checker_catches_a_missing_stale_check() {
 }
 
 #[test]
-fn comparing_two_switches_finds_a_difference_and_nothing_else() {
+fn comparing_two_switches_finds_differences_only() {
     let config = Config {
         mode: Mode::Switch,
         ..chaotic(5)

@@ -209,7 +209,7 @@ fn sums_cannot_overflow() {
     let largest = [f32::MAX, -f32::MAX];
     for workers in [1u16, 2, 3, 31, 32, 63, 64] {
         let job = job(workers, 1);
-        let exponent = Exponent::of(&largest).unwrap();
+        let exponent = Exponent::bounding(&largest).unwrap();
         let q: Vec<i32> = quantise(&largest, exponent, workers).collect();
         let mut slots = SlotTable::new(job);
         let mut outcome = Outcome::Stale;

@@ -1,19 +1,21 @@
 //! All-reduces over a faulty network: all ranks have equal sums, bit by bit.
 
 use aggregation::Destination;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::quantise::exact::words_per_value;
 use aggregation::quantise::{self, Exponent};
 use aggregation::rank::{
     Fallback, NonFinite, Opening, RankError, Reduction, Rounding, Sums, Values, bf16, f16,
 };
 use cluster::growth::{Size, time_by_bound};
-use cluster::ranks::{Config, Racks, RankEnd, RankSwitch, Report, SlotSwitch, run};
+use cluster::ranks::{
+    AllReduceConfig, AllReduceReport, Racks, RankEnd, RankSlotSwitch, RankSwitch, run,
+};
 use cluster::{Faults, Rate};
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
 
-fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> Config {
+fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> AllReduceConfig {
     let job = JobConfig {
         job: JobId(7),
         workers,
@@ -22,7 +24,7 @@ fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> Config {
         values_per_round: 0,
         first_chunk: ChunkId(u32::MAX - 40),
     };
-    Config::new(seed, job, faults)
+    AllReduceConfig::new(seed, job, faults)
 }
 
 /// Numbers of very different magnitudes and types, by seed; each operation has another length. Some operations are not
@@ -68,14 +70,14 @@ fn as_binary64(values: &Values) -> Vec<f64> {
 
 /// Results of the ranks in a run, by kind of operation.
 #[derive(Debug, Default)]
-struct Seen {
+struct OutcomeCounts {
     sums: usize,
     failed: usize,
 }
 
-fn check(config: &Config, report: &Report, operations: usize) -> Seen {
+fn check(config: &AllReduceConfig, report: &AllReduceReport, operations: usize) -> OutcomeCounts {
     let workers = config.job.workers;
-    let mut seen = Seen::default();
+    let mut seen = OutcomeCounts::default();
     assert!(
         report.ends.iter().all(|end| *end == RankEnd::Done),
         "{:?}",
@@ -106,7 +108,7 @@ fn check(config: &Config, report: &Report, operations: usize) -> Seen {
 }
 
 /// Checks that the error names the first chunk that is not finite at any rank.
-fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &NonFinite) {
+fn is_not_finite(config: &AllReduceConfig, ours: &[Values], operation: usize, error: &NonFinite) {
     let first = ours.iter().filter_map(|values| {
         let values = as_binary64(values);
         values.iter().position(|value| !value.is_finite())
@@ -121,7 +123,7 @@ fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &Non
     assert_eq!((error.operation, error.index), (operation as u64, index));
 }
 
-fn are_right(config: &Config, ours: &[Values], sums: &Sums) {
+fn are_right(config: &AllReduceConfig, ours: &[Values], sums: &Sums) {
     let divisor = match config.reduction.average {
         true => ours.len() as i32,
         false => 1,
@@ -167,7 +169,13 @@ fn are_right_to_their_rounding(ours: &[Values], sums: &[f32], divisor: i32) {
     }
 }
 
-fn are_within_the_bound(config: &Config, ours: &[Values], sums: &[f64], bound: f64, least: f64) {
+fn are_within_the_bound(
+    config: &AllReduceConfig,
+    ours: &[Values],
+    sums: &[f64],
+    bound: f64,
+    least: f64,
+) {
     let workers = ours.len() as u16;
     let divisor = if config.reduction.average {
         f64::from(workers)
@@ -185,7 +193,7 @@ fn are_within_the_bound(config: &Config, ours: &[Values], sums: &[f64], bound: f
     }
     if sums.iter().all(|sum| sum.is_finite()) {
         // The bound is not exaggerated: steps of an exponent a few bits above the needed one, and a rounding to eight bits.
-        let wanted = Exponent::of(&[largest as f32]).unwrap();
+        let wanted = Exponent::bounding(&[largest as f32]).unwrap();
         let used = Exponent::from_bits(wanted.bits().saturating_add(4));
         let most = f64::from(workers) * quantise::step(used, workers)
             + f64::from(workers) * largest / 256.0
@@ -203,7 +211,7 @@ fn without_faults_nothing_is_sent_twice() {
         let job = aggregation::Job::new(config.job).unwrap();
         let report = run(
             &config,
-            &mut SlotSwitch::new(job),
+            &mut RankSlotSwitch::new(job),
             30,
             &|operation, rank| input(seed, operation, rank),
         );
@@ -249,7 +257,7 @@ fn the_network_changes_no_bit() {
             config.reduction.rounding = Rounding::Stochastic { seed };
             let job = aggregation::Job::new(config.job).unwrap();
             let inputs = |operation, rank| input(seed, operation, rank);
-            let report = run(&config, &mut SlotSwitch::new(job), 12, &inputs).unwrap();
+            let report = run(&config, &mut RankSlotSwitch::new(job), 12, &inputs).unwrap();
             check(&config, &report, 12);
             report
         });
@@ -264,7 +272,7 @@ fn the_network_changes_no_bit() {
 
 /// Lost frames are retransmitted, and little else: no more values than the lost ones.
 #[test]
-fn loss_costs_what_was_lost() {
+fn only_lost_frames_are_retransmitted() {
     let faults = Faults {
         loss: 0.05,
         ..Faults::NONE
@@ -278,7 +286,7 @@ fn loss_costs_what_was_lost() {
             let value = |index: usize| (index + operation) as f32 * f32::from(rank.0 + 1);
             Values::Floats((0..100_000).map(value).collect())
         };
-        let report = run(&config, &mut SlotSwitch::new(job), 2, &long).unwrap();
+        let report = run(&config, &mut RankSlotSwitch::new(job), 2, &long).unwrap();
         assert!(
             report.ends.iter().all(|end| *end == RankEnd::Done),
             "{:?}",
@@ -317,7 +325,7 @@ fn loss_costs_little_time() {
         let job = Job::new(config.job).unwrap();
         let long =
             |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); 256 * CHUNKS]);
-        let report = run(&config, &mut SlotSwitch::new(job), 1, &long).unwrap();
+        let report = run(&config, &mut RankSlotSwitch::new(job), 1, &long).unwrap();
         assert!(report.ends.iter().all(|end| *end == RankEnd::Done));
         println!("{loss}: {:.3} s", report.ended_ns as f64 / 1e9);
         (report.ended_ns as f64, report.counters)
@@ -358,7 +366,7 @@ proptest! {
             config.job.values_per_packet = 20;
         }
         let job = aggregation::Job::new(config.job).unwrap();
-        let report = run(&config, &mut SlotSwitch::new(job), 12, &|operation, rank| {
+        let report = run(&config, &mut RankSlotSwitch::new(job), 12, &|operation, rank| {
             input(seed, operation, rank)
         }).unwrap();
         check(&config, &report, 12);
@@ -377,7 +385,7 @@ fn a_tree_of_switches_sums_like_one() {
         let inputs = |operation, rank| input(9, operation, rank);
         let report = run(
             &config,
-            &mut SlotSwitch::tree(job, racks),
+            &mut RankSlotSwitch::tree(job, racks),
             operations,
             &inputs,
         )
@@ -391,7 +399,7 @@ fn a_tree_of_switches_sums_like_one() {
 
 /// A switch forgets its cells in the middle of a run. Waiting ranks get the sums from ranks that have them.
 #[test]
-fn a_switch_that_restarts_costs_time_and_nothing_else() {
+fn a_restart_of_the_switch_only_costs_time() {
     let mut words = 0;
     for seed in seeds(0..60) {
         let faults = Faults {
@@ -407,8 +415,8 @@ fn a_switch_that_restarts_costs_time_and_nothing_else() {
         let job = Job::new(config.job).unwrap();
         let inputs = |operation, rank| input(seed, operation, rank);
         let restarts = (1..20).map(|turn| turn * 150_000 + seed * 1000);
-        let mut one = SlotSwitch::new(job);
-        let mut tree = SlotSwitch::tree(job, Racks { size: 2 }).with_faults(seed, faults);
+        let mut one = RankSlotSwitch::new(job);
+        let mut tree = RankSlotSwitch::tree(job, Racks { size: 2 }).with_faults(seed, faults);
         for (turn, at_ns) in restarts.enumerate() {
             one = one.restarting(at_ns, 0);
             tree = tree.restarting(at_ns, turn % 3);
@@ -455,10 +463,10 @@ fn ranks_sum_while_the_switch_does_not() {
             4 => [0..u64::MAX, 0..0],
             _ => [20 * MS..230 * MS, 400 * MS..430 * MS],
         };
-        let mut switches = vec![(SlotSwitch::new(job), None)];
+        let mut switches = vec![(RankSlotSwitch::new(job), None)];
         if workers > 2 {
             let racks = Racks { size: 2 };
-            switches.push((SlotSwitch::tree(job, racks), Some(racks)));
+            switches.push((RankSlotSwitch::tree(job, racks), Some(racks)));
         }
         for (mut switch, racks) in switches {
             for when_ns in &outages {
@@ -494,7 +502,7 @@ fn a_host_that_dies_is_named() {
         config.deaths = vec![(WorkerId(2), (5 + 7 * seed) * MS)];
         let job = Job::new(config.job).unwrap();
         let inputs = |operation, rank| input(seed, operation, rank);
-        let mut switch = SlotSwitch::new(job).silent(0..u64::MAX, None);
+        let mut switch = RankSlotSwitch::new(job).silent(0..u64::MAX, None);
         let report = run(&config, &mut switch, 40, &inputs).unwrap();
         let named = |end: &RankEnd| {
             matches!(
@@ -522,7 +530,7 @@ fn a_rank_that_dies_is_named() {
         config.deaths = vec![(WorkerId(2), 300_000)];
         let job = Job::new(config.job).unwrap();
         let inputs = |operation, rank| input(seed, operation, rank);
-        let report = run(&config, &mut SlotSwitch::new(job), 20, &inputs).unwrap();
+        let report = run(&config, &mut RankSlotSwitch::new(job), 20, &inputs).unwrap();
         let mut named = 0;
         for (rank, end) in report.ends.iter().enumerate() {
             match end {
@@ -603,7 +611,7 @@ fn everything_at_once() {
             .map(|at_ns| (WorkerId(2), at_ns))
             .into_iter()
             .collect();
-        let mut switch = SlotSwitch::new(job);
+        let mut switch = RankSlotSwitch::new(job);
         for turn in 1..=1000 {
             switch = switch.restarting(turn * 97 * MS, 0);
         }
@@ -665,9 +673,9 @@ fn everything_at_once() {
 }
 
 /// Opens a job's cells over a link that may lose each frame.
-fn opened(job: Job, switch: &mut SlotSwitch, rank: WorkerId, loses: u64) -> ChunkId {
-    let retransmission = Config::new(0, job_config(1, 1), Faults::NONE).retransmission;
-    let place = Place::under_one_switch(&job, rank);
+fn opened(job: Job, switch: &mut RankSlotSwitch, rank: WorkerId, loses: u64) -> ChunkId {
+    let retransmission = AllReduceConfig::new(0, job_config(1, 1), Faults::NONE).retransmission;
+    let place = TreePosition::under_one_switch(&job, rank);
     let mut opening = Opening::new(job, place, retransmission);
     let (mut now_ns, mut sent, mut buffer) = (0, 0, Vec::new());
     loop {
@@ -701,10 +709,10 @@ fn job_config(workers: u16, window: u32) -> JobConfig {
 #[test]
 fn a_job_begins_again_where_its_cells_are_free() {
     let mut job = Job::new(job_config(3, 4)).unwrap();
-    let mut switch = SlotSwitch::new(job);
+    let mut switch = RankSlotSwitch::new(job);
     let mut last = None;
     for turn in 0..12 {
-        let mut config = Config::new(turn, job_config(3, 4), Faults::NONE);
+        let mut config = AllReduceConfig::new(turn, job_config(3, 4), Faults::NONE);
         let first = opened(
             job,
             &mut switch,
@@ -729,7 +737,7 @@ fn a_job_begins_again_where_its_cells_are_free() {
         }
     }
     // A rank that continues in cells that another use has taken over gets an error.
-    let mut config = Config::new(0, job_config(3, 4), Faults::NONE);
+    let mut config = AllReduceConfig::new(0, job_config(3, 4), Faults::NONE);
     config.job.first_chunk = ChunkId(0);
     let inputs = |operation, rank| input(0, operation, rank);
     let report = run(&config, &mut switch, 1, &inputs).unwrap();
@@ -743,7 +751,7 @@ fn a_job_begins_again_where_its_cells_are_free() {
 
 /// One rank's operation differs from the others' in type, in length, or in whether exponents are agreed on a window ahead.
 #[test]
-fn ranks_that_give_different_things_are_all_told_so() {
+fn all_ranks_fail_if_they_submit_different_operations() {
     const OPERATIONS: usize = 6;
     let floats = |length: usize| Values::Floats(vec![1.5; length]);
     let integers = |length: usize| Values::Integers(vec![3; length]);
@@ -786,7 +794,7 @@ fn ranks_that_give_different_things_are_all_told_so() {
                 true => other.clone(),
                 false => usual.clone(),
             };
-            let report = run(&config, &mut SlotSwitch::new(job), OPERATIONS, &inputs).unwrap();
+            let report = run(&config, &mut RankSlotSwitch::new(job), OPERATIONS, &inputs).unwrap();
             for (rank, end) in report.ends.iter().enumerate() {
                 let RankEnd::Failed(RankError::Differs {
                     operation: 3,
@@ -817,7 +825,7 @@ fn a_sum_is_no_average() {
     config.averages_at = Some(WorkerId(1));
     let job = Job::new(config.job).unwrap();
     let one = |_: usize, _: WorkerId| Values::Floats(vec![1.0; 9]);
-    let report = run(&config, &mut SlotSwitch::new(job), 1, &one).unwrap();
+    let report = run(&config, &mut RankSlotSwitch::new(job), 1, &one).unwrap();
     let told: Vec<String> = report
         .ends
         .iter()
@@ -826,7 +834,8 @@ fn a_sum_is_no_average() {
             end => panic!("{end:?}"),
         })
         .collect();
-    let different = "operation 0: the ranks gave different things: this one float32 x 9, ";
+    let different =
+        "operation 0: the ranks submitted different operations: this rank float32 x 9, ";
     assert_eq!(
         told[0],
         format!("{different}sum; rank 1 float32 x 9, average")

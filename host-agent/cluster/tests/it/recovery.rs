@@ -3,7 +3,7 @@
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, Values};
-use cluster::ranks::{Config, RankEnd, Recovery, Report, SlotSwitch, run};
+use cluster::ranks::{AllReduceConfig, AllReduceReport, RankEnd, RankSlotSwitch, Recovery, run};
 use cluster::{Faults, Rate};
 use test_support::seeds;
 
@@ -18,7 +18,7 @@ struct Restart {
 }
 
 /// Four ranks with the default timeouts of ranks, on links of 1 Gbit/s: a thousand chunks take 9 ms.
-fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Report {
+fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> AllReduceReport {
     let job = JobConfig {
         job: JobId(7),
         workers: 4,
@@ -31,7 +31,7 @@ fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Repo
         loss,
         ..Faults::NONE
     };
-    let mut config = Config::new(seed, job, faults);
+    let mut config = AllReduceConfig::new(seed, job, faults);
     config.retransmission = Retransmission::of_ranks();
     config.delay_ns = 20_000;
     config.pause_ns = MS;
@@ -42,7 +42,7 @@ fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Repo
         queue_bytes: 4 << 20,
         mark_bytes: None,
     });
-    let mut switch = SlotSwitch::new(Job::new(job).unwrap());
+    let mut switch = RankSlotSwitch::new(Job::new(job).unwrap());
     if let Some(Restart {
         silent_from_ns,
         at_ns,

@@ -4,7 +4,9 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Fallback, NonFinite, Share, Sums, Values};
 use cluster::Faults;
 use cluster::drawn::{mix, pick};
-use cluster::ranks::{Config, Deadline, Racks, RankEnd, Report, SlotSwitch, Steps, run};
+use cluster::ranks::{
+    AllReduceConfig, AllReduceReport, Deadline, Racks, RankEnd, RankSlotSwitch, Steps, run,
+};
 use test_support::seeds;
 
 const MS: u64 = 1_000_000;
@@ -12,7 +14,7 @@ const OPERATIONS: usize = 18;
 const WORKERS: u16 = 4;
 const SALT: u64 = 0x5A;
 
-fn config(seed: u64, faults: Faults) -> Config {
+fn config(seed: u64, faults: Faults) -> AllReduceConfig {
     let job = JobConfig {
         job: JobId(5),
         workers: WORKERS,
@@ -21,7 +23,7 @@ fn config(seed: u64, faults: Faults) -> Config {
         values_per_round: 0,
         first_chunk: ChunkId(0),
     };
-    Config::new(seed, job, faults)
+    AllReduceConfig::new(seed, job, faults)
 }
 
 /// Alternates between all-reduce, reduce and broadcast, with changing roots.
@@ -63,14 +65,18 @@ fn plainly(seed: u64, operation: usize, rank: WorkerId) -> Values {
     }
 }
 
-fn outcomes(report: &Report) -> &[Vec<Result<Sums, NonFinite>>] {
+fn outcomes(report: &AllReduceReport) -> &[Vec<Result<Sums, NonFinite>>] {
     let done = report.ends.iter().all(|end| *end == RankEnd::Done);
     assert!(done, "{:?}", report.ends);
     &report.sums
 }
 
 /// A rank that takes sums has the same sums as with plain all-reduces; a rank that does not keeps its values.
-fn check(config: &Config, plain: &Report, shared: &Report) -> (usize, usize) {
+fn check(
+    config: &AllReduceConfig,
+    plain: &AllReduceReport,
+    shared: &AllReduceReport,
+) -> (usize, usize) {
     let seed = config.seed;
     let (mut failed, mut kept) = (0, 0);
     for rank in 0..WORKERS {
@@ -109,7 +115,10 @@ fn check(config: &Config, plain: &Report, shared: &Report) -> (usize, usize) {
     (failed, kept)
 }
 
-fn both(config: &Config, switch: impl Fn() -> SlotSwitch) -> (Report, Report) {
+fn both(
+    config: &AllReduceConfig,
+    switch: impl Fn() -> RankSlotSwitch,
+) -> (AllReduceReport, AllReduceReport) {
     let seed = config.seed;
     let plain = run(config, &mut switch(), OPERATIONS, &|operation, rank| {
         plainly(seed, operation, rank)
@@ -143,8 +152,8 @@ fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
         let is_tree = seed % 4 == 3;
         config.racks = is_tree.then_some(racks);
         let (plain, shared) = both(&config, || match is_tree {
-            true => SlotSwitch::tree(job, racks),
-            false => SlotSwitch::new(job),
+            true => RankSlotSwitch::tree(job, racks),
+            false => RankSlotSwitch::new(job),
         });
         if faults == Faults::NONE {
             // On the wire, all shares are alike.
@@ -161,7 +170,7 @@ fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
 
 /// The switch restarts now and then, or is silent while the ranks sum themselves.
 #[test]
-fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
+fn a_restarted_or_dead_switch_changes_no_bit() {
     let mut by_hosts = 0;
     for seed in seeds(0..30) {
         let faults = Faults {
@@ -176,7 +185,7 @@ fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
         config.dead_after_ns = Some(1000 * MS);
         let job = Job::new(config.job).unwrap();
         let (plain, shared) = both(&config, || {
-            (1..10).fold(SlotSwitch::new(job), |switch, turn| {
+            (1..10).fold(RankSlotSwitch::new(job), |switch, turn| {
                 switch.restarting(turn * 150_000, 0)
             })
         });
@@ -189,7 +198,7 @@ fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
 
 /// With deadlines: late values join the next operation to which the rank contributes, and nothing is lost on the way.
 #[test]
-fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
+fn late_values_skip_operations_without_a_contribution() {
     /// Every second operation has values of one rank only.
     fn share(operation: usize, rank: WorkerId) -> Share {
         match (operation % 2, rank.0) {
@@ -221,7 +230,7 @@ fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
             mix(seed, salt, index as u64) as i32
         };
         let job = Job::new(config.job).unwrap();
-        let mut switch = SlotSwitch::new(job).with_deadlines();
+        let mut switch = RankSlotSwitch::new(job).with_deadlines();
         let report = run(&config, &mut switch, OPERATIONS, &|operation, rank| {
             Values::Integers(
                 (0..LENGTH)

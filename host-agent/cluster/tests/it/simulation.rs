@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aggregation::job::{ChunkId, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::Mode;
 use cluster::Rate;
@@ -125,7 +125,7 @@ fn all_reduce(ranks: u16) -> Setup {
     };
     let at = |rank: u16| RankAt {
         host: rank.into(),
-        place: Place {
+        place: TreePosition {
             child: WorkerId(rank),
             siblings: ranks as u8,
             top: ranks as u8,
@@ -163,7 +163,7 @@ fn completed_s(outcome: &Outcome) -> f64 {
 /// A round carries a window of short frames and all chunks over each link, in both directions at once. It additionally takes
 /// a few round trips: the short frames must return before the first chunk is sent, and the last chunk before the round ends.
 #[test]
-fn what_a_switch_sums_takes_what_one_link_takes() {
+fn a_sum_at_the_switch_takes_the_time_of_one_link() {
     let setup = training(4, Mode::Switch);
     let outcome = simulate(&setup);
     let round = CHUNKS as u64 * FRAME + u64::from(WINDOW) * SHORT;
@@ -193,7 +193,7 @@ fn what_a_switch_sums_takes_what_one_link_takes() {
 /// Without a summing switch, the server's link carries all workers' values, and no chunk is answered before the last worker's
 /// arrives, behind a window of each of the others.
 #[test]
-fn what_the_server_sums_takes_what_its_link_takes() {
+fn a_sum_at_the_server_takes_the_time_of_its_link() {
     let outcome = simulate(&training(2, Mode::Direct));
     let round = CHUNKS as u64 * FRAME + u64::from(WINDOW) * SHORT;
     let least_s = 3.0 * 2.0 * seconds(round - BURST);
@@ -207,7 +207,7 @@ fn what_the_server_sums_takes_what_its_link_takes() {
 }
 
 #[test]
-fn an_all_reduce_takes_what_one_link_takes() {
+fn an_all_reduce_takes_the_time_of_one_link() {
     let outcome = simulate(&all_reduce(4));
     // One more chunk, because of the digest.
     let operation = (CHUNKS as u64 + 1) * FRAME + u64::from(WINDOW) * SHORT;

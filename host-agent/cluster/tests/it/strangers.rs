@@ -4,7 +4,7 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, RankError, Values};
 use cluster::Faults;
-use cluster::ranks::{Config, RankEnd, RankSwitch, Report, SlotSwitch, run};
+use cluster::ranks::{AllReduceConfig, AllReduceReport, RankEnd, RankSlotSwitch, RankSwitch, run};
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -37,7 +37,7 @@ fn sums(operation: usize, ranks: u16) -> Values {
 
 /// A switch, with a stranger beside it that sends almost valid frames to the ranks.
 struct Beside {
-    switch: SlotSwitch,
+    switch: RankSlotSwitch,
     ranks: u16,
     /// Percentage of frames that are accompanied by a stranger's frame; 0 without strangers.
     share: u32,
@@ -47,7 +47,7 @@ struct Beside {
 impl Beside {
     fn new(told: u16, ranks: u16) -> Self {
         Self {
-            switch: SlotSwitch::new(Job::new(job(told)).unwrap()),
+            switch: RankSlotSwitch::new(Job::new(job(told)).unwrap()),
             ranks,
             share: 0,
             rng: ChaCha8Rng::seed_from_u64(0),
@@ -133,20 +133,20 @@ impl RankSwitch for Beside {
     }
 }
 
-fn run_on(switch: &mut Beside, config: &Config, operations: usize) -> Report {
+fn run_on(switch: &mut Beside, config: &AllReduceConfig, operations: usize) -> AllReduceReport {
     run(config, switch, operations, &input).unwrap()
 }
 
 /// The switch has more ranks than there are, or fewer, with and without fallback to hosts: no rank hangs, and the ranks that
 /// the switch answers fail with the reason.
 #[test]
-fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
+fn all_ranks_report_a_switch_with_other_ranks() {
     for fallback in [None, Some(Fallback::IF_SILENT)] {
         for (told, ranks) in [(3, 2), (2, 3), (4, 3), (64, 2), (1, 2)] {
-            let config = Config {
+            let config = AllReduceConfig {
                 fallback,
                 deadline_ns: 10 * SECOND,
-                ..Config::new(1, job(ranks), Faults::NONE)
+                ..AllReduceConfig::new(1, job(ranks), Faults::NONE)
             };
             let report = run_on(&mut Beside::new(told, ranks), &config, 3);
             for (rank, end) in report.ends.iter().enumerate() {
@@ -171,24 +171,24 @@ fn a_switch_that_sums_for_other_ranks_is_told_by_all() {
     };
     assert_eq!(
         error.to_string(),
-        "the switch sums for other ranks than the 2 of this job (chunk #7: it has worker 0, worker 1, and waits for more): was it \
-         told of another number of them?"
+        "the switch does not sum for the 2 ranks of this job (chunk #7: it has worker 0, worker 1, and waits for others): check \
+         the number of ranks given to it"
     );
 }
 
 proptest! {
     /// A stranger's frames that belong to no chunk in flight, of all kinds, do no harm.
     #[test]
-    fn what_is_almost_right_does_no_harm(seed: u64, ranks in 2_u16..5, share in 1_u32..80, by_hosts: bool) {
+    fn almost_valid_frames_do_no_harm(seed: u64, ranks in 2_u16..5, share in 1_u32..80, by_hosts: bool) {
         let mut switch = Beside {
             share,
             rng: ChaCha8Rng::seed_from_u64(seed),
             ..Beside::new(ranks, ranks)
         };
         let fallback = Fallback { at_once: by_hosts, ..Fallback::IF_SILENT };
-        let config = Config {
+        let config = AllReduceConfig {
             fallback: Some(fallback),
-            ..Config::new(seed, job(ranks), Faults::NONE)
+            ..AllReduceConfig::new(seed, job(ranks), Faults::NONE)
         };
         let report = run_on(&mut switch, &config, 6);
         for (rank, end) in report.ends.iter().enumerate() {

@@ -215,7 +215,7 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// The number of ranks is 0 or too large.
-    #[error("{0} ranks; a collective has 1 to {MAX_RANKS}")]
+    #[error("{0} ranks: a collective has 1 to {MAX_RANKS}")]
     Ranks(usize),
     /// The root is not one of the ranks.
     #[error("rank {root} is not one of {ranks} ranks")]
@@ -226,16 +226,16 @@ pub enum BuildError {
         ranks: usize,
     },
     /// The matrix of counts is not square.
-    #[error("an all-to-all of {0} ranks needs {0} counts of each")]
+    #[error("an all-to-all of {0} ranks needs {0} counts per rank")]
     Counts(usize),
     /// The sizes add up to more bytes than memory has addresses.
-    #[error("the sizes add up to more than memory has addresses")]
+    #[error("the total size exceeds the address space")]
     Sizes,
     /// The nodes do not contain each rank of the collective exactly once.
-    #[error("not every rank is on exactly one node")]
+    #[error("each rank must be on exactly one node")]
     Membership,
     /// The number of rails is 0, or above the size of the smallest node.
-    #[error("{rails} rails, where the smallest node has {smallest} ranks")]
+    #[error("{rails} rails: the smallest node has {smallest} ranks, which is the maximum")]
     Rails {
         /// The requested number.
         rails: usize,
@@ -243,7 +243,7 @@ pub enum BuildError {
         smallest: usize,
     },
     /// The order does not contain each rank exactly once.
-    #[error("an order has each rank once")]
+    #[error("an order must have each rank once")]
     Order,
     /// The collective has no such algorithm.
     #[error("{collective} has no algorithm `{algorithm}`")]

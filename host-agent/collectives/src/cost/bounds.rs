@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_to_pass_where_nobody_is_beyond() {
+    fn edges_without_ranks_beyond_carry_no_data() {
         let collective = Collective::all_gather(2, 1000);
         for inside in [vec![true; 2], vec![false; 2]] {
             let (into_bps, out_bps) = (1, 1);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_limits_is_infinite() {
+    fn unlimited_flows_have_infinite_rates() {
         assert_eq!(max_min(&[], &[&[]]), [f64::INFINITY]);
     }
 }

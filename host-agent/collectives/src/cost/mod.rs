@@ -48,13 +48,13 @@ pub enum ModelError {
     #[error("edge `{0}` carries 0 bit/s")]
     NoRate(String),
     /// A machine has none of a required component.
-    #[error("a machine has at least one {0}")]
+    #[error("a machine needs at least one {0}")]
     Without(&'static str),
     /// A route or memory names an edge that does not exist.
-    #[error("there is no edge {0}, only {1}")]
+    #[error("edge {0} does not exist: there are {1}")]
     NoEdge(usize, usize),
     /// The rank does not exist.
-    #[error("there is no rank {0}, only {1}")]
+    #[error("rank {0} does not exist: there are {1}")]
     NoRank(usize, usize),
 }
 

@@ -150,7 +150,7 @@ fn another_numbering_is_right_too() {
 }
 
 #[test]
-fn nobody_leaves_a_barrier_before_all_have_come() {
+fn no_rank_leaves_a_barrier_before_all_have_come() {
     for ranks in 2..=17 {
         let collective = Collective::Barrier { ranks };
         let schedule = build(&collective, Algorithm::Dissemination, &Options::default()).unwrap();

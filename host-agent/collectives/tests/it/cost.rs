@@ -42,7 +42,7 @@ fn assert_near(time_s: f64, expected_s: f64) {
 }
 
 #[test]
-fn flat_algorithms_take_what_textbooks_say() {
+fn flat_algorithms_take_the_textbook_times() {
     for n in [2_usize, 4, 8, 16] {
         let (model, part) = (star(n), 100_000);
         let (m, log2) = ((part * BYTES) as f64 * BYTE, f64::from(n.ilog2()));
@@ -112,7 +112,7 @@ fn a_chain_of_tiles_is_a_pipeline() {
 }
 
 #[test]
-fn what_is_shared_is_halved() {
+fn two_flows_on_an_edge_have_half_its_rate() {
     // Two ranks send to two others through one edge: an all-to-all between the two sides, computed by hand.
     let mut model = Model::new(4);
     let middle = model.add_edge("middle", RATE, 0).unwrap();
@@ -174,7 +174,7 @@ fn no_route_is_named() {
 }
 
 #[test]
-fn nothing_beats_a_bound() {
+fn no_schedule_beats_the_bounds() {
     // Two gigabits per second for each node, so that the NICs are the bottleneck.
     let machine = Machine {
         gpus: 4,
@@ -348,7 +348,7 @@ fn the_chosen_is_never_slower_than_another() {
 }
 
 #[test]
-fn what_is_chosen_depends_on_sizes_and_edges() {
+fn the_choice_depends_on_sizes_and_edges() {
     let chosen = |model: &Model, collective: &Collective| {
         choose(collective, BYTES, ReduceOp::Sum, model)
             .unwrap()

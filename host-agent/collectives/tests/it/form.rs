@@ -150,7 +150,7 @@ fn a_deadlock_names_its_ranks() {
 }
 
 #[test]
-fn what_is_not_there_is_not_read() {
+fn undefined_elements_are_not_read() {
     let copy = Action::Copy {
         source: Buffer::Scratch.span(1, 2),
         target: OUT.part(0, 2),
@@ -211,7 +211,7 @@ fn a_target_is_not_read_before_its_signal() {
 }
 
 #[test]
-fn a_target_is_not_written_again_before_its_reader_said_so() {
+fn a_target_is_not_overwritten_before_its_reader_signals() {
     let nothing = OUT.part(0, 0);
     let read = Action::Copy {
         source: OUT,
@@ -235,7 +235,7 @@ fn a_target_is_not_written_again_before_its_reader_said_so() {
 }
 
 #[test]
-fn two_writers_are_told() {
+fn two_writers_are_an_error() {
     let both = [step(wait(0, 0), &[]), step(wait(1, 0), &[])];
     let one = [step(put(2, IN, OUT, 0), &[])];
     let other = [step(put(2, IN.part(0, 2), OUT.part(2, 2), 0), &[])];
@@ -243,7 +243,7 @@ fn two_writers_are_told() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_schedules_are_refused() {
     let build = |collective: &Collective, algorithm| {
         build(collective, algorithm, &Options::default()).unwrap_err()
     };
@@ -318,7 +318,7 @@ proptest! {
 
     /// A removed dependency may follow from others. Then the verifier accepts the schedule, and no run fails.
     #[test]
-    fn what_is_verified_never_goes_wrong(
+    fn verified_schedules_are_correct_in_every_order(
         which in 0_usize..4,
         ranks in 2_usize..6,
         victim in any::<prop::sample::Index>(),

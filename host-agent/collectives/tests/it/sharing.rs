@@ -239,7 +239,7 @@ fn narrower_nvlink_breaks_many_nics_first() {
 }
 
 #[test]
-fn what_is_no_machine_is_refused() {
+fn invalid_machines_are_refused() {
     let refused = |machine: Machine| bind(&machine, 2, GATHER, FanOut::Star, 1).unwrap_err();
     assert_eq!(refused(Machine::nvlink(0)), ModelError::Without("NIC"));
     let no_rate = refused(Machine {
@@ -290,7 +290,7 @@ const LEVELS: Levels = Levels {
 };
 
 #[test]
-fn the_flow_simulator_says_the_same() {
+fn the_flow_simulator_agrees() {
     let used = COUNTS.map(|nics| simulated(&Machine::nvlink(nics), 6, 16 << 20, LEVELS).0);
     println!("6 nodes, shards of 64 MiB, NICs {COUNTS:?}: {used:.4?}");
     assert!(used.iter().all(|each| *each > 0.98), "{used:?}");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_goes_before_and_the_lowest_item_first() {
+    fn retransmissions_come_first_in_ascending_order() {
         let mut queue = SendQueue::new(8);
         for item in [7, 4, 6] {
             queue.push_first(item as usize, item);

@@ -359,7 +359,7 @@ mod tests {
 
     /// Delay reveals a queue that does not mark, and keeps it as short as the target.
     #[test]
-    fn a_long_queue_that_marks_nothing_is_noticed() {
+    fn a_long_queue_without_marks_is_noticed() {
         let link = Link {
             serial_ns: 40 * US,
             delay_ns: 100 * US,

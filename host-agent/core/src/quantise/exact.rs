@@ -148,7 +148,7 @@ mod tests {
 
     /// Elements beside others of any magnitude, and elements where the ranks' values cancel.
     #[test]
-    fn elements_know_nothing_of_each_other() {
+    fn elements_are_independent() {
         let tiny = f32::from_bits(1);
         for (ranks, expected) in [
             (

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_stay_and_nothing_passes_the_limit() {
+    fn integers_are_unchanged_and_limits_hold() {
         for index in 0..100_000 {
             let draws = Draws::new(7, 0, u64::from(index));
             for whole in [0, 1, -1, i32::MAX, -i32::MAX] {

@@ -174,10 +174,10 @@ mod tests {
 
         /// The largest magnitude reveals a value that is not finite, at any index.
         #[test]
-        fn what_is_not_finite_is_found(length in 1..70_usize, at in any::<prop::sample::Index>(), bits in 0..0x80_0000_u32, minus: bool) {
+        fn values_that_are_not_finite_are_found(length in 1..70_usize, at in any::<prop::sample::Index>(), bits in 0..0x80_0000_u32, minus: bool) {
             let mut values = vec![f32::MAX; length];
             values[at.index(length)] = f32::from_bits(0x7F80_0000 | bits | u32::from(minus) << 31);
-            prop_assert_eq!(super::super::Exponent::of(&values), None);
+            prop_assert_eq!(super::super::Exponent::bounding(&values), None);
         }
     }
 }

@@ -12,7 +12,7 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use super::peers::Word;
 use super::terms::Terms;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankFrame};
 use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
@@ -97,14 +97,14 @@ impl Rank {
     }
 
     /// Processes a DIFFER frame with another rank's terms.
-    pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         // The frame may belong to an earlier use of the job.
         if ChunkId(packet.chunk()) != self.job.first_chunk() {
-            return Received::NotOurs;
+            return RankFrame::NotOurs;
         }
         let (from, first) = (WorkerId(packet.worker()), packet.contributors());
         if from.0 >= self.job.workers() || from == self.rank {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         self.differ(now_ns, first);
         self.answer_terms(packet.flags(), from);
@@ -117,17 +117,17 @@ impl Rank {
         if let Some((operation, other)) = otherwise {
             self.fail_differing(operation, Some((from, other)));
         }
-        Received::Word
+        RankFrame::Word
     }
 
     /// Replies to a frame after this rank has failed because of differing operations.
-    pub(super) fn receive_while_differing(&mut self, repr: &Repr) -> Received {
+    pub(super) fn receive_while_differing(&mut self, repr: &Repr) -> RankFrame {
         match repr.kind {
             Kind::Ask => self.answer_terms(Flags::AGAIN, WorkerId(repr.worker)),
             Kind::Differ => self.answer_terms(repr.flags, WorkerId(repr.worker)),
-            _ => return Received::NotOurs,
+            _ => return RankFrame::NotOurs,
         }
-        Received::Word
+        RankFrame::Word
     }
 
     /// Replies to a repeated frame, whose sender has not received this rank's terms.
@@ -135,12 +135,12 @@ impl Rank {
         if let Some(peers) = &mut self.peers
             && flags.contains(Flags::AGAIN)
         {
-            peers.say(to, Word::Differ);
+            peers.queue(to, Word::Differ);
         }
     }
 
     /// Writes the DIFFER frame for the next rank.
-    pub(super) fn tell_differing(&mut self, buffer: &mut Vec<u8>) -> Option<Destination> {
+    pub(super) fn poll_differing(&mut self, buffer: &mut Vec<u8>) -> Option<Destination> {
         let (me, ranks) = (self.rank.0, self.job.workers());
         let differing = self.differing.as_mut().filter(|_| self.peers.is_some())?;
         differing.next += u16::from(differing.next == me);

@@ -15,7 +15,7 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::peers::Word;
-use super::{Rank, Received};
+use super::{Rank, RankFrame};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
@@ -114,7 +114,7 @@ impl Rank {
     }
 
     /// Records a frame from a switch. If it answers a probe, the next chunks go to the switch.
-    pub(super) fn heard_switch(&mut self, now_ns: u64, answers: bool) {
+    pub(super) fn note_switch(&mut self, now_ns: u64, answers: bool) {
         if let Some(hosts) = &mut self.hosts {
             hosts.heard_ns = now_ns;
             if answers && hosts.active && hosts.retry_ns != u64::MAX {
@@ -221,24 +221,24 @@ impl Rank {
     }
 
     /// Processes a GIVE: another rank's values or probe, for this rank as the chunk's host.
-    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         let chunk = ChunkId(packet.chunk());
         let slot = self.job.lane(chunk);
         let from = WorkerId(packet.worker());
         let Some(hosts) = &mut self.hosts else {
-            return Received::NotOurs;
+            return RankFrame::NotOurs;
         };
         if from.0 >= self.job.workers()
             || slot % usize::from(self.job.workers()) != usize::from(self.rank.0)
         {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         // No rank is ahead of this one by more than a window: a wild number would take over a cell that is still needed.
         let own = self.lanes[slot].sequence;
         let window = u64::from(self.job.window());
         let sequence = self.job.sequence_near(own, chunk);
         if sequence.is_none_or(|sequence| sequence > own + window) {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         hosts.wanted_ns = Some(now_ns);
         // This rank contributes, too: one rank alone completes no sum.
@@ -246,7 +246,7 @@ impl Rank {
             self.give_to_host(slot);
         }
         self.sum_here(now_ns, packet.as_bytes());
-        Received::Word
+        RankFrame::Word
     }
 
     /// Processes a GIVE (of another rank or of this one) in the host's slots, and queues the answer.
@@ -263,7 +263,7 @@ impl Rank {
         let children = job.workers() as u8;
         let table = hosts
             .table
-            .get_or_insert_with(|| SlotTable::of(job, children));
+            .get_or_insert_with(|| SlotTable::with_children(job, children));
         hosts.scratch.clear();
         hosts.scratch.extend_from_slice(frame);
         let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
@@ -299,7 +299,7 @@ impl Rank {
         };
         for rank in to.without(WorkerSet::only(self.rank)).iter() {
             if let Some(peers) = &mut self.peers {
-                peers.say(rank, Word::Given(answer, cell));
+                peers.queue(rank, Word::Given(answer, cell));
             }
         }
         if to.contains(self.rank) {
@@ -336,7 +336,7 @@ impl Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rank::{Event, Setup, Values};
+    use crate::rank::{RankEvent, Setup, Values};
     use crate::{Destination, Retransmission};
 
     /// A rank whose cells, as a host, were last used `ago` chunks ago.
@@ -349,7 +349,7 @@ mod tests {
             }),
             ..Setup::under_one_switch(Job::of_two(0), WorkerId(number), Retransmission::default())
         });
-        let table = SlotTable::of(Job::of_two(0u32.wrapping_sub(ago)), 2);
+        let table = SlotTable::with_children(Job::of_two(0u32.wrapping_sub(ago)), 2);
         rank.hosts.as_mut().unwrap().table = Some(table);
         rank.submit(Values::Integers(vec![i32::from(number) + 1; 40]))
             .unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_long_ago_take_what_comes() {
+    fn old_cells_accept_new_chunks() {
         for ago in [
             1,
             1 << 30,
@@ -379,7 +379,7 @@ mod tests {
                             ranks[1 - me].handle_packet(now_ns, Mark::None, &frame);
                         }
                     }
-                    if let Some(Event::Done { outcome, .. }) = ranks[me].poll_event() {
+                    if let Some(RankEvent::Done { outcome, .. }) = ranks[me].poll_event() {
                         sums.push(outcome.unwrap().values);
                     }
                 }

@@ -15,11 +15,11 @@ pub enum Attempt {
 }
 
 /// One slot of a rank's window.
-pub type Lane = lanes::Lane<RankLane>;
+pub type RankLane = lanes::Lane<RankLaneFields>;
 
 /// A rank's state of a lane's item, in addition to the transmission state.
 #[derive(Debug, Clone)]
-pub struct RankLane {
+pub struct RankLaneFields {
     pub attempt: Attempt,
     /// In a long operation: the exponent that the last answer gave for the lane's next item.
     pub agreed: Exponent,
@@ -45,7 +45,7 @@ pub struct RankLane {
     pub seen: u64,
 }
 
-impl Default for RankLane {
+impl Default for RankLaneFields {
     fn default() -> Self {
         Self {
             attempt: Attempt::Guess,
@@ -65,7 +65,7 @@ impl Default for RankLane {
     }
 }
 
-impl Lane {
+impl RankLane {
     /// Whether the chunk waits for other ranks, by the switch's answers.
     pub fn waits(&self) -> bool {
         self.is_in_flight() && self.others_missing > 0

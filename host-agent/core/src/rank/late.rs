@@ -20,8 +20,8 @@ use wire::{Flags, Repr};
 use super::lane::Attempt;
 use super::operation::Operation;
 use super::peers::Word;
-use super::{Lane, NonFinite, Rank, Received, Reduction, Sums, Values};
-use crate::job::{Job, Place, WorkerId, WorkerSet};
+use super::{NonFinite, Partial, Rank, RankFrame, RankLane, Reduction, Sums, Values};
+use crate::job::{Job, TreePosition, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
 /// Minimum interval between a rank's probes of the switch.
@@ -59,7 +59,9 @@ pub struct Lateness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LatenessError {
     /// The quorum is 0, or not less than the number of ranks.
-    #[error("a quorum of {quorum} of {ranks} ranks: it must be at least 1, and less than all")]
+    #[error(
+        "a quorum of {quorum} of {ranks} ranks: a partial sum needs at least 1, and fewer than all"
+    )]
     Quorum {
         /// The quorum requested.
         quorum: u16,
@@ -67,10 +69,10 @@ pub enum LatenessError {
         ranks: u16,
     },
     /// The job uses a tree, whose switches do not know which ranks are missing elsewhere.
-    #[error("on a tree of switches there are no deadlines")]
+    #[error("a tree of switches does not support deadlines")]
     Tree,
     /// Fewer than 2 sums per slot are kept, so that a late rank could not get what it missed.
-    #[error("at least 2 sums of each slot have to be kept")]
+    #[error("at least 2 sums per slot must be kept")]
     Keeps,
 }
 
@@ -83,7 +85,7 @@ impl Lateness {
     /// deadline of 0 the sum is that of the fastest ranks.
     pub fn new(
         job: &Job,
-        place: Place,
+        place: TreePosition,
         deadline_ns: u64,
         quorum: u16,
         carry: Carry,
@@ -118,15 +120,6 @@ impl Lateness {
     pub fn keeps(&self) -> u32 {
         self.keeps
     }
-}
-
-/// A chunk whose sum lacks some ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partial {
-    /// Index of the chunk in its operation.
-    pub index: usize,
-    /// Ranks whose values are in the sum.
-    pub contributors: WorkerSet,
 }
 
 /// A rank's state in a job with deadlines.
@@ -241,12 +234,12 @@ impl Rank {
     }
 
     /// Processes the switch's answer to a probe, if it concerns deadlines.
-    pub(super) fn told_of_closable(
+    pub(super) fn handle_closable(
         &mut self,
         now_ns: u64,
         slot: usize,
         repr: &Repr,
-    ) -> Option<Received> {
+    ) -> Option<RankFrame> {
         let late = self.late.as_mut()?;
         let lane = &mut self.lanes[slot];
         if !lane.is_timed {
@@ -257,7 +250,7 @@ impl Rank {
             lane.is_timed = false;
             self.counters.forgotten += 1;
             self.lanes.enqueue(slot, Send::Values);
-            return Some(Received::Told);
+            return Some(RankFrame::Told);
         }
         if repr.flags.contains(Flags::AGAIN) || now_ns < lane.closable_ns {
             return None;
@@ -282,7 +275,7 @@ impl Rank {
         lane.others_missing = 0;
         lane.misses = WorkerSet::EMPTY;
         self.lanes.enqueue(slot, Send::Close);
-        Some(Received::Told)
+        Some(RankFrame::Told)
     }
 
     /// Processes a probe's answer that the cell has moved past the chunk: other ranks may be ahead and have kept its sum.
@@ -305,21 +298,21 @@ impl Rank {
         if let Some(peers) = &mut self.peers {
             for _ in 0..ASKED_FOR_KEPT.min(self.job.workers() - 1) {
                 let peer = peers.in_turn();
-                peers.say(peer, Word::Ask(chunk));
+                peers.queue(peer, Word::Ask(chunk));
             }
         }
         true
     }
 
     /// Processes a sum of a chunk that this rank has not sent: this rank is late.
-    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> Received {
+    pub(super) fn see(&mut self, slot: usize, sequence: u64) -> RankFrame {
         if self.late.is_none() {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         let lane = &mut self.lanes[slot];
         lane.seen = lane.seen.max(sequence);
         self.counters.early += 1;
-        Received::Early
+        RankFrame::Early
     }
 
     /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.
@@ -464,7 +457,7 @@ impl Rank {
 }
 
 /// Whether the agreed exponent, chosen without this rank, is smaller than its values need.
-pub(super) fn clips(lane: &Lane, operation: &Operation, index: usize) -> bool {
+pub(super) fn clips(lane: &RankLane, operation: &Operation, index: usize) -> bool {
     let is_agreed = operation.is_long() || lane.attempt == Attempt::Known;
     let wants = operation.exponent(index);
     is_agreed && !operation.is_integer() && wants.is_some_and(|wants| wants > lane.scale)

@@ -56,13 +56,13 @@ mod waiting;
 use std::collections::VecDeque;
 
 use crate::congestion::CongestionWindow;
-use crate::job::{Job, Place, WorkerId};
+use crate::job::{Job, TreePosition, WorkerId};
 use crate::lanes::{LaneState, Lanes};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use differing::Differing;
 use hosts::Hosts;
-use lane::{Attempt, Lane, RankLane};
+use lane::{Attempt, RankLane, RankLaneFields};
 use late::Late;
 use operation::{Chunk, Operation};
 use peers::{Kept, Peers};
@@ -70,10 +70,12 @@ use peers::{Kept, Peers};
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
 pub use hosts::Fallback;
-pub use late::{Carry, Lateness, LatenessError, Partial};
+pub use late::{Carry, Lateness, LatenessError};
 pub use opening::{Opening, OpeningError};
 pub use operation::{EXACT_VALUES, Reduction, Share};
-pub use outcome::{DROPS, Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
+pub use outcome::{
+    DROPS, NonFinite, Partial, RankCounters, RankError, RankEvent, RankFrame, SubmitError, Sums,
+};
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 
@@ -88,7 +90,7 @@ pub struct Setup {
     /// The number of this rank.
     pub rank: WorkerId,
     /// The rank's position among the switches.
-    pub place: Place,
+    pub place: TreePosition,
     /// Timeouts of probes and retransmissions.
     pub retransmission: Retransmission,
     /// Time without a reply after which another rank is declared dead; `None` if ranks cannot reach each other directly.
@@ -105,7 +107,7 @@ impl Setup {
         Self {
             job,
             rank,
-            place: Place::under_one_switch(&job, rank),
+            place: TreePosition::under_one_switch(&job, rank),
             retransmission,
             dead_after_ns: None,
             lateness: None,
@@ -127,7 +129,7 @@ impl Setup {
 pub struct Rank {
     job: Job,
     rank: WorkerId,
-    place: Place,
+    place: TreePosition,
     config: Retransmission,
     /// State of the other ranks; `None` if ranks cannot reach each other.
     peers: Option<Peers>,
@@ -141,10 +143,10 @@ pub struct Rank {
     /// Number of operations submitted so far, and the number of their items.
     submitted: u64,
     items: u64,
-    lanes: Lanes<RankLane>,
+    lanes: Lanes<RankLaneFields>,
     /// Whether some lane waits longer than it would among the lowest in flight.
     is_backed_off: bool,
-    events: VecDeque<Event>,
+    events: VecDeque<RankEvent>,
     failed: bool,
     /// Set after ranks submitted different operations.
     differing: Option<Differing>,
@@ -288,7 +290,7 @@ impl Rank {
 
     /// The exponent that this rank requests in a lane's item, of which the answer gives the maximum: its own chunk's
     /// exponent, if it was sent on a guess; otherwise that of the lane's next chunk in the same operation.
-    fn wanted(&self, lane: &Lane) -> Exponent {
+    fn wanted(&self, lane: &RankLane) -> Exponent {
         let Some((operation, chunk)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
         };
@@ -330,7 +332,8 @@ impl Rank {
                     Ok(_) => self.counters.operations += u64::from(share != Share::Compares),
                     Err(_) => self.counters.non_finite += 1,
                 }
-                self.events.push_back(Event::Done { operation, outcome });
+                self.events
+                    .push_back(RankEvent::Done { operation, outcome });
             }
         }
     }
@@ -339,11 +342,11 @@ impl Rank {
         self.failed = true;
         self.lanes.clear_queue();
         self.operations.clear();
-        self.events.push_back(Event::Failed(error));
+        self.events.push_back(RankEvent::Failed(error));
     }
 
     /// The next event, if there is one.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<RankEvent> {
         self.events.pop_front()
     }
 }

@@ -7,14 +7,14 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::DROPS;
-use crate::job::{ChunkId, Job, Place};
+use crate::job::{ChunkId, Job, TreePosition};
 use crate::rto::Retransmission;
 
 /// Probes of a job's cells.
 #[derive(Debug, Clone)]
 pub struct Opening {
     job: Job,
-    place: Place,
+    place: TreePosition,
     config: Retransmission,
     /// Whether the probes also open the cells, so that chunks may be closed.
     has_deadlines: bool,
@@ -35,20 +35,18 @@ pub struct Opening {
 pub enum OpeningError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer within {0} timeouts: does it sum for this job, by this port? {drops}",
+        "the switch did not answer within {0} timeouts: check that it sums for this job at this port; {drops}",
         drops = DROPS
     )]
     Silent(u32),
     /// The job has a deadline, but the switch does not support deadlines for it.
-    #[error(
-        "the switch makes no sums of fewer than all ranks for this job: is `deadline` said there?"
-    )]
+    #[error("the switch makes no partial sums for this job: set `deadline` there")]
     NoDeadlines,
 }
 
 impl Opening {
     /// Starts to probe cells from the job's first chunk on.
-    pub fn new(job: Job, place: Place, config: Retransmission) -> Self {
+    pub fn new(job: Job, place: TreePosition, config: Retransmission) -> Self {
         Self {
             job,
             place,

@@ -125,7 +125,9 @@ impl Operation {
         Self {
             id,
             first,
-            terms: reduction.terms.unwrap_or(Terms::of(&values, reduction)),
+            terms: reduction
+                .terms
+                .unwrap_or(Terms::new(&values, reduction.average)),
             values,
             reduction,
             exponents: Vec::with_capacity(expected),

@@ -1,14 +1,14 @@
 //! Events, errors and counters that a rank returns to its driver.
 
+use super::Values;
 use super::terms::Terms;
-use super::{Partial, Values};
 use crate::Sent;
 use crate::congestion::Signals;
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 
 /// Event of a rank.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RankEvent {
     /// An operation has finished. All ranks have the same sums, or none has any.
     Done {
         /// Number of the operation.
@@ -32,9 +32,18 @@ pub struct Sums {
     pub partial: Vec<Partial>,
 }
 
+/// A chunk whose sum lacks some ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partial {
+    /// Index of the chunk in its operation.
+    pub index: usize,
+    /// Ranks whose values are in the sum.
+    pub contributors: WorkerSet,
+}
+
 /// Reason why an operation has no sums: some rank's values include NaN or infinity. The rank continues with the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
+#[error("operation {operation}, part {index} ({chunk}) has a value that is not finite")]
 pub struct NonFinite {
     /// Number of the operation.
     pub operation: u64,
@@ -45,15 +54,15 @@ pub struct NonFinite {
 }
 
 /// Help text: why a live switch, or a peer behind it, may seem silent, and the command that shows the reason.
-pub const DROPS: &str = "a switch drops a rank's frames when its job's lease has run out, and when the rank is at another port than \
-                         the job was admitted with: `weir doctor --switch NAME=IP:PORT` names both";
+pub const DROPS: &str = "a switch drops a rank's frames if the job's lease has expired, or if the rank uses another port than the one \
+                         admitted: `weir doctor --switch NAME=IP:PORT` shows both";
 
 /// Reason why a rank gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port? {DROPS}"
+        "the switch did not answer chunk {chunk} within {timeouts} timeouts: check that it sums for this job at this port; {DROPS}"
     )]
     Silent {
         /// The unanswered chunk.
@@ -63,14 +72,14 @@ pub enum RankError {
     },
     /// Another use of the same job has begun.
     #[error(
-        "chunk {chunk} is older than what its slot holds: is another job of the same number at work?"
+        "the slot of chunk {chunk} holds a later chunk: check that no other job has the same number"
     )]
     Superseded {
         /// The stale chunk.
         chunk: ChunkId,
     },
     /// A missing rank does not answer.
-    #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it{}", .rank.0, if_it_lives(*.is_silent))]
+    #[error("rank {} is unreachable: it does not answer, and chunk {chunk} waits for it{}", .rank.0, if_it_lives(*.is_silent))]
     Gone {
         /// The missing rank.
         rank: WorkerId,
@@ -81,7 +90,7 @@ pub enum RankError {
     },
     /// The switch sums for a set of ranks that differs from this job's.
     #[error(
-        "the switch sums for other ranks than the {ranks} of this job (chunk {chunk}: {}): was it told of another number of them?", summed(*.complete, *.is_waiting)
+        "the switch does not sum for the {ranks} ranks of this job (chunk {chunk}: {}): check the number of ranks given to it", summed(*.complete, *.is_waiting)
     )]
     OtherRanks {
         /// The chunk where the difference was noticed.
@@ -94,7 +103,7 @@ pub enum RankError {
         is_waiting: bool,
     },
     /// Ranks submitted different things to one operation.
-    #[error("operation {operation}: the ranks gave different things: this one {}; {}", gave(*.own), gave_else(*.other))]
+    #[error("operation {operation}: the ranks submitted different operations: this rank {}; {}", gave(*.own), gave_else(*.other))]
     Differs {
         /// Number of the operation.
         operation: u64,
@@ -108,15 +117,15 @@ pub enum RankError {
 /// Hint for a silent peer, which may be alive behind a switch that drops its frames.
 fn if_it_lives(is_silent: bool) -> String {
     match is_silent {
-        true => format!("; if its process lives, {DROPS}"),
+        true => format!("; if its process is alive, {DROPS}"),
         false => String::new(),
     }
 }
 
 fn summed(complete: WorkerSet, is_waiting: bool) -> String {
     match is_waiting {
-        true => format!("it has {complete}, and waits for more"),
-        false => format!("its sum is of {complete}"),
+        true => format!("it has {complete}, and waits for others"),
+        false => format!("its sum includes {complete}"),
     }
 }
 
@@ -126,7 +135,7 @@ fn gave(own: Option<Terms>) -> String {
 
 fn gave_else(other: Option<(WorkerId, Terms)>) -> String {
     let told = other.map(|(rank, terms)| format!("rank {} {terms}", rank.0));
-    told.unwrap_or_else(|| "another something else, and has not said what".to_owned())
+    told.unwrap_or_else(|| "another rank a different one, without a report of its terms".to_owned())
 }
 
 /// Reason why an operation is rejected.
@@ -136,13 +145,13 @@ pub enum SubmitError {
     #[error("there are no values to sum")]
     Empty,
     /// The rank has already given up.
-    #[error("the rank has given up before")]
+    #[error("the rank has already given up")]
     Failed,
 }
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum RankFrame {
     /// The frame completed a chunk.
     Answer,
     /// The frame reported which ranks a chunk misses.

@@ -64,7 +64,7 @@ impl Peers {
     }
 
     /// Queues a message; drops it if the queue is full, since a rank that needs the answer asks again.
-    pub fn say(&mut self, to: WorkerId, word: Word) {
+    pub fn queue(&mut self, to: WorkerId, word: Word) {
         if self.words.len() < self.limit && to != self.me && to.0 < self.asked.len() as u16 {
             self.words.push_back((to, word));
         }
@@ -104,7 +104,7 @@ impl Peers {
         known.chunk = chunk;
         known.last_ns = now_ns;
         known.times += 1;
-        self.say(to, Word::Ask(chunk));
+        self.queue(to, Word::Ask(chunk));
     }
 
     /// Whether a rank was asked and has not answered.
@@ -124,7 +124,7 @@ impl Peers {
     }
 
     /// Records a frame from a rank, which is therefore alive.
-    pub fn heard(&mut self, from: WorkerId) {
+    pub fn note_reply(&mut self, from: WorkerId) {
         if let Some(asked) = self.asked.get_mut(usize::from(from.0)) {
             *asked = None;
         }

@@ -2,9 +2,9 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{Attempt, Lane};
+use super::lane::{Attempt, RankLane};
 use super::operation::Chunk;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankFrame};
 use crate::congestion::Mark;
 use crate::job::{ChunkId, WorkerSet};
 use crate::lanes::{LaneState, Send};
@@ -16,16 +16,16 @@ const SPARE_BITS: u8 = 4;
 
 impl Rank {
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> RankFrame {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
+            Err(_) => RankFrame::Malformed,
         };
         match received {
-            Received::Answer | Received::Told | Received::Word | Received::Early => {}
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
+            RankFrame::Answer | RankFrame::Told | RankFrame::Word | RankFrame::Early => {}
+            RankFrame::Duplicate => self.counters.duplicates += 1,
+            RankFrame::NotOurs => self.counters.not_ours += 1,
+            RankFrame::Malformed => self.counters.malformed += 1,
         }
         received
     }
@@ -38,16 +38,16 @@ impl Rank {
         (self.job.chunk(lane.sequence), lane.scale)
     }
 
-    pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> RankFrame {
         let repr = Repr::parse(packet);
         if repr.job != self.job.id().0 {
-            return Received::NotOurs;
+            return RankFrame::NotOurs;
         }
         match repr.kind {
             Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
             _ if self.differing.is_some() => return self.receive_while_differing(&repr),
             // A rank that has given up answers nobody: the ranks that wait for it have to notice.
-            _ if self.failed => return Received::NotOurs,
+            _ if self.failed => return RankFrame::NotOurs,
             _ => {}
         }
         let chunk = ChunkId(repr.chunk);
@@ -56,24 +56,26 @@ impl Rank {
             Kind::Sum => {
                 let is_probe = repr.flags.contains(Flags::PROBE);
                 if is_probe && repr.scale != 0 && self.forgets_switch() {
-                    return Received::Told;
+                    return RankFrame::Told;
                 }
                 // Other ranks also send sums that they kept, marked `AGAIN`.
                 if is_probe || !repr.flags.contains(Flags::AGAIN) {
-                    self.heard_switch(now_ns, is_probe);
+                    self.note_switch(now_ns, is_probe);
                 }
             }
             Kind::Given if self.hosts.is_some() => {}
             Kind::Give => return self.receive_give(now_ns, packet),
             Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
-            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => return Received::NotOurs,
+            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => {
+                return RankFrame::NotOurs;
+            }
         }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         };
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
-            return Received::Duplicate;
+            return RankFrame::Duplicate;
         }
         // No chunk completes before this rank has sent it, unless other ranks have closed it.
         if sequence > lane.sequence || !lane.is_in_flight() {
@@ -83,7 +85,7 @@ impl Rank {
         let is_of_chunk = repr.slot == self.job.slot(chunk).0
             && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0;
         if !is_of_chunk {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         let by_host = repr.kind == Kind::Given;
         let everyone = match &self.hosts {
@@ -94,13 +96,13 @@ impl Rank {
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
                 if self.asks_for_kept(now_ns, slot, &repr) {
-                    return Received::Told;
+                    return RankFrame::Told;
                 }
                 self.fail(RankError::Superseded { chunk });
-                return Received::Told;
+                return RankFrame::Told;
             }
             if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
-                return self.told(now_ns, slot, &repr, everyone);
+                return self.handle_report(now_ns, slot, &repr, everyone);
             }
         }
         let is_scale_only = repr.flags.contains(Flags::SCALE_ONLY);
@@ -109,7 +111,7 @@ impl Rank {
             false => self.job.values_per_packet(),
         };
         let Some(is_sum) = self.takes(slot, &repr, everyone) else {
-            return Received::Duplicate;
+            return RankFrame::Duplicate;
         };
         // With a deadline, a sum may lack some ranks.
         let is_of_others = match self.late {
@@ -131,14 +133,14 @@ impl Rank {
         if is_sum && differs {
             let operation = self.chunk_of(lane.item).map(|(operation, _)| operation.id);
             self.differ(now_ns, operation.unwrap_or_default());
-            return Received::Told;
+            return RankFrame::Told;
         }
         let is_answer = is_sum
             && is_of_chunk
             && (Exponent::from_bits(repr.next_scale) >= self.wanted(lane)
                 || !self.is_in(contributors));
         if !is_answer {
-            return Received::Malformed;
+            return RankFrame::Malformed;
         }
         self.doubts = 0;
         let first_order = lane.first_order;
@@ -157,11 +159,11 @@ impl Rank {
         if self.shares(contributors) < self.job.workers() {
             self.hurry(now_ns);
         }
-        Received::Answer
+        RankFrame::Answer
     }
 
     /// Whether the digest in a lane's sum shows that all its contributors submitted the same operation.
-    fn is_agreed(&self, lane: &Lane, packet: &Packet<&[u8]>) -> bool {
+    fn is_agreed(&self, lane: &RankLane, packet: &Packet<&[u8]>) -> bool {
         let shares = self.shares(WorkerSet(packet.contributors()));
         match self.chunk_of(lane.item) {
             Some((operation, Chunk::Values(index))) => {

@@ -13,7 +13,7 @@ impl Rank {
     /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         if self.differing.is_some() {
-            if let Some(to) = self.tell_differing(buffer) {
+            if let Some(to) = self.poll_differing(buffer) {
                 self.counters.sent.count(buffer.len(), false);
                 self.counters.words += 1;
                 return Some(to);

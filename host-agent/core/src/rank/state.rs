@@ -1,10 +1,10 @@
 //! Serialization of a rank's state.
 
-use super::lane::{Lane, RankLane};
+use super::lane::{RankLane, RankLaneFields};
 use super::late::{Late, TOLD_BEFORE_HELPING};
 use super::operation::Chunk;
 use super::peers::{Kept, Peers, Word};
-use super::{Event, Operation, Partial, Rank, Reduction, Rounding, Share, Values};
+use super::{Operation, Partial, Rank, RankEvent, Reduction, Rounding, Share, Values};
 use crate::quantise::Exponent;
 use crate::state::Put;
 use wire::{Flags, HEADER_LEN, Packet};
@@ -48,7 +48,7 @@ impl Rank {
         out.put_len(events.len());
         for event in events {
             match event {
-                Event::Done { operation, outcome } => {
+                RankEvent::Done { operation, outcome } => {
                     out.put_u8(0);
                     out.put_u64(*operation);
                     match outcome {
@@ -59,7 +59,7 @@ impl Rank {
                         Err(not_finite) => out.put_len(not_finite.index),
                     }
                 }
-                Event::Failed(_) => out.put_u8(1),
+                RankEvent::Failed(_) => out.put_u8(1),
             }
         }
         kept.iter().for_each(|kept| put_kept(kept, out));
@@ -227,8 +227,8 @@ fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
     }
 }
 
-fn put_lane(lane: &Lane, own: &RankLane, out: &mut Vec<u8>) {
-    let RankLane {
+fn put_lane(lane: &RankLane, own: &RankLaneFields, out: &mut Vec<u8>) {
+    let RankLaneFields {
         attempt,
         agreed,
         last,

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::{Reduction, Values};
+use super::Values;
 
 /// Version of the mapping from an operation to its chunks and digest. It increases with each change of the mapping: ranks
 /// with different layouts would not sum the same, whatever their program version is.
@@ -60,8 +60,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Terms of these values with this reduction.
-    pub fn of(values: &Values, reduction: Reduction) -> Self {
+    /// Terms of the sum or average of these values.
+    pub fn new(values: &Values, average: bool) -> Self {
         let dtype = match values {
             Values::Floats(_) => 1,
             Values::Float16s(_) => 2,
@@ -71,7 +71,7 @@ impl Terms {
         };
         Self {
             dtype,
-            deed: u8::from(reduction.average),
+            deed: u8::from(average),
             root: None,
             length: values.len() as u64,
         }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gives_something_else_is_seen_by_all() {
+    fn different_terms_change_the_digest() {
         let terms = |dtype, average, length| Terms {
             dtype,
             deed: u8::from(average),

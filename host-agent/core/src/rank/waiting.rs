@@ -3,9 +3,9 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::Lane;
+use super::lane::RankLane;
 use super::peers::Word;
-use super::{Rank, RankError, Received};
+use super::{Rank, RankError, RankFrame};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
@@ -16,22 +16,22 @@ const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
     /// Processes the answer of a switch or host to a probe. `everyone` is the bitmap of a complete chunk there.
-    pub(super) fn told(
+    pub(super) fn handle_report(
         &mut self,
         now_ns: u64,
         slot: usize,
         repr: &Repr,
         everyone: WorkerSet,
-    ) -> Received {
+    ) -> RankFrame {
         let by_host = repr.kind == Kind::Given;
         // This probe only tested whether the switch answers.
         if self.lanes[slot].by_host && !by_host {
-            return Received::Told;
+            return RankFrame::Told;
         }
         let present = WorkerSet(repr.contributors);
         let asked_by = WorkerId(repr.worker);
         self.lanes[slot].silences = 0;
-        if let Some(told) = self.told_of_closable(now_ns, slot, repr) {
+        if let Some(told) = self.handle_closable(now_ns, slot, repr) {
             return told;
         }
         let lane = &mut self.lanes[slot];
@@ -48,7 +48,7 @@ impl Rank {
             lane.sent_early = 0;
             self.note_loss(slot);
             self.lanes.enqueue(slot, Send::Fetch);
-            return Received::Told;
+            return RankFrame::Told;
         }
         // In a tree, a rank knows neither which switch answered nor the ranks below that switch.
         if by_host || self.place.is_flat(&self.job) {
@@ -61,7 +61,7 @@ impl Rank {
             // A switch with the same set of ranks would have answered that the chunk is complete.
             self.doubt_ranks(chunk, present, true);
             if self.failed {
-                return Received::Told;
+                return RankFrame::Told;
             }
         }
         let lane = &mut self.lanes[slot];
@@ -73,7 +73,7 @@ impl Rank {
                 lane.sent_early = 0;
                 self.note_loss(slot);
                 self.lanes.enqueue(slot, Send::Values);
-                return Received::Told;
+                return RankFrame::Told;
             }
         }
         // Others are missing: probe again at decreasing rates.
@@ -83,7 +83,7 @@ impl Rank {
         if asks {
             self.ask_others(now_ns, slot);
         }
-        Received::Told
+        RankFrame::Told
     }
 
     /// Handles an answer whose set of ranks differs: the switch has another set, or the frame is broken. The rank believes it
@@ -93,7 +93,7 @@ impl Rank {
         chunk: ChunkId,
         complete: WorkerSet,
         is_waiting: bool,
-    ) -> Received {
+    ) -> RankFrame {
         self.doubts += 1;
         if self.doubts >= BELIEVED_AFTER {
             let ranks = self.job.workers();
@@ -104,7 +104,7 @@ impl Rank {
                 is_waiting,
             });
         }
-        Received::Malformed
+        RankFrame::Malformed
     }
 
     /// Records a loss: the switch did not get this rank's values, or the rank not its sum. Counts once per chunk.
@@ -133,7 +133,7 @@ impl Rank {
             for _ in 0..ASKED_IN_TURN.min(self.job.workers() - 1) {
                 // A rank that does not answer may have left, with all its sums.
                 let peer = peers.in_turn();
-                peers.say(peer, Word::Ask(chunk));
+                peers.queue(peer, Word::Ask(chunk));
             }
         } else if oldest == Some(lane.first_order) {
             for peer in misses.iter() {
@@ -148,34 +148,34 @@ impl Rank {
     }
 
     /// Processes a question or reply from another rank.
-    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> Received {
+    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> RankFrame {
         let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
         let slot = self.job.lane(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
         let kept = asked.map(|asked| self.kept_at(asked));
         let Some(peers) = &mut self.peers else {
-            return Received::NotOurs;
+            return RankFrame::NotOurs;
         };
         if repr.kind == Kind::Here {
-            peers.heard(from);
-            return Received::Word;
+            peers.note_reply(from);
+            return RankFrame::Word;
         }
-        peers.say(from, Word::Here(chunk));
+        peers.queue(from, Word::Here(chunk));
         let (Some(asked), Some(at)) = (asked, kept) else {
-            return Received::Word;
+            return RankFrame::Word;
         };
         if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
-            peers.say(from, Word::Sum(at));
+            peers.queue(from, Word::Sum(at));
         }
         self.is_asked(now_ns, slot, asked, repr.flags.contains(Flags::AGAIN));
-        Received::Word
+        RankFrame::Word
     }
 
     /// Processes the report of a rank's host that no process receives frames there. Ranks that wait for it fail at once;
     /// about a rank that was not asked, the report says nothing.
     pub fn peer_gone(&mut self, rank: WorkerId) {
-        let waits = |lane: &&Lane| lane.waits() && lane.misses.contains(rank);
+        let waits = |lane: &&RankLane| lane.waits() && lane.misses.contains(rank);
         let is_asked = self
             .peers
             .as_ref()
@@ -203,7 +203,7 @@ impl Rank {
         if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        if !self.lanes.iter().any(Lane::waits) {
+        if !self.lanes.iter().any(RankLane::waits) {
             peers.forget();
         } else if let Some((rank, chunk)) = peers.check(now_ns) {
             let is_silent = true;
@@ -262,7 +262,7 @@ impl Rank {
 mod tests {
     use super::*;
     use crate::job::Job;
-    use crate::rank::{Event, Setup, Values};
+    use crate::rank::{RankEvent, Setup, Values};
     use crate::{Mark, Retransmission};
 
     /// The switch's answer to a probe: only this rank's values are there.
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_rank_that_was_not_asked_nobody_says_that_it_is_gone() {
+    fn only_an_asked_rank_is_reported_unreachable() {
         let mut rank = Rank::new(Setup {
             dead_after_ns: Some(1_000_000_000),
             ..Setup::under_one_switch(Job::of_two(0), WorkerId(0), Retransmission::default())
@@ -307,19 +307,19 @@ mod tests {
         }
         rank.peer_gone(WorkerId(1));
         let gone = rank.poll_event();
-        let Some(Event::Failed(error)) = gone else {
+        let Some(RankEvent::Failed(error)) = gone else {
             panic!("{gone:?}");
         };
         // The rank's own host reported it, so the error names no switch.
         let text = error.to_string();
-        assert!(text.starts_with("rank 1 is gone: it does not answer, and chunk #"));
+        assert!(text.starts_with("rank 1 is unreachable: it does not answer, and chunk #"));
         assert!(text.ends_with(" waits for it"), "{text}");
         let silent = RankError::Gone {
             rank: WorkerId(1),
             chunk: ChunkId(4711),
             is_silent: true,
         };
-        let hint = "waits for it; if its process lives, a switch drops a rank's frames when";
+        let hint = "waits for it; if its process is alive, a switch drops a rank's frames if";
         assert!(silent.to_string().contains(hint), "{silent}");
     }
 }

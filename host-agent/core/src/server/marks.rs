@@ -17,7 +17,7 @@ struct Cell {
 #[derive(Debug, Clone)]
 pub struct Marks {
     cells: Vec<Cell>,
-    told: Mark,
+    selected: Mark,
 }
 
 impl Marks {
@@ -25,7 +25,7 @@ impl Marks {
     pub fn new(cells: usize) -> Self {
         Self {
             cells: vec![Cell::default(); cells],
-            told: Mark::None,
+            selected: Mark::None,
         }
     }
 
@@ -42,21 +42,21 @@ impl Marks {
     }
 
     /// Selects the mark for a cell's answer to this destination.
-    pub fn tell(&mut self, cell: CellIndex, to: Destination) {
+    pub fn select(&mut self, cell: CellIndex, to: Destination) {
         let marked = self.cells[cell.index()].answered;
         let is_marked = match to {
             Destination::Worker(worker) => marked.contains(worker),
             _ => !marked.is_empty(),
         };
-        self.told = match is_marked {
+        self.selected = match is_marked {
             true => Mark::Congested,
             false => Mark::None,
         };
     }
 
-    /// The mark that [`tell`](Self::tell) selected last.
-    pub fn told(&self) -> Mark {
-        self.told
+    /// The mark that [`select`](Self::select) selected last.
+    pub fn selected(&self) -> Mark {
+        self.selected
     }
 }
 
@@ -66,13 +66,13 @@ mod tests {
     use crate::WorkerId;
 
     #[test]
-    fn whose_contribution_was_marked_is_told_so_of_that_chunk() {
+    fn the_answer_to_a_marked_contribution_is_marked() {
         let (one, other) = (CellIndex(0), CellIndex(1));
         let [first, second] = [0, 1].map(WorkerId);
         let mut marks = Marks::new(2);
         let told = |marks: &mut Marks, cell, to| {
-            marks.tell(cell, to);
-            marks.told()
+            marks.select(cell, to);
+            marks.selected()
         };
         marks.note(one, WorkerSet::only(second));
         let to = Destination::Worker(second);

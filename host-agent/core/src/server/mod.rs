@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::job::{self, CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use crate::job::{CellIndex, ChunkId, Job, RoundPart, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::SlotTable;
@@ -22,7 +22,7 @@ use crate::{Destination, Mark, UnderWay};
 use marks::Marks;
 use parts::{Between, Children};
 
-pub use outcome::{Event, Received, ServerCounters, ServerError};
+pub use outcome::{ServerCounters, ServerError, ServerEvent, ServerFrame};
 pub use parts::{Part, PartsError};
 
 /// Location of the summation.
@@ -104,7 +104,7 @@ pub struct Server<A> {
     newest: u64,
     progress_ns: u64,
     ended: bool,
-    event: Option<Event>,
+    event: Option<ServerEvent>,
     counters: ServerCounters,
 }
 
@@ -152,7 +152,7 @@ impl<A: Apply> Server<A> {
     ) -> Result<Self, PartsError> {
         let children = Children::new(&job, parts)?;
         // There are at most 64.
-        let slots = SlotTable::of(job, children.len() as u8);
+        let slots = SlotTable::with_children(job, children.len() as u8);
         Ok(Self {
             slots: Some(slots),
             children: Some(children),
@@ -179,7 +179,7 @@ impl<A: Apply> Server<A> {
             until,
             slots: SlotTable::new(self.job).beginning_at(oldest),
         });
-        let slots = SlotTable::of(self.job, children.len() as u8);
+        let slots = SlotTable::with_children(self.job, children.len() as u8);
         self.slots = Some(slots.beginning_at(self.job.chunk(until)));
         self.children = Some(children);
         self.progress_ns = now_ns;
@@ -209,7 +209,7 @@ impl<A: Apply> Server<A> {
         let mut repr = self.job.header(
             Kind::Result,
             sequence,
-            matches!(position.part, job::Part::ScaleOnly(_)),
+            matches!(position.part, RoundPart::ScaleOnly(_)),
         );
         repr.flags = repr.flags.with(Flags::NON_FINITE, non_finite);
         repr.contributors = sum.contributors;
@@ -232,7 +232,7 @@ impl<A: Apply> Server<A> {
         if non_finite {
             let chunk = self.job.chunk(sequence);
             self.fail(ServerError::NonFinite { position, chunk });
-        } else if let job::Part::Values(index) = position.part {
+        } else if let RoundPart::Values(index) = position.part {
             let chunk = Completed {
                 round: position.round,
                 index,
@@ -250,7 +250,7 @@ impl<A: Apply> Server<A> {
             .last_sequence()
             .is_some_and(|last| self.counters.completed == last)
         {
-            self.end(Event::Finished);
+            self.end(ServerEvent::Finished);
         }
     }
 
@@ -303,7 +303,7 @@ impl<A: Apply> Server<A> {
             packet.set_transmission(answer.transmissions);
             answer.transmissions = answer.transmissions.saturating_add(1);
             self.counters.sent.count(buffer.len(), again);
-            self.marks.tell(cell, to);
+            self.marks.select(cell, to);
             return Some(to);
         }
         None
@@ -312,7 +312,7 @@ impl<A: Apply> Server<A> {
     /// Congestion mark for the IP header of the frame that [`poll_transmit`](Self::poll_transmit) returned last: the mark of
     /// the contribution that it answers, which a switch that sums passes on.
     pub fn mark(&self) -> Mark {
-        self.marks.told()
+        self.marks.selected()
     }
 
     /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
@@ -340,7 +340,7 @@ impl<A: Apply> Server<A> {
         }
         if self.is_closing() {
             // A worker that still missed an answer would have asked for it.
-            self.end(Event::Finished);
+            self.end(ServerEvent::Finished);
             return;
         }
         let oldest = self.oldest_incomplete();
@@ -429,10 +429,10 @@ impl<A: Apply> Server<A> {
     }
 
     fn fail(&mut self, error: ServerError) {
-        self.end(Event::Failed(error));
+        self.end(ServerEvent::Failed(error));
     }
 
-    fn end(&mut self, event: Event) {
+    fn end(&mut self, event: ServerEvent) {
         if !self.ended {
             self.ended = true;
             self.event = Some(event);
@@ -440,7 +440,7 @@ impl<A: Apply> Server<A> {
     }
 
     /// The event since the last call, if there is one.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.event.take()
     }
 }

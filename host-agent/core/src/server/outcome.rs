@@ -5,7 +5,7 @@ use crate::job::{ChunkId, Position, WorkerSet};
 
 /// Event of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ServerEvent {
     /// Every round is applied, and every worker has every answer or has been silent for a long time.
     Finished,
     /// The job cannot succeed. The server continues to answer.
@@ -26,7 +26,7 @@ pub enum ServerError {
         missing: WorkerSet,
     },
     /// Nothing completed for too long, and the contributors are unknown: the switch has the bitmap, or no worker was heard.
-    #[error("nothing completed for {:.1} s; next would be {position} ({chunk})", *waited_ns as f64 / 1e9)]
+    #[error("no chunk completed for {:.1} s; {position} ({chunk}) is next", *waited_ns as f64 / 1e9)]
     Silent {
         /// Position of the oldest incomplete chunk.
         position: Position,
@@ -36,7 +36,7 @@ pub enum ServerError {
         waited_ns: u64,
     },
     /// A worker's input has NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
+    #[error("{position} ({chunk}) has a value that is not finite")]
     NonFinite {
         /// Position of the chunk.
         position: Position,
@@ -47,7 +47,7 @@ pub enum ServerError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum ServerFrame {
     /// The frame completed a chunk, which was applied.
     Applied,
     /// The frame's values were added; the chunk waits for other workers.
@@ -64,13 +64,13 @@ pub enum Received {
     Malformed,
 }
 
-impl Received {
+impl ServerFrame {
     /// Whether the server has received the chunk before.
     #[must_use]
     pub fn is_repeated(self) -> bool {
         matches!(
             self,
-            Received::Again | Received::Duplicate | Received::Stale
+            ServerFrame::Again | ServerFrame::Duplicate | ServerFrame::Stale
         )
     }
 }

@@ -24,16 +24,16 @@ pub enum PartsError {
     #[error("part {0} has {1} workers; a switch sums 1 to 64")]
     Workers(u16, usize),
     /// Two parts, or a part and the job, have the same number.
-    #[error("the number {0} is given twice")]
+    #[error("the number {0} occurs twice")]
     NumberTwice(u16),
     /// The job has no worker with this rank.
-    #[error("part {0} has {1}, of {2} workers")]
+    #[error("part {0} has {1}, but the job has {2} workers")]
     NoWorker(u16, WorkerId, u16),
     /// A worker is in two parts, so that its values would count twice.
     #[error("{0} is in two parts")]
     WorkerTwice(WorkerId),
     /// More than 64 children: the bitmap has 64 bits.
-    #[error("{0} workers, or parts and workers in none: a server sums up to 64")]
+    #[error("{0} parts and workers in no part: a server sums up to 64")]
     Children(usize),
 }
 

@@ -3,27 +3,27 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use super::parts::Children;
-use super::{Answer, Apply, Received, Server};
-use crate::job::{self, CellIndex, ChunkId, WorkerId, WorkerSet};
+use super::{Answer, Apply, Server, ServerFrame};
+use crate::job::{CellIndex, ChunkId, RoundPart, WorkerId, WorkerSet};
 use crate::slot::Outcome;
 use crate::{Destination, Mark};
 
 impl<A: Apply> Server<A> {
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> ServerFrame {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) if self.children.is_some() => self.receive_of_part(now_ns, mark, &packet),
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
+            Err(_) => ServerFrame::Malformed,
         };
         match received {
-            Received::Applied => self.counters.completed += 1,
-            Received::Absorbed => {}
-            Received::Again => self.counters.again += 1,
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::Stale => self.counters.stale += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
+            ServerFrame::Applied => self.counters.completed += 1,
+            ServerFrame::Absorbed => {}
+            ServerFrame::Again => self.counters.again += 1,
+            ServerFrame::Duplicate => self.counters.duplicates += 1,
+            ServerFrame::Stale => self.counters.stale += 1,
+            ServerFrame::NotOurs => self.counters.not_ours += 1,
+            ServerFrame::Malformed => self.counters.malformed += 1,
         }
         if received.is_repeated() {
             self.counters.repeated_bytes += bytes.len() as u64;
@@ -33,39 +33,39 @@ impl<A: Apply> Server<A> {
 
     /// Processes a part's sum, or the update of a worker in no part, as the update of a child. For chunks that were in flight
     /// when the parts changed, only updates of workers are accepted.
-    fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> ServerFrame {
         let Some(children) = &self.children else {
-            return Received::NotOurs;
+            return ServerFrame::NotOurs;
         };
         let update = match self.is_between(ChunkId(packet.chunk())) {
             true => Children::update_alone(&self.job, packet),
             false => children.update(&self.job, packet),
         };
         let Some(update) = update else {
-            return Received::NotOurs;
+            return ServerFrame::NotOurs;
         };
         let mut frame = std::mem::take(&mut self.update);
         Children::rewrite(&self.job, update, packet.as_bytes(), &mut frame);
         let asker = update.asks.then_some(update.sender);
         let received = match Packet::new_checked(&frame[..]) {
             Ok(update) => self.receive_contribution(now_ns, mark, &update, asker),
-            Err(_) => Received::Malformed,
+            Err(_) => ServerFrame::Malformed,
         };
         self.update = frame;
         received
     }
 
-    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> ServerFrame {
         let kind = if self.slots.is_some() {
             Kind::Update
         } else {
             Kind::Sum
         };
         if packet.kind() != kind || packet.job() != self.job.id().0 {
-            return Received::NotOurs;
+            return ServerFrame::NotOurs;
         }
         if packet.worker() >= self.job.workers() {
-            return Received::Malformed;
+            return ServerFrame::Malformed;
         }
         let sender = WorkerId(packet.worker());
         self.receive_contribution(now_ns, mark, packet, Some(sender))
@@ -78,21 +78,21 @@ impl<A: Apply> Server<A> {
         mark: Mark,
         packet: &Packet<&[u8]>,
         asker: Option<WorkerId>,
-    ) -> Received {
+    ) -> ServerFrame {
         let repr = Repr::parse(packet);
         if !self.job.is_well_formed(packet) {
-            return Received::Malformed;
+            return ServerFrame::Malformed;
         }
         let Some(sequence) = self.job.sequence_near(self.newest, ChunkId(repr.chunk)) else {
-            return Received::Stale;
+            return ServerFrame::Stale;
         };
         let cell = self.job.cell(ChunkId(repr.chunk));
         let answered = self.answers[cell.index()].sequence;
         if answered.is_some_and(|answered| sequence < answered) {
-            return Received::Stale;
+            return ServerFrame::Stale;
         }
         if answered != Some(sequence) && !self.can_follow(sequence, &repr) {
-            return Received::Malformed;
+            return ServerFrame::Malformed;
         }
         if mark == Mark::Congested && answered != Some(sequence) {
             // A complete sum has contributions of all workers.
@@ -116,7 +116,7 @@ impl<A: Apply> Server<A> {
     /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered its predecessor, which agreed
     /// on the chunk's exponent.
     fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
-        let scale_only = matches!(self.job.position(sequence).part, job::Part::ScaleOnly(_));
+        let scale_only = matches!(self.job.position(sequence).part, RoundPart::ScaleOnly(_));
         if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
             return false;
         }
@@ -139,21 +139,21 @@ impl<A: Apply> Server<A> {
         sequence: u64,
         packet: &Packet<&[u8]>,
         asker: Option<WorkerId>,
-    ) -> Received {
+    ) -> ServerFrame {
         let slots = match &mut self.between {
             Some(between) if sequence < between.until => Some(&mut between.slots),
             _ => self.slots.as_mut(),
         };
         let Some(slots) = slots else {
-            return Received::NotOurs;
+            return ServerFrame::NotOurs;
         };
         match slots.update(packet) {
-            Outcome::Refused(_) => Received::Malformed,
-            Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
+            Outcome::Refused(_) => ServerFrame::Malformed,
+            Outcome::Stale | Outcome::ProbedStale(_) => ServerFrame::Stale,
             // Jobs with a server have no deadlines.
-            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
-            Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
-            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
+            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => ServerFrame::NotOurs,
+            Outcome::TakenOver(_) | Outcome::Absorbed(_) => ServerFrame::Absorbed,
+            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => ServerFrame::Duplicate,
             Outcome::Again(cell) => self.ask_again(cell, sequence, asker),
             Outcome::Completed(index) => {
                 let (contributors, flags, next_scale) = match slots.cell(index) {
@@ -161,7 +161,7 @@ impl<A: Apply> Server<A> {
                         self.sums.copy_from_slice(cell.values);
                         (cell.contributors, cell.flags, cell.next_scale)
                     }
-                    None => return Received::Malformed,
+                    None => return ServerFrame::Malformed,
                 };
                 let repr = Repr {
                     contributors: self.whose(sequence, contributors).0,
@@ -172,25 +172,30 @@ impl<A: Apply> Server<A> {
                 self.complete(now_ns, index, sequence, &repr);
                 if self.children.is_some() {
                     self.send(index, sequence, Destination::All, false);
-                    return Received::Applied;
+                    return ServerFrame::Applied;
                 }
                 for worker in self.job.everyone().iter() {
                     self.send(index, sequence, Destination::Worker(worker), false);
                 }
-                Received::Applied
+                ServerFrame::Applied
             }
         }
     }
 
     /// Processes another frame of an answered chunk.
-    fn ask_again(&mut self, cell: CellIndex, sequence: u64, asker: Option<WorkerId>) -> Received {
+    fn ask_again(
+        &mut self,
+        cell: CellIndex,
+        sequence: u64,
+        asker: Option<WorkerId>,
+    ) -> ServerFrame {
         match asker {
             Some(asker) => {
                 self.answer_again(cell, sequence, asker);
-                Received::Again
+                ServerFrame::Again
             }
             // The network has duplicated a part's first sum.
-            None => Received::Duplicate,
+            None => ServerFrame::Duplicate,
         }
     }
 
@@ -200,17 +205,17 @@ impl<A: Apply> Server<A> {
         sequence: u64,
         answered: bool,
         packet: &Packet<&[u8]>,
-    ) -> Received {
+    ) -> ServerFrame {
         let repr = Repr::parse(packet);
         let contributors = WorkerSet(repr.contributors);
         let cell = self.job.cell(ChunkId(repr.chunk));
         if contributors != self.job.everyone() {
             // A switch may report the contributors so far.
             if !contributors.without(self.job.everyone()).is_empty() {
-                return Received::Malformed;
+                return ServerFrame::Malformed;
             }
             self.reported = Some((sequence, contributors));
-            return Received::Duplicate;
+            return ServerFrame::Duplicate;
         }
         if !answered {
             for (sum, value) in self.sums.iter_mut().zip(packet.values_i32()) {
@@ -218,13 +223,13 @@ impl<A: Apply> Server<A> {
             }
             self.complete(now_ns, cell, sequence, &repr);
             self.send(cell, sequence, Destination::All, false);
-            return Received::Applied;
+            return ServerFrame::Applied;
         }
         if repr.flags.contains(Flags::AGAIN) {
             self.answer_again(cell, sequence, WorkerId(repr.worker));
-            return Received::Again;
+            return ServerFrame::Again;
         }
         // The network has duplicated the first sum. A worker that misses the answer will ask for it.
-        Received::Duplicate
+        ServerFrame::Duplicate
     }
 }

@@ -17,13 +17,13 @@ mod state;
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::congestion::{CongestionWindow, Mark};
-use crate::job::{ChunkId, Job, JobId, Part, Position, WorkerId, WorkerSet};
+use crate::job::{ChunkId, Job, JobId, Position, RoundPart, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Lanes, Send};
 use crate::quantise::{Exponent, block};
 use crate::rto::Retransmission;
 use crate::{Destination, UnderWay};
 
-pub use outcome::{Event, Received, StartError, WorkerCounters, WorkerError};
+pub use outcome::{StartError, WorkerCounters, WorkerError, WorkerEvent, WorkerFrame};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -60,7 +60,7 @@ pub struct Worker {
     /// Order number of the next transmission when timeouts last reduced the window; a timeout of an earlier transmission does
     /// not reduce it again.
     timed_out_before: u64,
-    event: Option<Event>,
+    event: Option<WorkerEvent>,
     counters: WorkerCounters,
 }
 
@@ -144,7 +144,7 @@ impl Worker {
         self.exponents.extend(
             values
                 .chunks(self.job.values_per_packet())
-                .map(Exponent::of),
+                .map(Exponent::bounding),
         );
         self.phase = Phase::Running;
         self.open_window();
@@ -208,8 +208,8 @@ impl Worker {
 
     fn position(&self, sequence: u64) -> Position {
         let part = match self.index_in_round(sequence) {
-            None => Part::ScaleOnly((sequence - self.start) as u32),
-            Some(index) => Part::Values(index as u32),
+            None => RoundPart::ScaleOnly((sequence - self.start) as u32),
+            Some(index) => RoundPart::Values(index as u32),
         };
         Position {
             round: self.round,
@@ -269,38 +269,38 @@ impl Worker {
     }
 
     /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> WorkerFrame {
         let received = match Packet::new_checked(bytes) {
             Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
+            Err(_) => WorkerFrame::Malformed,
         };
         match received {
-            Received::Answer => {}
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
+            WorkerFrame::Answer => {}
+            WorkerFrame::Duplicate => self.counters.duplicates += 1,
+            WorkerFrame::NotOurs => self.counters.not_ours += 1,
+            WorkerFrame::Malformed => self.counters.malformed += 1,
         }
         received
     }
 
-    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> WorkerFrame {
         let repr = Repr::parse(packet);
         let for_us = repr.worker == self.rank.0 || repr.worker == wire::ALL_WORKERS;
         if repr.kind != Kind::Result || repr.job != self.job.id().0 || !for_us {
-            return Received::NotOurs;
+            return WorkerFrame::NotOurs;
         }
         let chunk = ChunkId(repr.chunk);
         let slot = self.job.lane(chunk);
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
-            return Received::Malformed;
+            return WorkerFrame::Malformed;
         };
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
-            return Received::Duplicate;
+            return WorkerFrame::Duplicate;
         }
         // No chunk can complete before this worker has sent it.
         if sequence > lane.sequence || lane.transmissions == 0 {
-            return Received::Malformed;
+            return WorkerFrame::Malformed;
         }
         let index = self.index_in_round(sequence);
         let non_finite = index.is_some() && repr.flags.contains(Flags::NON_FINITE);
@@ -314,7 +314,7 @@ impl Worker {
             && repr.scale == lane.scale.bits()
             && next_scale >= self.wanted(next);
         if !is_answer {
-            return Received::Malformed;
+            return WorkerFrame::Malformed;
         }
 
         if lane.transmissions > 1 {
@@ -327,7 +327,7 @@ impl Worker {
         if non_finite {
             let position = self.position(sequence);
             self.fail(WorkerError::NonFinite { position, chunk });
-            return Received::Answer;
+            return WorkerFrame::Answer;
         }
         if let Some(index) = index {
             let from = index * self.job.values_per_packet();
@@ -339,7 +339,7 @@ impl Worker {
         self.advance(slot, next, next_scale);
         // Overtaken chunks are sent once ahead of their timeout.
         self.counters.fast_retransmits += self.lanes.count_overtaken(first_order, Send::Values, 1);
-        Received::Answer
+        WorkerFrame::Answer
     }
 
     /// Moves a lane to its next chunk after an answer.
@@ -354,10 +354,10 @@ impl Worker {
         if self.unanswered == 0 {
             if self.phase == Phase::Closing {
                 self.phase = Phase::Closed;
-                self.event = Some(Event::Closed);
+                self.event = Some(WorkerEvent::Closed);
             } else {
                 self.phase = Phase::Idle;
-                self.event = Some(Event::RoundDone { round: self.round });
+                self.event = Some(WorkerEvent::RoundDone { round: self.round });
                 self.round += 1;
             }
         }
@@ -401,7 +401,7 @@ impl Worker {
 
     fn give_up(&mut self, sequence: u64, timeouts: u32) {
         if self.phase == Phase::Closing {
-            self.stop(Phase::Closed, Event::Closed);
+            self.stop(Phase::Closed, WorkerEvent::Closed);
             return;
         }
         let chunk = self.job.chunk(sequence);
@@ -414,17 +414,17 @@ impl Worker {
     }
 
     fn fail(&mut self, error: WorkerError) {
-        self.stop(Phase::Failed, Event::Failed(error));
+        self.stop(Phase::Failed, WorkerEvent::Failed(error));
     }
 
-    fn stop(&mut self, phase: Phase, event: Event) {
+    fn stop(&mut self, phase: Phase, event: WorkerEvent) {
         self.phase = phase;
         self.event = Some(event);
         self.lanes.stop();
     }
 
     /// The event since the last call, if there is one.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<WorkerEvent> {
         self.event.take()
     }
 }

@@ -6,7 +6,7 @@ use crate::job::{ChunkId, Position};
 
 /// Event of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum WorkerEvent {
     /// Every chunk of the round is answered: [`Worker::results`](super::Worker::results) holds the answers.
     RoundDone {
         /// The round, from 0.
@@ -32,7 +32,7 @@ pub enum WorkerError {
         timeouts: u32,
     },
     /// A worker's input has NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
+    #[error("{position} ({chunk}) has a value that is not finite")]
     NonFinite {
         /// Position of the chunk.
         position: Position,
@@ -59,7 +59,7 @@ pub enum StartError {
 
 /// Result of processing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum WorkerFrame {
     /// The frame answered a chunk.
     Answer,
     /// The frame answered a chunk that was answered before.

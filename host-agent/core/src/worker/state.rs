@@ -1,6 +1,6 @@
 //! Serialization of a worker's state.
 
-use super::{Event, Worker};
+use super::{Worker, WorkerEvent};
 use crate::state::Put;
 
 impl Worker {
@@ -43,9 +43,9 @@ impl Worker {
         lanes.state(out, |_, (), _| ());
         out.put_u8(match event {
             None => 0,
-            Some(Event::RoundDone { .. }) => 1,
-            Some(Event::Closed) => 2,
-            Some(Event::Failed(_)) => 3,
+            Some(WorkerEvent::RoundDone { .. }) => 1,
+            Some(WorkerEvent::Closed) => 2,
+            Some(WorkerEvent::Failed(_)) => 3,
         });
     }
 }

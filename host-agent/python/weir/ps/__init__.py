@@ -1,4 +1,4 @@
-"""A parameter server over the ranks of torch.distributed, with whatever backend: ``weir``, or ``gloo``.
+"""A parameter server over the ranks of torch.distributed, with the backend ``weir`` or ``gloo``.
 
     import torch.distributed as dist
     import weir.torch
@@ -15,12 +15,12 @@
                 loss(model(inputs), labels).backward()
                 worker.push_pull()
 
-A server has the optimizer and what it remembers; several share the parameters. Workers begin with the servers' parameters. All
-ranks of the default group take part, each as one of both, with the same plan.
+A server has the optimizer and its state; several servers divide the parameters among them. Workers start with the servers'
+parameters. Every rank of the default group is a server or a worker, and all have the same plan.
 
-``plan.py`` says who does what, ``rules.py`` what a push means in each mode, without any I/O; ``server.py`` and ``worker.py``
-are the two ends; ``collective.py`` is what both do in mode ``sync``, ``messages.py`` what they say in the others, ``layout.py``
-how tensors stand in a message, and ``agreement.py`` what is compared before they begin.
+``plan.py`` has the roles and the mode; ``rules.py`` the effect of a push in each mode, without I/O; ``server.py`` and
+``worker.py`` the two roles; ``collective.py`` mode ``sync``; ``messages.py`` the messages of the other modes; ``layout.py`` the
+encoding of tensors in a message; ``agreement.py`` the comparison of all ranks at the start.
 """
 
 from .agreement import Differs

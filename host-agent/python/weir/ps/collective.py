@@ -1,7 +1,8 @@
-"""Mode sync: what all ranks do together. With the backend ``weir`` a switch does most of it.
+"""Mode sync: collectives of all ranks. With the backend ``weir`` the switch executes most of them.
 
-Before each step every rank tells what it is about to do, in one sum of whole numbers in which each has a place. So all ranks know
-if they are not of one mind, and who is not. Behind these places each parameter has one: how many workers have a gradient of it.
+Before each step all ranks sum one vector of integers. Each rank has one element for its next action, so all ranks see whether
+the actions differ, and at which rank. Each parameter has one element behind these: the number of workers that have a gradient
+of it.
 """
 
 import os
@@ -15,19 +16,19 @@ from .messages import Kind, Lost
 
 
 class Together:
-    """The ranks of a plan, and what of the parameters each server has."""
+    """The collectives of a plan's ranks, with the parameters of each server."""
 
     def __init__(self, parameters, plan, shards):
         self._rank, self._workers = dist.get_rank(), plan.workers(dist.get_world_size())
         self._parameters = parameters
         self._shards = shards
         self._layouts = {server: Layout([parameters[at] for at in shard]) for server, shard in shards.items()}
-        # With a deadline, a switch may sum without some ranks, but it does not sum words of 64 bits.
+        # With a deadline, the switch may omit ranks. It does not sum 64-bit integers, so Gloo sums them, of all ranks.
         self._word = torch.int64 if "WEIR_DEADLINE" in os.environ else torch.int32
 
     def agree(self, kind, gradients=None):
-        """What all workers do next, and by parameter whether any of them has a gradient of it. ``Lost`` at all ranks if they do
-        not do the same, or one has failed."""
+        """Returns the next action of all workers, and for each parameter whether any worker has a gradient. Raises ``Lost`` at
+        all ranks if the actions differ, or if a worker has failed."""
         size = dist.get_world_size()
         words = torch.zeros(size + len(self._parameters), dtype=self._word)
         words[self._rank] = int(kind)
@@ -40,12 +41,12 @@ class Together:
             raise Lost(f"weir.ps: worker rank {', '.join(failed)} has failed")
         if len(set(told.values())) > 1:
             all_told = ", ".join(f"{kind.name} by rank {rank}" for rank, kind in told.items())
-            raise Lost(f"weir.ps: in mode sync workers do the same at the same time: {all_told}")
+            raise Lost(f"weir.ps: in mode sync all workers must do the same: {all_told}")
         return told[self._workers[0]], (words[size:] > 0).tolist()
 
     def reduce(self, gradients, present):
-        """The mean of the workers' gradients, by parameter, of this rank's own shard if it is a server. Servers give None. A
-        worker without a gradient that others have gives zeros; a gradient that is ``present`` nowhere has no mean."""
+        """Returns the mean of the workers' gradients for each parameter of this rank's shard; nothing at workers. Servers pass
+        None. A worker without a gradient that others have contributes zeros; a parameter that is not ``present`` is skipped."""
         begun = []
         for server, shard in self._shards.items():
             shard = [at for at in shard if present[at]]
@@ -58,7 +59,7 @@ class Together:
             try:
                 _done(work)
             except NonFinite as error:
-                # All ranks are told so, and what comes behind it is summed: all are to have waited for it.
+                # All ranks get this error, and the later sums complete: wait for them before raising it.
                 failed = failed or error
                 continue
             if server == self._rank:
@@ -77,7 +78,7 @@ class Together:
         return (gradient.to_dense() if gradient.is_sparse else gradient).to(self._parameters[at].dtype)
 
     def broadcast(self):
-        """All ranks have the servers' parameters afterwards."""
+        """Copies the servers' parameters to all ranks."""
         begun = []
         for server, shard in self._shards.items():
             own = [self._parameters[at] for at in shard]
@@ -94,7 +95,7 @@ class Together:
 
 
 def _done(work):
-    """Waits. What fails is a rank that is lost, as the backend tells it, or a value that is not finite."""
+    """Waits for a work. Raises ``NonFinite``, or ``Lost`` with the backend's error about the lost rank."""
     try:
         work.wait()
     except NonFinite:

@@ -1,13 +1,13 @@
-"""How tensors stand one after the other in a buffer of bytes."""
+"""Encoding of a list of tensors in a buffer of bytes."""
 
 import torch
 
-# Views of any type begin at a multiple of it.
+# Alignment of each tensor in bytes, enough for a view of any type.
 _ALIGNED = 16
 
 
 class Layout:
-    """Of tensors like these, in this order."""
+    """Positions of tensors with the types and shapes of these, in this order."""
 
     def __init__(self, tensors):
         self._parts, at = [], 0
@@ -15,16 +15,16 @@ class Layout:
             end = at + tensor.numel() * tensor.element_size()
             self._parts.append((at, end, tensor.dtype, tensor.shape))
             at = -(-end // _ALIGNED) * _ALIGNED
-        # A byte for each behind them all: whether it is there.
+        # Behind the tensors, one byte for each: whether it is present.
         self._present = at
-        #: How many bytes they take.
+        #: Length of the buffer.
         self.bytes = -(-(at + len(self._parts)) // _ALIGNED) * _ALIGNED
 
     def buffer(self):
         return torch.zeros(self.bytes, dtype=torch.uint8)
 
     def present(self, buffer):
-        """For each tensor, whether it is there: a gradient may be missing."""
+        """For each tensor, whether it is present: a gradient may be missing."""
         return [bool(of) for of in buffer[self._present : self._present + len(self._parts)]]
 
     def views(self, buffer):
@@ -32,7 +32,7 @@ class Layout:
         return [buffer[at:end].view(dtype).view(shape) for at, end, dtype, shape in self._parts]
 
     def pack(self, tensors, buffer):
-        """Copies tensors of these shapes; None is zeros, and not there."""
+        """Copies the tensors into the buffer; None becomes zeros, and is marked as missing."""
         with torch.no_grad():
             for at, (view, tensor) in enumerate(zip(self.views(buffer), tensors), self._present):
                 buffer[at] = tensor is not None

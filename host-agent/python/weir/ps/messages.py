@@ -1,6 +1,7 @@
-"""What a worker and a server say to each other, host to host: a row of numbers, and as many bytes as it says.
+"""Messages between workers and servers, host to host: a header of numbers, with the length of the body.
 
-Over a group of Gloo's of their own, whatever the backend is: who dies is seen there at once, by the end of its connection.
+They use a Gloo group of their own, whatever the backend is: there, the death of a peer is seen at once, as its connection
+closes.
 """
 
 from contextlib import contextmanager
@@ -10,36 +11,37 @@ from enum import IntEnum
 import torch
 import torch.distributed as dist
 
-# Nobody waits for less than a worker needs for a step, however long that is: who is gone is seen otherwise.
+# A worker's step may take any time, and a closed connection shows that a peer has died, so the group's timeout is practically
+# unlimited.
 _PATIENCE = timedelta(days=365)
 
 class Lost(RuntimeError):
-    """A rank is lost, and with it the training: which one, and how that was seen."""
+    """A rank is lost, so the training cannot continue. The message has the rank and the reason."""
 
 
 class Closed(RuntimeError):
-    """The connection to a rank has ended."""
+    """The connection to a rank was closed."""
 
 
-#: Bytes of a message without what follows.
+#: Length of the header in bytes.
 HEADER_BYTES = 24
 
 
 class Kind(IntEnum):
-    """Of a message."""
+    """Kind of a message."""
 
-    #: In mode sync: a server, which does what workers say.
+    #: In mode sync: action of a server, which follows the workers.
     SERVE = 0
     PUSH = 1
     PULL = 2
     PUSH_PULL = 3
-    #: The worker has done its work.
+    #: The worker has finished.
     LEAVE = 4
-    #: The worker's program has failed; the bytes say how.
+    #: The worker's program has failed; the body is the error.
     FAILED = 5
-    #: A server's answer, with parameters if they were asked for.
+    #: Reply of a server, with parameters if they were requested.
     ANSWER = 6
-    #: It is none; the bytes say why.
+    #: Refusal of a server; the body is the reason.
     REFUSAL = 7
 
     @property
@@ -52,12 +54,12 @@ class Kind(IntEnum):
 
 
 def group():
-    """The group for messages. All ranks make it, in the same order as their other groups."""
+    """Creates the group for messages. All ranks must call this, in the same order as for their other groups."""
     return dist.new_group(backend="gloo", timeout=_PATIENCE)
 
 
 def send(to, kind, step, body, among):
-    """``step`` is the number of steps that the parameters have which the sender speaks of."""
+    """Sends a message. ``step`` is the number of steps of the parameters that the message refers to."""
     body = text(body) if isinstance(body, str) else body
     bytes_ = 0 if body is None else body.numel()
     with _connected():
@@ -67,7 +69,7 @@ def send(to, kind, step, body, among):
 
 
 def receive(source, buffer, among):
-    """The kind, the step and the bytes, which are the buffer's if there are as many."""
+    """Receives a message; returns its kind, step and body. The body is in ``buffer`` if its length matches."""
     header = torch.zeros(3, dtype=torch.int64)
     with _connected():
         dist.recv(header, source, group=among)
@@ -83,7 +85,7 @@ def _connected():
     try:
         yield
     except RuntimeError as error:
-        # Its place in Gloo's sources stands before what it says.
+        # Gloo's message starts with a position in its source code.
         raise Closed(str(error).splitlines()[0].rpartition("] ")[2]) from error
 
 

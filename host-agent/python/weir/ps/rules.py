@@ -1,55 +1,55 @@
-"""What a push means, and when it is answered: one class a mode. No I/O, no clock; workers are numbers.
+"""The effect of a push, and the time of its reply: one class per mode. No I/O, no clock; workers are numbers.
 
-A step is made of the gradients that were kept since the last one: their mean is applied.
+A step applies the mean of the gradients that were kept since the previous step.
 """
 
 from enum import Enum
 
 
 class Taken(Enum):
-    """What becomes of a push."""
+    """Effect of a push."""
 
-    #: It is part of the next step.
+    #: It joins the next step.
     KEPT = 1
-    #: It is, although it is of an earlier step's parameters.
+    #: It joins the next step, although it belongs to an earlier step's parameters.
     LATE = 2
-    #: It is of an earlier step's parameters, and part of none.
+    #: It belongs to an earlier step's parameters, and joins no step.
     DROPPED = 3
 
 
 class Async:
-    """Each push is a step, and is answered at once."""
+    """Each push is a step, and gets its reply at once."""
 
     def __init__(self, workers):
-        #: Who is there.
+        #: The workers that have not left.
         self.present = set(workers)
 
     def take(self, worker, seen, step):
-        """A push of parameters that were those after ``seen`` steps; there were ``step``."""
+        """Records a push. Its gradients belong to the parameters after ``seen`` steps; now there are ``step`` steps."""
         return Taken.KEPT
 
     def is_due(self, kept):
-        """Whether a step is to be made of so many gradients."""
+        """Whether ``kept`` gradients make a step."""
         return kept > 0
 
     def stepped(self):
-        """A step was made."""
+        """Records a step."""
 
     def answers(self, worker):
-        """Whether a worker's push may be answered."""
+        """Whether a worker's push may get its reply."""
         return True
 
     def leave(self, worker):
-        """It pushes no more."""
+        """Records that a worker has left."""
         self.present.discard(worker)
 
     def ahead(self, worker):
-        """By how many pushes a worker is ahead of the slowest; None where nobody counts."""
+        """Number of pushes by which a worker is ahead of the slowest; None in modes that do not count them."""
         return None
 
 
 class Stale(Async):
-    """Each push is a step; who is too far ahead of the slowest is answered when that one has caught up, or left."""
+    """Each push is a step; a worker that is too far ahead of the slowest gets its reply when that one has caught up, or left."""
 
     def __init__(self, workers, staleness):
         super().__init__(workers)
@@ -69,13 +69,13 @@ class Stale(Async):
 
 
 class Fastest(Async):
-    """A step is made of the first so many pushes, and they are answered then. What is late is answered at once."""
+    """The first ``fastest`` pushes make a step, and get their replies then. A late push gets its reply at once."""
 
     def __init__(self, workers, fastest, late):
         super().__init__(workers)
         self._fastest = fastest
         self._late = late
-        #: Whose pushes of this step are there.
+        #: Workers whose pushes of this step have arrived.
         self._given = set()
 
     def take(self, worker, seen, step):
@@ -85,7 +85,7 @@ class Fastest(Async):
         return Taken.LATE if self._late == "next" else Taken.DROPPED
 
     def is_due(self, kept):
-        # Those who are left may be fewer; what was late alone makes no step.
+        # Fewer workers may remain. Late pushes alone make no step.
         return len(self._given) >= max(1, min(self._fastest, len(self.present)))
 
     def stepped(self):
@@ -95,7 +95,7 @@ class Fastest(Async):
         return worker not in self._given
 
 
-def of(plan, workers):
+def for_plan(plan, workers):
     """The rule of a plan's mode."""
     if plan.mode == "stale":
         return Stale(workers, plan.staleness)

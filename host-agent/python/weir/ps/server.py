@@ -1,4 +1,4 @@
-"""A server: has parameters and their optimizer, takes gradients and gives parameters."""
+"""A server: it owns parameters and their optimizer, receives gradients, and sends parameters."""
 
 import threading
 import time
@@ -13,22 +13,22 @@ from .collective import Together
 from .layout import Layout
 from .messages import Kind, Lost
 
-# A server that ends because of one worker waits so long for the others to ask, so that they are told why.
+# A server that fails because of one worker waits for this time for the requests of the others, and replies with the reason.
 _TELLING_S = 60.0
 
 
 class Server:
-    """A rank that serves. ``optimizer`` is any of torch's over the same parameters, of which it steps those that are this
-    server's. ``on_step`` is called after each step with how many there were: for a learning rate that changes, or a snapshot.
+    """A server rank. ``optimizer`` is a torch optimizer of all parameters; it updates those of this server. ``on_step`` is
+    called after each step with the number of steps, for a learning rate schedule or a snapshot.
 
-    The constructor ends when all ranks are there.
+    The constructor returns when all ranks have started.
     """
 
     def __init__(self, parameters, optimizer, plan, on_step=None):
         self._parameters = list(parameters)
         stepped = {id(of) for group in optimizer.param_groups for of in group["params"]}
         is_whole = all(id(of) in stepped for of in self._parameters)
-        agree(plan, "server", self._parameters, None if is_whole else "its optimizer is of other parameters")
+        agree(plan, "server", self._parameters, None if is_whole else "its optimizer has other parameters")
         self._plan, self._optimizer, self._on_step = plan, optimizer, on_step
         self._rank = dist.get_rank()
         shards = plan.shards([of.numel() * of.element_size() for of in self._parameters])
@@ -43,20 +43,21 @@ class Server:
             self._together, self._among = None, messages.group()
             self._layout = Layout(self._own)
         workers = plan.workers(dist.get_world_size())
-        # What follows is looked at and changed by a thread for each worker, one at a time.
+        # Protects the following fields: there is one thread per worker.
         self._changed = threading.Condition()
-        self._rule = rules.of(plan, workers)
+        self._rule = rules.for_plan(plan, workers)
         self._sums = [of.detach().clone().zero_() for of in self._own]
-        # Of which parameters a push of the next step has a gradient.
+        # For each parameter, whether a push of the next step has a gradient.
         self._present = [False] * len(self._own)
         self._kept = 0
-        # Since when each worker computes; None while the server has something of it to do.
+        # Time since when each worker computes; None while the server handles its message.
         self._idle_since = {}
         self._attended = set(workers)
         self._lost, self._failure = {}, None
 
     def run(self):
-        """Serves until all workers have left; gives the counters. ``Lost`` if a worker is and the plan says ``fail``, or all are."""
+        """Serves until all workers have left; returns the counters. Raises ``Lost`` if a worker is lost and the plan has
+        ``fail``, or if all workers are lost."""
         if self._together is not None:
             self._run_together()
         else:
@@ -64,10 +65,10 @@ class Server:
         return self.counters()
 
     def counters(self):
-        """``pushes`` that came, ``steps`` that were made, ``late`` pushes, of which ``dropped`` are in no step, answers that were
-        ``held``, workers that have ``left`` and that are ``lost``, bytes ``received`` and ``sent`` host to host. ``staleness``: of
-        how many pushes the parameters were how many steps old; ``ahead``: by how many pushes one was ahead of the slowest at most,
-        when it was answered."""
+        """Counts of received ``pushes``, ``steps``, ``late`` pushes, ``dropped`` ones among these, ``held`` replies, workers
+        that have ``left`` and that are ``lost``, bytes ``received`` and ``sent`` host to host. ``staleness``: number of pushes
+        by the age of their parameters in steps. ``ahead``: maximum number of pushes by which a worker was ahead of the slowest
+        at its reply."""
         with self._changed:
             names = ("pushes", "late", "dropped", "held", "left", "lost", "received", "sent", "ahead")
             counted = {name: self._counts[name] for name in names}
@@ -87,7 +88,7 @@ class Server:
                 return
 
     def _sum(self, present):
-        """Makes a step of what all push; ``False`` if that is not finite, which all ranks are told."""
+        """Makes a step of all workers' pushes; returns ``False`` if a value is not finite, which is an error at all ranks."""
         workers = len(self._attended)
         with self._changed:
             self._counts["pushes"] += workers
@@ -107,16 +108,16 @@ class Server:
     def _run_apart(self):
         for worker in sorted(self._attended):
             self._idle_since[worker] = time.monotonic()
-            # One that is blocked in a receive is not waited for at the end.
+            # A daemon thread: it may be blocked in a receive when the server ends.
             threading.Thread(target=self._attend, args=(worker,), name=f"weir.ps worker {worker}", daemon=True).start()
         with self._changed:
             while self._attended and self._failure is None:
                 self._changed.wait(None if self._plan.lost_after is None else self._plan.lost_after / 4)
                 self._look_for_silent()
-            # The others are told when they ask.
+            # Replies to the other workers' requests have the reason.
             self._changed.wait_for(lambda: not self._attended, _TELLING_S)
             if self._failure is None and not self._counts["left"]:
-                self._failure = Lost(f"weir.ps: no worker is left: {self._told_lost()}")
+                self._failure = Lost(f"weir.ps: all workers are lost: {self._told_lost()}")
             if self._failure is not None:
                 raise self._failure
 
@@ -124,18 +125,18 @@ class Server:
         now, lost_after = time.monotonic(), self._plan.lost_after
         for worker, since in list(self._idle_since.items()):
             if lost_after is not None and since is not None and now - since > lost_after:
-                self._lose(worker, f"has said nothing for {lost_after:g} s")
+                self._lose(worker, f"has sent nothing for {lost_after:g} s")
 
     def _attend(self, worker):
-        """Answers one worker until it has left, or is lost."""
+        """Serves one worker until it has left, or is lost."""
         buffer = self._layout.buffer()
         try:
             while self._answer(worker, buffer):
                 pass
         except messages.Closed as error:
             with self._changed:
-                self._lose(worker, f"is gone: {error}")
-        except Exception as error:  # noqa: BLE001: it is raised by `run`, and told to all
+                self._lose(worker, f"is unreachable: {error}")
+        except Exception as error:  # noqa: BLE001: `run` raises it, and replies report it
             with self._changed:
                 self._fail(error)
         with self._changed:
@@ -144,7 +145,7 @@ class Server:
             self._changed.notify_all()
 
     def _answer(self, worker, buffer):
-        """Takes what a worker says and answers it; ``False`` if that was the last."""
+        """Receives a message of a worker, and replies; returns ``False`` after the last one."""
         kind, seen, body = messages.receive(worker, buffer, self._among)
         with self._changed:
             self._counts["received"] += messages.HEADER_BYTES + body.numel()
@@ -154,7 +155,7 @@ class Server:
             if refusal is None:
                 try:
                     self._do(worker, kind, seen, body)
-                except Exception as error:  # noqa: BLE001: an optimizer's, or `on_step`'s; all are told
+                except Exception as error:  # noqa: BLE001: of the optimizer or `on_step`; replies report it
                     self._fail(error)
                 refusal = None if is_last else self._refusal(worker)
             pulls = refusal is None and kind.pulls
@@ -168,9 +169,9 @@ class Server:
         return refusal is None and not is_last
 
     def _refusal(self, worker):
-        """Why a worker is answered no more; None if it is."""
+        """Reason why the server refuses this worker's requests; None if it does not."""
         if worker in self._lost:
-            return f"weir.ps: server rank {self._rank} takes this worker for lost: rank {worker} {self._lost[worker]}"
+            return f"weir.ps: server rank {self._rank} has declared this worker lost: rank {worker} {self._lost[worker]}"
         if self._failure is None or isinstance(self._failure, Lost):
             return self._failure and str(self._failure)
         return f"weir.ps: server rank {self._rank} has failed: {self._failure}"
@@ -178,7 +179,7 @@ class Server:
     def _do(self, worker, kind, seen, body):
         if kind.pushes:
             if body.numel() != self._layout.bytes:
-                raise ValueError(f"weir.ps: rank {worker} pushes {body.numel()} bytes, and they are {self._layout.bytes}")
+                raise ValueError(f"weir.ps: rank {worker} pushed {body.numel()} bytes, not {self._layout.bytes}")
             self._take(worker, seen, self._layout.views(body), self._layout.present(body))
             answers = lambda: self._refusal(worker) is not None or self._rule.answers(worker)  # noqa: E731
             self._counts["held"] += not answers()
@@ -218,7 +219,7 @@ class Server:
         self._changed.notify_all()
 
     def _apply(self, gradients):
-        """A step, of these gradients. Where there is none the optimizer leaves the parameter as it is, and what it remembers of it."""
+        """Makes a step. The optimizer does not change a parameter without a gradient, nor its state."""
         for parameter in self._parameters:
             parameter.grad = None
         for parameter, gradient in zip(self._own, gradients):
@@ -229,7 +230,7 @@ class Server:
             self._on_step(self._step)
 
     def _leave(self, worker):
-        """Nobody waits for it from now on."""
+        """Removes a worker: no other one waits for it from now on."""
         self._rule.leave(worker)
         self._idle_since.pop(worker, None)
         self._step_if_due()
@@ -241,7 +242,7 @@ class Server:
         self._lost[worker] = how
         self._counts["lost"] += 1
         self._leave(worker)
-        # Whoever is blocked in a receive from it does not end by that.
+        # Its thread may be blocked in a receive, and end later.
         self._attended.discard(worker)
         if self._plan.on_lost == "fail":
             self._fail(Lost(f"weir.ps: server rank {self._rank}: {self._told_lost()}"))
@@ -250,7 +251,7 @@ class Server:
         return "; ".join(f"worker rank {worker} {how}" for worker, how in sorted(self._lost.items()))
 
     def _fail(self, error):
-        """The first is the one that is told."""
+        """Records an error; only the first one is reported."""
         if self._failure is None:
             self._failure = error
         self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A worker: pushes gradients, pulls parameters."""
+"""A worker: it pushes gradients and pulls parameters."""
 
 from contextlib import contextmanager, suppress
 
@@ -12,9 +12,10 @@ from .messages import Kind, Lost
 
 
 class Worker:
-    """A rank that computes gradients. As a context manager it leaves at the end, and tells the servers if its block has failed.
+    """A rank that computes gradients. As a context manager it leaves at the end, and reports an error of its block to the
+    servers.
 
-    The constructor ends when all ranks are there; the parameters are the servers' from then on.
+    The constructor returns when all ranks have started; the parameters then have the servers' values.
     """
 
     def __init__(self, parameters, plan):
@@ -22,9 +23,9 @@ class Worker:
         agree(plan, "worker", self._parameters)
         self._shards = plan.shards([of.numel() * of.element_size() for of in self._parameters])
         self._has_left = False
-        #: By server, how many steps the parameters have that this worker has seen.
+        #: For each server, the number of steps of the parameters that this worker has.
         self.steps = dict.fromkeys(plan.servers, 0)
-        #: Bytes that it has sent and received host to host.
+        #: Bytes sent and received host to host.
         self.bytes_sent = self.bytes_received = 0
         if plan.mode == "sync":
             self._together = Together(self._parameters, plan, self._shards)
@@ -35,21 +36,20 @@ class Worker:
         self.pull()
 
     def push(self, gradients=None):
-        """Gives gradients, by parameter; without them, those that backward has left. Ends when the mode lets the worker go on.
-        One that is None counts as zeros in the mean of a step's pushes. A parameter of which all of them have None stays as it
-        is."""
+        """Pushes gradients, one per parameter; by default those from backward. Returns when the mode lets the worker continue.
+        A gradient that is None counts as zeros in the mean of a step. A parameter with None in all pushes is not changed."""
         self._say(Kind.PUSH, gradients)
 
     def pull(self):
-        """Takes the servers' parameters."""
+        """Copies the servers' parameters to this worker."""
         self._say(Kind.PULL)
 
     def push_pull(self, gradients=None):
-        """Both: the parameters are those that the servers have when the push is answered."""
+        """Pushes and pulls: the parameters are those of the servers at their replies to the push."""
         self._say(Kind.PUSH_PULL, gradients)
 
     def leave(self):
-        """The last that a worker does. In mode sync all do it together."""
+        """Leaves the training. In mode sync all workers must call this together."""
         if not self._has_left:
             self._say(Kind.LEAVE)
             self._has_left = True
@@ -62,7 +62,7 @@ class Worker:
             self.leave()
         elif not self._has_left and not isinstance(error, Lost):
             self._has_left = True
-            # What has failed first is what is raised.
+            # The error of the block has precedence.
             with suppress(Lost):
                 self._tell(Kind.FAILED, f"{kind.__name__}: {error}")
 
@@ -81,11 +81,11 @@ class Worker:
     def _checked(self, gradients):
         given = [of.grad for of in self._parameters] if gradients is None else list(gradients)
         if len(given) != len(self._parameters):
-            raise ValueError(f"weir.ps: {len(given)} gradients of {len(self._parameters)} parameters")
+            raise ValueError(f"weir.ps: {len(given)} gradients for {len(self._parameters)} parameters")
         for at, (gradient, parameter) in enumerate(zip(given, self._parameters)):
             if gradient is not None and gradient.shape != parameter.shape:
-                told = f"{list(gradient.shape)}, and the parameter {list(parameter.shape)}"
-                raise ValueError(f"weir.ps: gradient number {at} is {told}")
+                told = f"{list(gradient.shape)}, but the parameter {list(parameter.shape)}"
+                raise ValueError(f"weir.ps: gradient number {at} has the shape {told}")
         return given
 
     def _do_together(self, kind, gradients):
@@ -97,7 +97,7 @@ class Worker:
             self._together.broadcast()
 
     def _tell(self, kind, what):
-        """Says it to every server, and then takes every server's answer."""
+        """Sends a message to every server, then receives every server's reply."""
         if self._together is not None:
             self._together.agree(kind)
             return
@@ -109,13 +109,13 @@ class Worker:
             with _of_server(server):
                 messages.send(server, kind, self.steps[server], body, self._among)
             self.bytes_sent += messages.HEADER_BYTES + (body.numel() if torch.is_tensor(body) else 0)
-        # All of them are heard, so that the next answer is that to the next question.
+        # Receive all replies, even after a refusal, so that the next reply belongs to the next request.
         refused = [told for told in map(self._hear, self._shards) if told is not None]
         if refused:
             raise Lost(refused[0])
 
     def _hear(self, server):
-        """Takes an answer; gives what a refusal says."""
+        """Receives a reply; returns the reason of a refusal, otherwise None."""
         with _of_server(server):
             kind, step, body = messages.receive(server, self._buffers[server], self._among)
         self.bytes_received += messages.HEADER_BYTES + body.numel()

@@ -5,71 +5,16 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use collectives::{Algorithm, Collective, Options, Schedule, build};
 use rdma::Way;
 use rdma::group::{Group, GroupOptions};
 use test_support::namespace::remove;
 
 use crate::bed::Bridge;
+use crate::exchange::{Kind, RANKS, RATE, RATE_BPS, ROUNDS, SHARD};
 use crate::rivals;
 
-pub const RANKS: usize = 4;
-pub const RATE: &str = "200mbit";
-const RATE_BPS: f64 = 200e6;
-/// Bytes from a rank to each other rank: 64 MB over a link in total.
-pub const SHARD: usize = 21_400_000;
-const ELEMENT: usize = 4;
-pub const ROUNDS: usize = 5;
 /// The queue on the path holds 63 packets of 4,154 bytes.
 const WINDOW: u32 = 60;
-
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    AllGather,
-    AllToAll,
-}
-
-impl Kind {
-    /// Fill bytes of a rank's shards, each unique.
-    fn input(self, rank: usize) -> Vec<u8> {
-        match self {
-            Self::AllGather => vec![rank as u8 + 1],
-            Self::AllToAll => (0..RANKS).map(|to| (rank * RANKS + to) as u8 + 1).collect(),
-        }
-    }
-
-    /// Fill bytes of a rank's output after all shards have arrived.
-    fn output(self, rank: usize) -> Vec<u8> {
-        let from = 0..RANKS;
-        match self {
-            Self::AllGather => from.map(|from| self.input(from)[0]).collect(),
-            Self::AllToAll => from.map(|from| self.input(from)[rank]).collect(),
-        }
-    }
-
-    fn schedules(self) -> Result<Vec<(String, Schedule)>> {
-        let len = SHARD / ELEMENT;
-        let (collective, algorithms) = match self {
-            Self::AllGather => (
-                Collective::all_gather(RANKS, len),
-                vec![Algorithm::Ring, Algorithm::Direct],
-            ),
-            Self::AllToAll => (
-                Collective::all_to_all(RANKS, len),
-                vec![Algorithm::Pairwise, Algorithm::Direct],
-            ),
-        };
-        let tiled = Options {
-            tile: Some(65536),
-            ..Options::default()
-        };
-        let built = algorithms.into_iter().map(|algorithm| {
-            let schedule = build(&collective, algorithm, &tiled)?;
-            Ok((algorithm.to_string(), schedule))
-        });
-        built.collect()
-    }
-}
 
 /// Prints for each algorithm the ratio of the bound to the time: median, minimum, maximum.
 pub fn measure(kind: Kind) -> Result<()> {
@@ -130,19 +75,19 @@ pub fn measure(kind: Kind) -> Result<()> {
             let ranks = of_all.iter().map(|rank| rank[at][round]);
             ranks.fold(0.0, f64::max)
         };
-        tell(&name, (0..ROUNDS).map(|round| bound_s / slowest(round)))?;
+        print_shares(&name, (0..ROUNDS).map(|round| bound_s / slowest(round)))?;
     }
     for rank in 0..RANKS {
         remove(&format!("port{rank}"));
     }
     match rivals::measure(kind, &bridge) {
-        Ok((name, times)) => tell(name, times.iter().map(|time| bound_s / time))?,
-        Err(error) => eprintln!("nothing of others beside it: {error:#}"),
+        Ok((name, times)) => print_shares(name, times.iter().map(|time| bound_s / time))?,
+        Err(error) => eprintln!("no comparison with another program: {error:#}"),
     }
     Ok(())
 }
 
-fn tell(name: &str, shares: impl Iterator<Item = f64>) -> Result<()> {
+fn print_shares(name: &str, shares: impl Iterator<Item = f64>) -> Result<()> {
     let mut shares: Vec<f64> = shares.collect();
     shares.sort_by(f64::total_cmp);
     ensure!(shares[0] > 0.0, "no time");

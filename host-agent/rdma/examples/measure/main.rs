@@ -3,6 +3,7 @@
 
 mod bed;
 mod collective;
+mod exchange;
 mod nics;
 mod rivals;
 mod write;
@@ -12,9 +13,9 @@ use anyhow::{Result, bail};
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("write_cpu") => write::measure(),
-        Some("all_gather") => collective::measure(collective::Kind::AllGather),
-        Some("all_to_all") => collective::measure(collective::Kind::AllToAll),
+        Some("all_gather") => collective::measure(exchange::Kind::AllGather),
+        Some("all_to_all") => collective::measure(exchange::Kind::AllToAll),
         Some("nics") => nics::measure(),
-        _ => bail!("name a subject: write_cpu, all_gather, all_to_all, nics"),
+        _ => bail!("use one of write_cpu, all_gather, all_to_all, nics"),
     }
 }

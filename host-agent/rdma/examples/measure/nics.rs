@@ -12,7 +12,7 @@ use collectives::cost::bounds::Nics;
 use collectives::machine::{Inside, Machine};
 use collectives::sharing::{FanOut, Traffic, bind};
 use collectives::{Algorithm, Collective, Hierarchy, Options, Schedule, build};
-use rdma::group::{FolderStore, Group, GroupOptions, Place};
+use rdma::group::{FolderStore, Group, GroupOptions, LocalRank};
 use rdma::{Provider, Way};
 
 use crate::bed::{Bridge, Node};
@@ -147,13 +147,13 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         .collect::<Result<_, _>>()?;
     let places = (0..RANKS).map(|rank| {
         let rail = rails.iter().find(|[rail, _]| *rail == rank);
-        Place {
+        LocalRank {
             rank: node.number * RANKS + rank,
             nic: rail.map_or(rank % node.nics, |[_, nic]| *nic),
         }
     });
-    let places: Vec<Place> = places.collect();
-    let lens = |place: &Place| schedule.programs[place.rank].lens.iter().sum::<usize>();
+    let places: Vec<LocalRank> = places.collect();
+    let lens = |place: &LocalRank| schedule.programs[place.rank].lens.iter().sum::<usize>();
     let options = GroupOptions {
         rank: 0,
         ranks: NODES * RANKS,

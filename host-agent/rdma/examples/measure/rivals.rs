@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use nix::unistd::gettid;
 
 use crate::bed::Bridge;
-use crate::collective::{Kind, RANKS, RATE, ROUNDS, SHARD};
+use crate::exchange::{Kind, RANKS, RATE, ROUNDS, SHARD};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -71,7 +71,7 @@ fn gloo(bridge: &Bridge) -> Result<Vec<f64>> {
             command.args(["-c", GLOO]);
             command.args([rank, RANKS, SHARD, ROUNDS].map(|number| number.to_string()));
             command.env("GLOO_SOCKET_IFNAME", format!("nic{rank}"));
-            said(command.stderr(Stdio::piped()).output()?)
+            text_of(command.stderr(Stdio::piped()).output()?)
         })
     };
     let ranks = (0..RANKS).map(start).collect::<Result<Vec<_>>>()?;
@@ -82,10 +82,10 @@ fn gloo(bridge: &Bridge) -> Result<Vec<f64>> {
 fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
     // The ranks are processes started by one program: each enters the namespace that a thread of ours keeps open.
     let hold = |rank: usize| {
-        let (told, thread) = mpsc::channel();
+        let (sender, thread) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let held = bridge.host(rank, RATE, move || {
-            told.send(gettid()).context("who waits for it")?;
+            sender.send(gettid()).context("the starter has ended")?;
             // Keep the namespace until it is no longer needed.
             let _ = ends.recv();
             Ok(())
@@ -106,7 +106,7 @@ fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
     }
     // All ranks are on one machine, and must communicate over the network only.
     command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp");
-    let text = command.output().context("mpiexec.mpich").and_then(said);
+    let text = command.output().context("mpiexec.mpich").and_then(text_of);
     for (_, end, thread) in held {
         drop(end);
         joined(thread)?;
@@ -127,7 +127,7 @@ fn joined<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
     thread.join().map_err(|_| anyhow!("a rank"))?
 }
 
-fn said(output: Output) -> Result<String> {
+fn text_of(output: Output) -> Result<String> {
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{error}");
     Ok(String::from_utf8(output.stdout)?)

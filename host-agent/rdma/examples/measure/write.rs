@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use frames::{Frames, RingFrames};
 use nix::time::{ClockId, clock_gettime};
 use rdma::Way;
-use rdma::perftest::{Options, Verb, bandwidth};
+use rdma::perftest::{BandwidthOptions, Verb, bandwidth};
 use roce::packet::UDP_PORT;
 use test_support::namespace::ip;
 
@@ -65,11 +65,11 @@ fn processors() -> Result<f64> {
 }
 
 fn write() -> Result<()> {
-    let options = Options {
+    let options = BandwidthOptions {
         size: MESSAGE as u32,
         iterations: MESSAGES,
         posted: 4,
-        ..Options::new(Verb::Write)
+        ..BandwidthOptions::new(Verb::Write)
     };
     let (_cable, far) = Cable::lay(move || {
         let mut provider = rdma::open(Some("far"), Way::Rings, 1)?;

@@ -22,7 +22,7 @@ pub enum MeetingError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The rank's text exists already.
-    #[error("{place} is there already: another rank {rank}, or another run; take a new one")]
+    #[error("{place} already exists: another rank {rank}, or another run; use a new store")]
     Taken {
         /// Name and place of the text.
         place: String,
@@ -30,7 +30,7 @@ pub enum MeetingError {
         rank: usize,
     },
     /// The text has an unexpected form.
-    #[error("{place} is not what a rank leaves, or of a group of another size")]
+    #[error("{place} is not a rank's text, or belongs to a group of another size")]
     Content {
         /// Name and place of the text.
         place: String,
@@ -61,15 +61,15 @@ pub struct Meeting<'a> {
 
 /// Content of a rank's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Announcement {
     pub mtu: Mtu,
     /// The rank's queue pairs, each with the rank that it is for.
     pub keys: Vec<(usize, Keys)>,
 }
 
-impl Told {
+impl Announcement {
     /// The keys of the queue pairs for a rank.
-    pub fn of(&self, rank: usize) -> Vec<&Keys> {
+    pub fn keys_for(&self, rank: usize) -> Vec<&Keys> {
         let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
         own.map(|(_, keys)| keys).collect()
     }
@@ -77,7 +77,7 @@ impl Told {
 
 impl Meeting<'_> {
     /// Publishes the queue pairs of a rank.
-    pub fn tell(
+    pub fn publish_keys(
         &mut self,
         rank: usize,
         own: &[(usize, Keys)],
@@ -93,10 +93,10 @@ impl Meeting<'_> {
     }
 
     /// Waits for the texts of all ranks, and returns them in order. `wait` is called between polls.
-    pub fn hear(
+    pub fn await_keys(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<Vec<Told>, MeetingError> {
+    ) -> Result<Vec<Announcement>, MeetingError> {
         let texts = self.await_all("rank", wait)?;
         let told = texts.iter().enumerate().map(|(rank, text)| {
             self.parse(text).ok_or_else(|| MeetingError::Content {
@@ -133,7 +133,7 @@ impl Meeting<'_> {
                 .enumerate()
                 .filter(|(_, found)| found.is_none())
             {
-                *found = self.store.look(&name(what, rank))?;
+                *found = self.store.read(&name(what, rank))?;
             }
             let missing = found
                 .iter()
@@ -162,7 +162,7 @@ impl Meeting<'_> {
         })
     }
 
-    fn parse(&self, text: &str) -> Option<Told> {
+    fn parse(&self, text: &str) -> Option<Announcement> {
         let (head, lines) = text.split_once('\n')?;
         let words: Vec<&str> = head.split(' ').collect();
         let ["ranks", ranks, "mtu", mtu] = words[..] else {
@@ -179,7 +179,7 @@ impl Meeting<'_> {
             text.copy_from_slice(told.as_bytes());
             Some((peer, Keys::decode(&bytes)?.0))
         });
-        Some(Told {
+        Some(Announcement {
             mtu: Mtu::of_bytes(mtu.parse().ok()?)?,
             keys: keys.collect::<Option<_>>()?,
         })
@@ -229,14 +229,16 @@ mod tests {
             let one = scope.spawn(|| {
                 let mut store = FolderStore::new(path);
                 let mut meeting = meeting(&mut store, 0, 5000);
-                meeting.tell(0, &[(1, keys(10))], Mtu::B4096).unwrap();
-                meeting.hear(sleep).unwrap()
+                meeting
+                    .publish_keys(0, &[(1, keys(10))], Mtu::B4096)
+                    .unwrap();
+                meeting.await_keys(sleep).unwrap()
             });
             let mut store = FolderStore::new(path);
             let mut meeting = meeting(&mut store, 1, 5000);
             let several = [(0, keys(20)), (0, keys(21))];
-            meeting.tell(1, &several, Mtu::B1024).unwrap();
-            let other = meeting.hear(sleep).unwrap();
+            meeting.publish_keys(1, &several, Mtu::B1024).unwrap();
+            let other = meeting.await_keys(sleep).unwrap();
             meeting.is_ready(1).unwrap();
             (one.join().unwrap(), other)
         });
@@ -245,8 +247,8 @@ mod tests {
             panic!("{told:?}");
         };
         assert_eq!((first.mtu, second.mtu), (Mtu::B4096, Mtu::B1024));
-        assert_eq!(second.of(0), [&keys(20), &keys(21)]);
-        assert!(second.of(1).is_empty());
+        assert_eq!(second.keys_for(0), [&keys(20), &keys(21)]);
+        assert!(second.keys_for(1).is_empty());
         assert_eq!(first.keys, [(1, keys(10))]);
         let alone = meeting(&mut FolderStore::new(path), 0, 10)
             .all_ready(sleep)
@@ -255,16 +257,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_or_twice_or_of_another_group_is_told() {
+    fn missing_duplicate_and_foreign_ranks_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let mut store = FolderStore::new(path);
         let mut first = meeting(&mut store, 0, 10);
         let own = [(1, keys(10))];
-        first.tell(0, &own, Mtu::B256).unwrap();
-        let missing = first.hear(sleep).unwrap_err();
+        first.publish_keys(0, &own, Mtu::B256).unwrap();
+        let missing = first.await_keys(sleep).unwrap_err();
         assert!(missing.to_string().contains("[1]"), "{missing}");
-        let taken = first.tell(0, &own, Mtu::B256).unwrap_err();
+        let taken = first.publish_keys(0, &own, Mtu::B256).unwrap_err();
         assert!(
             matches!(taken, MeetingError::Taken { rank: 0, .. }),
             "{taken}"
@@ -276,7 +278,7 @@ mod tests {
             "",
         ] {
             std::fs::write(path.join("rank-1"), text).unwrap();
-            let other = first.hear(sleep).unwrap_err();
+            let other = first.await_keys(sleep).unwrap_err();
             assert!(matches!(other, MeetingError::Content { .. }), "{other}");
         }
     }

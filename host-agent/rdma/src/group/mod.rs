@@ -26,17 +26,17 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use collectives::{Algorithm, BuildError, Collective, Options, Schedule, build};
+use collectives::{Algorithm, Collective, Options, Schedule, build};
 use roce::packet::{Mtu, Service};
 use roce::{Access, Completion, Counters, Local, QpConfig, Qpn, ReceiveRequest};
 
 use crate::perftest::Keys;
 use crate::provider::{Connection, Provider, ProviderError, Region};
-use meeting::{Meeting, Told};
+use meeting::{Announcement, Meeting};
 use window::Ways;
 
 pub use meeting::MeetingError;
-pub use refusal::{Open, RunError};
+pub use refusal::{GroupError, Open, RunError};
 pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
 /// Maximum puts in flight to a peer, and receives posted for its puts. Further puts wait.
@@ -71,47 +71,9 @@ pub struct GroupOptions {
     pub patience: Duration,
 }
 
-/// Reason why there is no group.
-#[derive(Debug, thiserror::Error)]
-pub enum GroupError {
-    /// The rank's number is not below the number of ranks.
-    #[error("rank {rank} of {ranks}: ranks count from 0")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// Number of ranks.
-        ranks: usize,
-    },
-    /// A rank's NIC does not exist, or this process has no rank.
-    #[error("ranks are bound to one of {0} NICs each, and there is at least one rank")]
-    Nics(usize),
-    /// A peer has another number of queue pairs.
-    #[error("rank {peer} has {has} queue pairs for this rank, where there are {ours}")]
-    QueuePairs {
-        /// The peer.
-        peer: usize,
-        /// Number of the peer's queue pairs for this rank.
-        has: usize,
-        /// Number of this rank's queue pairs for the peer.
-        ours: usize,
-    },
-    /// The ranks did not meet.
-    #[error(transparent)]
-    Meeting(#[from] MeetingError),
-    /// The provider failed.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The barrier's schedule cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A schedule was not executed.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
 /// A rank of this process, and the NIC that its queue pairs are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LocalRank {
     /// Number of the rank.
     pub rank: usize,
     /// Index of its NIC among the providers.
@@ -153,7 +115,7 @@ impl Peer {
 /// A rank that this process executes.
 #[derive(Debug)]
 struct Member {
-    at: Place,
+    at: LocalRank,
     region: Region,
     /// Peers by rank; `None` for the rank itself.
     peers: Vec<Option<Peer>>,
@@ -200,7 +162,7 @@ impl<'p> Group<'p> {
         store: &mut dyn Store,
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
-        let at = Place {
+        let at = LocalRank {
             rank: options.rank,
             nic: 0,
         };
@@ -214,11 +176,11 @@ impl<'p> Group<'p> {
     pub fn meet_as(
         nics: Vec<&'p mut dyn Provider>,
         store: &mut dyn Store,
-        places: &[Place],
+        places: &[LocalRank],
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
         let ranks = options.ranks;
-        if let Some(Place { rank, .. }) = places.iter().find(|at| at.rank >= ranks) {
+        if let Some(LocalRank { rank, .. }) = places.iter().find(|at| at.rank >= ranks) {
             return Err(GroupError::Rank { rank: *rank, ranks });
         }
         if places.is_empty() || places.iter().any(|at| at.nic >= nics.len()) {
@@ -255,10 +217,10 @@ impl<'p> Group<'p> {
             patience: options.patience,
         };
         for (rank, own) in here.iter().zip(&own) {
-            meeting.tell(*rank, own, mtu)?;
+            meeting.publish_keys(*rank, own, mtu)?;
         }
-        let told = meeting.hear(|wait| group.wait(wait))?;
-        group.ways = Ways::of(&told);
+        let told = meeting.await_keys(|wait| group.wait(wait))?;
+        group.ways = Ways::new(&told);
         let mtu = told.iter().map(|told| told.mtu).min().unwrap_or(mtu);
         for (member, own) in own.iter().enumerate() {
             group.connect(member, own, &told, mtu)?;
@@ -272,7 +234,7 @@ impl<'p> Group<'p> {
     }
 
     /// Opens a member, with queue pairs and receives for all peers in other processes.
-    fn open(&mut self, at: Place, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
+    fn open(&mut self, at: LocalRank, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
         let nic = &mut self.nics[at.nic];
         let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
         let number = self.members.len();
@@ -342,17 +304,17 @@ impl<'p> Group<'p> {
         &mut self,
         member: usize,
         own: &[(usize, Keys)],
-        told: &[Told],
+        told: &[Announcement],
         mtu: Mtu,
     ) -> Result<(), GroupError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         for (peer, told) in told.iter().enumerate() {
             let mine: Vec<&Keys> = own
                 .iter()
                 .filter(|(other, _)| *other == peer)
                 .map(|(_, keys)| keys)
                 .collect();
-            let theirs = told.of(rank);
+            let theirs = told.keys_for(rank);
             if mine.len() != theirs.len() {
                 return Err(GroupError::QueuePairs {
                     peer,

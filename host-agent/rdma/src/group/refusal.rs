@@ -1,11 +1,51 @@
-//! Errors of a schedule's execution, with the state of the rank at that time.
+//! Errors of a group and of a schedule's execution, with the state of the rank at that time.
 
 use std::time::Duration;
 
+use collectives::BuildError;
 use roce::Qpn;
 use roce::completion::Status;
 
+use super::meeting::MeetingError;
 use crate::provider::ProviderError;
+
+/// Reason why there is no group.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// The rank's number is not below the number of ranks.
+    #[error("rank {rank} of {ranks}: ranks count from 0")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Number of ranks.
+        ranks: usize,
+    },
+    /// A rank's NIC does not exist, or this process has no rank.
+    #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
+    Nics(usize),
+    /// A peer has another number of queue pairs.
+    #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
+    QueuePairs {
+        /// The peer.
+        peer: usize,
+        /// Number of the peer's queue pairs for this rank.
+        has: usize,
+        /// Number of this rank's queue pairs for the peer.
+        ours: usize,
+    },
+    /// The ranks did not meet.
+    #[error(transparent)]
+    Meeting(#[from] MeetingError),
+    /// The provider failed.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The barrier's schedule cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A schedule was not executed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
 
 /// Unfinished communication of a rank that has given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +87,7 @@ impl std::fmt::Display for Open {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// No progress for the allowed time.
-    #[error("nothing has happened for {patience:?}: {open}")]
+    #[error("no progress for {patience:?}: {open}")]
     Stuck {
         /// The allowed time.
         patience: Duration,
@@ -55,7 +95,7 @@ pub enum RunError {
         open: Open,
     },
     /// A work request failed.
-    #[error("work with rank {peer} failed: {status}; {open}")]
+    #[error("a work request to rank {peer} failed: {status}; {open}")]
     Failed {
         /// The peer's rank.
         peer: usize,
@@ -65,7 +105,7 @@ pub enum RunError {
         open: Open,
     },
     /// A peer sent an invalid signal.
-    #[error("rank {peer} signals {signal}, which is of no schedule: does it carry out another?")]
+    #[error("rank {peer} sent unknown signal {signal}: give all ranks the same schedule")]
     Signal {
         /// The peer's rank.
         peer: usize,
@@ -73,17 +113,17 @@ pub enum RunError {
         signal: u32,
     },
     /// A peer sent a message instead of a WRITE.
-    #[error("rank {peer} sends messages, where ranks write: is it another program?")]
+    #[error("rank {peer} sent a message, but ranks only write: is it another program?")]
     Strange {
         /// The peer's rank.
         peer: usize,
     },
     /// A put exceeds the maximum length of a message.
-    #[error("a put of {0} bytes: more than a message has; build the schedule in tiles")]
+    #[error("a put of {0} bytes exceeds a message: build the schedule in tiles")]
     TooLong(usize),
     /// The schedule is for another number of ranks, or needs more memory.
     #[error(
-        "the schedule is for {schedule} ranks and {bytes} bytes: this is a group of {ranks} with {capacity}"
+        "the schedule needs {schedule} ranks and {bytes} bytes: the group has {ranks} ranks and {capacity} bytes"
     )]
     Size {
         /// Ranks of the schedule.

@@ -8,7 +8,7 @@ use roce::completion::{Status, WorkKind};
 use roce::{Completion, Local, ModifyError, PostError, Qpn, Remote, SendRequest, State, Work};
 
 use super::refusal::{Open, RunError};
-use super::{Group, GroupOptions, Member, Peer, Place, Way};
+use super::{Group, GroupOptions, LocalRank, Member, Peer, Way};
 use crate::provider::ProviderError;
 
 /// Combines the second slice into the first, element by element.
@@ -77,7 +77,7 @@ impl Group<'_> {
         };
         for member in 0..self.members.len() {
             for (peer, signal) in std::mem::take(&mut self.members[member].early) {
-                self.heard(&mut running, member, peer, signal)?;
+                self.handle_signal(&mut running, member, peer, signal)?;
             }
         }
         let patience = self.options.patience;
@@ -202,7 +202,7 @@ impl Group<'_> {
         member: usize,
         (step, action): (usize, Action),
     ) -> Result<(), RunError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         let Action::Put {
             to,
             source,
@@ -262,7 +262,7 @@ impl Group<'_> {
         (step, action): (usize, Action),
         combine: Combine<'_>,
     ) -> Result<(), RunError> {
-        let Place { rank, nic } = self.members[member].at;
+        let LocalRank { rank, nic } = self.members[member].at;
         let mut told = None;
         match action {
             Action::Put {
@@ -300,7 +300,7 @@ impl Group<'_> {
             return Ok(());
         };
         let (target, _) = self.member_of(to);
-        self.heard(running, target, rank, signal)
+        self.handle_signal(running, target, rank, signal)
     }
 
     /// Performs a put into another member's memory.
@@ -367,11 +367,11 @@ impl Group<'_> {
         }
         later(self.post_receive(member, peer, completion.qpn))?;
         let signal = u32::from_be_bytes(completion.immediate.unwrap_or_default());
-        self.heard(running, member, peer, signal)
+        self.handle_signal(running, member, peer, signal)
     }
 
     /// Processes a peer's signal, numbered over all schedules.
-    fn heard(
+    fn handle_signal(
         &mut self,
         running: &mut Running<'_>,
         member: usize,

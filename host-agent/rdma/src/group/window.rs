@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use collectives::{Schedule, phases};
 
-use super::meeting::Told;
+use super::meeting::Announcement;
 use crate::provider::Gid;
 
 /// NICs of the ranks, and the pairs of ranks that do not share memory.
@@ -22,7 +22,7 @@ pub struct Ways {
 
 impl Ways {
     /// Derives the paths from the texts of all ranks.
-    pub fn of(told: &[Told]) -> Self {
+    pub fn new(told: &[Announcement]) -> Self {
         let nics = told
             .iter()
             .map(|told| told.keys.first().map(|(_, keys)| keys.gid));
@@ -121,12 +121,12 @@ mod tests {
                 gid: Ipv4Addr::from(nic as u32).into(),
             };
             let peers = (0..RANKS).filter(|peer| peer / node != rank / node);
-            Told {
+            Announcement {
                 mtu: Mtu::B4096,
                 keys: peers.map(|peer| (peer, keys)).collect(),
             }
         });
-        Ways::of(&told.collect::<Vec<_>>())
+        Ways::new(&told.collect::<Vec<_>>())
     }
 
     fn schedule(collective: &Collective, algorithm: Algorithm) -> Schedule {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_no_queue_and_a_shared_nic_is_one() {
+    fn shared_nics_count_as_queues_and_memory_does_not() {
         let gather = Collective::all_gather(RANKS, 100);
         let levels = offered(&gather, true).pop().unwrap();
         assert_eq!(levels.word(), "hierarchical-direct-direct");

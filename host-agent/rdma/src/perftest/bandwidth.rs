@@ -14,7 +14,7 @@ use crate::talk::PORT;
 
 /// Options of the test. The defaults are those of perftest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct BandwidthOptions {
     /// TCP port of the server.
     pub port: u16,
     /// Length of a message in bytes.
@@ -50,7 +50,7 @@ pub const SIZES: [u32; 23] = {
     sizes
 };
 
-impl Options {
+impl BandwidthOptions {
     /// perftest's defaults for this test.
     pub fn new(verb: Verb) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Options {
 
 /// Result of the test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct BandwidthOutcome {
     /// Queue pair of this side.
     pub own: Keys,
     /// Queue pair of the peer.
@@ -107,8 +107,8 @@ pub fn bandwidth(
     provider: &mut dyn Provider,
     verb: Verb,
     host: Option<&str>,
-    options: &Options,
-) -> Result<Outcome, PerftestError> {
+    options: &BandwidthOptions,
+) -> Result<BandwidthOutcome, PerftestError> {
     let opening = Opening {
         host,
         port: options.port,
@@ -152,7 +152,7 @@ pub fn bandwidth(
 struct Test<'t, 's> {
     verb: Verb,
     /// Options, with the current size.
-    options: Options,
+    options: BandwidthOptions,
     /// Length of the largest message in bytes.
     largest: u32,
     sends: bool,
@@ -164,7 +164,7 @@ struct Test<'t, 's> {
 }
 
 impl Test<'_, '_> {
-    fn run(&mut self) -> Result<Outcome, PerftestError> {
+    fn run(&mut self) -> Result<BandwidthOutcome, PerftestError> {
         let mtu = self.session.agree_mtu(self.options.mtu)?;
         self.post_receives()?;
         let address = self.session.region.address;
@@ -179,7 +179,7 @@ impl Test<'_, '_> {
             true => &SIZES,
             false => &[self.options.size],
         };
-        let mut outcome = Outcome {
+        let mut outcome = BandwidthOutcome {
             own,
             peer,
             mtu,
@@ -286,7 +286,7 @@ impl Test<'_, '_> {
 
     /// Sends messages, receives them, or both, until all are complete.
     fn transfer(&mut self, peer: &Keys) -> Result<Report, PerftestError> {
-        let Options {
+        let BandwidthOptions {
             iterations,
             duration,
             patience,
@@ -390,7 +390,7 @@ struct Meter {
 }
 
 impl Meter {
-    fn start(options: &Options) -> Self {
+    fn start(options: &BandwidthOptions) -> Self {
         let now = Instant::now();
         Self {
             size: options.size.into(),
@@ -438,7 +438,7 @@ mod tests {
 
     /// Ratio of the peak to the link's rate, for batches of messages that are seen with these gaps in microseconds.
     fn peak(batch: u64, gaps_us: &[u64], batches: u64) -> f64 {
-        let options = Options::new(Verb::Write);
+        let options = BandwidthOptions::new(Verb::Write);
         let mut meter = Meter::start(&options);
         let (mut at, mut done) = (meter.start, 0);
         let mut waited_us = 0;

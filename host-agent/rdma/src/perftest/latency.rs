@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_between_messages_are_told_as_perftest_tells_them() {
+    fn latencies_are_computed_as_in_perftest() {
         let begin = Instant::now();
         // Intervals of 10, 20, … 1000 microseconds.
         let mut at = Duration::ZERO;

@@ -15,7 +15,7 @@ mod message;
 mod session;
 mod terms;
 
-pub use bandwidth::{Options, Outcome, SIZES, bandwidth};
+pub use bandwidth::{BandwidthOptions, BandwidthOutcome, SIZES, bandwidth};
 pub use latency::{Latencies, LatencyOptions, LatencyOutcome, latency};
 pub use message::{Keys, Report, Verb};
 pub use session::PerftestError;

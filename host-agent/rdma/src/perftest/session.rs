@@ -21,20 +21,18 @@ pub enum PerftestError {
     #[error(transparent)]
     Talk(#[from] TalkError),
     /// The other program has another version.
-    #[error("the other program is perftest {theirs}; this one speaks that of Debian 12, {}", version(&VERSION))]
+    #[error("the peer is perftest {theirs}: weir supports that of Debian 12, {}", version(&VERSION))]
     Version {
         /// Version that it sent.
         theirs: String,
     },
     /// The other program sent an unexpected message.
     #[error(
-        "the other program says something else than {0}: is it the same test, over a GID ::ffff:a.b.c.d (`-x`)?"
+        "the peer's message is not {0}: check that it runs the same test, over a GID ::ffff:a.b.c.d (`-x`)"
     )]
     Message(&'static str),
     /// The other program runs another test.
-    #[error(
-        "the other program measures {theirs}, and this one {own}: start the same test on both sides"
-    )]
+    #[error("the peer measures {theirs}, and this end {own}: start the same test at both ends")]
     OtherTest {
         /// Its test, by its keys.
         theirs: Verb,
@@ -43,7 +41,7 @@ pub enum PerftestError {
     },
     /// The other end is weir, too, and has another test or other options.
     #[error(
-        "the other end was given {theirs}, and this one {own}: start the same test with the same options at both ends"
+        "the peer has {theirs}, and this end {own}: start the same test with the same options at both ends"
     )]
     OtherTerms {
         /// Term of the other end.
@@ -60,7 +58,7 @@ pub enum PerftestError {
         fault: Option<Fault>,
     },
     /// Nothing arrived for the allowed time.
-    #[error("nothing has come for {patience:?} after {done} messages")]
+    #[error("nothing received for {patience:?} after {done} messages")]
     Silent {
         /// The allowed time.
         patience: Duration,
@@ -155,7 +153,7 @@ fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestEr
     }
     let theirs = u32::from_be_bytes(talk.exchange(provider, CYCLE.to_be_bytes())?);
     if theirs > MOST_CYCLE {
-        return Err(PerftestError::Message("how small messages go round"));
+        return Err(PerftestError::Message("the mode of small messages"));
     }
     talk.exchange(provider, CACHE_LINE.to_be_bytes())?;
     Ok(theirs.max(CYCLE))
@@ -232,8 +230,8 @@ impl Session<'_> {
 
     /// Exchanges the last message. An error is ignored, since everything is measured.
     pub fn say_goodbye(&mut self) {
-        let _ = self.talk.say(DONE);
-        let _ = self.talk.hear::<{ DONE.len() }>(self.provider);
+        let _ = self.talk.send(DONE);
+        let _ = self.talk.receive::<{ DONE.len() }>(self.provider);
     }
 }
 
@@ -266,7 +264,7 @@ mod tests {
         for (own, theirs) in all.iter().flat_map(|own| all.map(|theirs| (*own, theirs))) {
             let same = is_same_test(&keys(own), &keys(theirs));
             let is_fine = own == theirs || (own, theirs) == (Verb::Read, Verb::Write);
-            let told = format!("measures {theirs}, and this one {own}");
+            let told = format!("measures {theirs}, and this end {own}");
             match same {
                 Ok(()) => assert!(is_fine, "{told}"),
                 Err(error) => assert!(!is_fine && error.to_string().contains(&told), "{error}"),

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_by_its_option() {
+    fn differences_are_named_by_their_options() {
         for (other, named) in [
             (
                 Terms {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_end_alone_counts_may_differ() {
+    fn options_of_one_end_may_differ() {
         let write = Terms {
             verb: Verb::Write,
             ..PLAIN

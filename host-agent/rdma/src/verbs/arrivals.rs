@@ -18,7 +18,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// The counter of a port, by its folder.
-    pub fn of(port: &Path) -> Self {
+    pub fn new(port: &Path) -> Self {
         let counts = COUNTS.map(|count| port.join(count));
         Self {
             count: counts.into_iter().find(|path| read(path).is_some()),
@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn the_drivers_own_count_has_precedence() {
         let port = tempfile::tempdir().unwrap();
-        assert_eq!(Arrivals::of(port.path()).count(), None);
+        assert_eq!(Arrivals::new(port.path()).count(), None);
         for (count, said) in COUNTS.into_iter().rev().zip(["7\n", "9\n"]) {
             let path = port.path().join(count);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, said).unwrap();
-            assert_eq!(Arrivals::of(port.path()).count(), said.trim().parse().ok());
+            assert_eq!(Arrivals::new(port.path()).count(), said.trim().parse().ok());
         }
     }
 }

@@ -12,9 +12,9 @@ use std::rc::Rc;
 use roce::packet::Mtu;
 
 use super::abi::{self, Context, DeviceAttributes, GidEntry, PortAttributes};
-use super::error::VerbsError;
 use super::library::Library;
 use crate::provider::Gid;
+use crate::verbs_error::VerbsError;
 
 /// `ENOSYS`.
 const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;
@@ -184,7 +184,7 @@ fn open_all(
         // SAFETY: the device is in the list. An open device stays open when the list is freed (ibv_get_device_list(3)).
         let context = NonNull::new(unsafe { (library.open_device)(device) });
         opened.push(match context {
-            Some(context) => Device::of(library.clone(), context, &name),
+            Some(context) => Device::new(library.clone(), context, &name),
             None => Err(refusal(&name)),
         });
         names.push(name);
@@ -224,21 +224,25 @@ fn file(device: &str) -> Option<PathBuf> {
 
 impl Device {
     /// Reads the attributes of `context`, which was just opened.
-    fn of(library: Rc<Library>, context: NonNull<Context>, name: &str) -> Result<Self, VerbsError> {
+    fn new(
+        library: Rc<Library>,
+        context: NonNull<Context>,
+        name: &str,
+    ) -> Result<Self, VerbsError> {
         // SAFETY: the structure has only numbers, for which zero is valid.
         let mut attributes: DeviceAttributes = unsafe { std::mem::zeroed() };
         // From here on, dropping this value closes the device.
         let mut device = Self {
             library,
             context,
-            limits: Limits::of(&attributes),
+            limits: Limits::new(&attributes),
             ports: Vec::new(),
             inactive: None,
         };
         // SAFETY: the context is open; the call writes one structure of this type.
         let code = unsafe { (device.library.query_device)(context.as_ptr(), &raw mut attributes) };
         VerbsError::returned("ibv_query_device", code)?;
-        device.limits = Limits::of(&attributes);
+        device.limits = Limits::new(&attributes);
         let gids = device.gids()?;
         for number in 1..=attributes.ports {
             device.add_port(name, number, &gids)?;
@@ -310,7 +314,7 @@ impl Drop for Device {
 }
 
 impl Limits {
-    fn of(attributes: &DeviceAttributes) -> Self {
+    fn new(attributes: &DeviceAttributes) -> Self {
         let number = |number: i32| u64::try_from(number).unwrap_or(0);
         Self {
             qps: number(attributes.max_qp),

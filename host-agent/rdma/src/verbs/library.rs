@@ -7,7 +7,7 @@ use super::abi::{
     Channel, Context, Cq, Device, DeviceAttributes, GidEntry, Mr, Pd, PortAttributes, Qp,
     QpAttributes, QpInit,
 };
-use super::error::VerbsError;
+use crate::verbs_error::VerbsError;
 
 /// Soname of the first stable ABI.
 pub const NAME: &str = "libibverbs.so.1";
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_or_is_another_library_is_named() {
+    fn a_missing_or_different_library_is_an_error() {
         let missing = Library::open("libibverbs-that-is-nowhere.so.1")
             .err()
             .expect("none");

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reached_beyond_the_end() {
+    fn accesses_beyond_the_end_panic() {
         let pages = Pages::new(10).unwrap();
         for (offset, len) in [(0, 11), (10, 1), (11, 0), (usize::MAX, 1), (usize::MAX, 0)] {
             let read = || pages.read(offset, &mut vec![0; len]);

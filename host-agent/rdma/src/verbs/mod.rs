@@ -17,7 +17,6 @@
 mod abi;
 mod arrivals;
 mod device;
-mod error;
 mod library;
 mod memory;
 mod queue;
@@ -39,7 +38,9 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
-use crate::provider::{Announce, Connection, Gid, Opened, Provider, ProviderError, Region};
+use crate::provider::{
+    Announce, Connection, Gid, OpenedConnection, Provider, ProviderError, Region,
+};
 use abi::{QpAttributes, Range, SendWork, mask};
 use arrivals::Arrivals;
 use device::{Limits, Port};
@@ -48,8 +49,8 @@ use memory::Pages;
 use queue::{Queues, Sent};
 use resources::Resources;
 
+pub use crate::verbs_error::VerbsError;
 pub use device::{At, Wanted};
-pub use error::VerbsError;
 
 /// Capacity of the completion queue, if the device allows as much.
 const COMPLETIONS: u64 = 65_536;
@@ -117,7 +118,7 @@ impl Verbs {
             told: VecDeque::new(),
             room: [room, 0],
             psns: ChaCha8Rng::seed_from_u64(seed),
-            arrivals: Arrivals::of(folder.as_ref()),
+            arrivals: Arrivals::new(folder.as_ref()),
             announce: None,
         })
     }
@@ -304,7 +305,7 @@ impl Provider for Verbs {
             self.limit("READs of a peer at once", to.max_peer_reads.into(), most)?;
         }
         if let (Some(announce), Some(local)) = (&mut self.announce, self.port.gid().ipv4()) {
-            announce(&Opened::of(local, qpn, ip, to));
+            announce(&OpenedConnection::new(local, qpn, ip, to));
         }
         let device = &self.port.device.clone();
         // The kernel resolves the peer's Ethernet address in this call.

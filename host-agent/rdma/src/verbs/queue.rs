@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_ends_all_before_it() {
+    fn a_completion_completes_all_earlier_requests() {
         let mut queues = queues(State::Rts);
         queues.send(sent(40)).unwrap();
         let second = queues.send(sent(41)).unwrap();

@@ -16,8 +16,8 @@ use super::abi::{
     WorkCompletion,
 };
 use super::device::Device;
-use super::error::VerbsError;
 use super::memory::Pages;
+use crate::verbs_error::VerbsError;
 
 /// Number of completions polled at once.
 const BATCH: usize = 32;
@@ -45,7 +45,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn of(device: &Device) -> Option<Self> {
+    fn from_device(device: &Device) -> Option<Self> {
         // SAFETY: the context is open, and begins with these fields.
         let context = unsafe { device.context().as_ref() };
         Some(Self {
@@ -74,7 +74,7 @@ impl Resources {
             call: "ibv_open_device",
             reason: io::ErrorKind::Unsupported.into(),
         };
-        let entries = Entries::of(&device).ok_or_else(missing)?;
+        let entries = Entries::from_device(&device).ok_or_else(missing)?;
         let failed = VerbsError::last;
         // SAFETY: the context is open.
         let pd = NonNull::new(unsafe { (library.alloc_pd)(context) });

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use collectives::{Algorithm, Collective, Hierarchy, Options, ReduceOp, Schedule, build, offered};
-use rdma::group::{FolderStore, Group, GroupError, GroupOptions, Place, RunError};
+use rdma::group::{FolderStore, Group, GroupError, GroupOptions, LocalRank, RunError};
 use rdma::{Way, open};
 use test_support::namespace::{beyond, in_namespace, ip};
 
@@ -112,9 +112,9 @@ fn schedules() -> Vec<(Collective, Schedule)> {
 /// Executes all schedules for the ranks of one host, with two queue pairs to each peer, and returns their number.
 fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
     let mut provider = open(Some(&format!("nic{number}")), Way::Rings, number as u64).unwrap();
-    let places: Vec<Place> = ranks
+    let places: Vec<LocalRank> = ranks
         .iter()
-        .map(|rank| Place {
+        .map(|rank| LocalRank {
             rank: *rank,
             nic: 0,
         })
@@ -245,7 +245,7 @@ fn node<T: Send + 'static>(
             .clone()
             .map(|name| open(Some(&name), Way::Rings, 7).unwrap());
         let [one, other] = &mut nics;
-        let places = [0, 1].map(|nic| Place {
+        let places = [0, 1].map(|nic| LocalRank {
             rank: 2 * number + nic,
             nic,
         });
@@ -319,8 +319,8 @@ fn a_node_of_two_nics_answers_while_it_lingers() {
 }
 
 #[test]
-fn who_has_other_numbers_of_queue_pairs_is_named() {
-    if !in_namespace("who_has_other_numbers_of_queue_pairs_is_named") {
+fn different_numbers_of_queue_pairs_are_an_error() {
+    if !in_namespace("different_numbers_of_queue_pairs_are_an_error") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ fn who_has_other_numbers_of_queue_pairs_is_named() {
         }
     }
     let mut provider = open_at_hub();
-    let nowhere = [Place { rank: 0, nic: 1 }];
+    let nowhere = [LocalRank { rank: 0, nic: 1 }];
     let at = options(0, Duration::ZERO);
     let refused = Group::meet_as(
         vec![&mut *provider],
@@ -370,8 +370,8 @@ fn open_at_hub() -> Box<dyn rdma::Provider> {
 }
 
 #[test]
-fn ranks_say_whom_they_wait_for_when_one_is_gone() {
-    if !in_namespace("ranks_say_whom_they_wait_for_when_one_is_gone") {
+fn ranks_name_the_dead_rank_that_they_wait_for() {
+    if !in_namespace("ranks_name_the_dead_rank_that_they_wait_for") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

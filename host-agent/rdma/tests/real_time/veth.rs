@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rdma::perftest::{self, LatencyOptions, Verb, bandwidth, latency};
-use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
+use rdma::pingpong::{PingpongError, PingpongOptions, PingpongOutcome, pingpong};
 use rdma::{Way, open};
 use roce::packet::Mtu;
 use test_support::namespace::{beyond, in_namespace, ip, remove};
@@ -25,7 +25,11 @@ fn beyond_a_cable<T: Send + 'static>(
 }
 
 /// The outcomes of the server and of the client.
-fn play(way: Way, options: Options, link_mtu: u32) -> [Result<Outcome, PingpongError>; 2] {
+fn play(
+    way: Way,
+    options: PingpongOptions,
+    link_mtu: u32,
+) -> [Result<PingpongOutcome, PingpongError>; 2] {
     let server = beyond_a_cable(link_mtu, move || {
         let mut provider = open(Some("far"), way, 1).unwrap();
         pingpong(&mut *provider, None, &options)
@@ -49,12 +53,12 @@ fn messages_go_to_and_fro_by_each_way() {
             (65_536, Mtu::B4096, 4200),
             (1, Mtu::B256, 1500),
         ] {
-            let options = Options {
+            let options = PingpongOptions {
                 size,
                 mtu,
                 iterations: 100,
                 receives: 8,
-                ..Options::default()
+                ..PingpongOptions::default()
             };
             let [server, client] = play(way, options, link_mtu).map(Result::unwrap);
             assert_eq!((server.wrong, client.wrong), (0, 0), "{way:?} {size}");
@@ -79,12 +83,12 @@ fn bandwidths_are_measured_by_each_way() {
             (Verb::Send, 100_000),
             (Verb::Read, 65_536),
         ] {
-            let options = perftest::Options {
+            let options = perftest::BandwidthOptions {
                 size,
                 iterations: 200,
                 posted: 16,
                 receives: 64,
-                ..perftest::Options::new(verb)
+                ..perftest::BandwidthOptions::new(verb)
             };
             let server = beyond_a_cable(4200, move || {
                 let mut provider = open(Some("far"), way, 1).unwrap();
@@ -117,22 +121,22 @@ fn all_sizes_a_duration_and_both_directions() {
     let cases = [Verb::Write, Verb::Send, Verb::Read]
         .into_iter()
         .flat_map(|verb| {
-            let plain = perftest::Options {
+            let plain = perftest::BandwidthOptions {
                 size: 10_000,
                 iterations: 3,
                 posted: 16,
                 receives: 64,
-                ..perftest::Options::new(verb)
+                ..perftest::BandwidthOptions::new(verb)
             };
-            let all = perftest::Options {
+            let all = perftest::BandwidthOptions {
                 all_sizes: true,
                 ..plain
             };
-            let timed = perftest::Options {
+            let timed = perftest::BandwidthOptions {
                 duration: Some(Duration::from_millis(150)),
                 ..plain
             };
-            let both = |options| perftest::Options {
+            let both = |options| perftest::BandwidthOptions {
                 is_bidirectional: true,
                 ..options
             };
@@ -145,7 +149,7 @@ fn all_sizes_a_duration_and_both_directions() {
         });
     for (verb, options) in cases {
         let what = format!("{verb:?} {options:?}");
-        let far = perftest::Options {
+        let far = perftest::BandwidthOptions {
             reports_gbits: true,
             ..options
         };
@@ -157,7 +161,7 @@ fn all_sizes_a_duration_and_both_directions() {
         let client = bandwidth(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
         let server = server.join().unwrap();
         remove("near");
-        let sizes = |outcome: &perftest::Outcome| -> Vec<u64> {
+        let sizes = |outcome: &perftest::BandwidthOutcome| -> Vec<u64> {
             outcome.sizes.iter().map(|report| report.size).collect()
         };
         let expected: Vec<u64> = match options.all_sizes {
@@ -264,7 +268,7 @@ fn latencies_are_measured_by_each_way() {
 /// The test that one end runs.
 #[derive(Clone, Copy)]
 enum Plays {
-    Bandwidth(Verb, perftest::Options),
+    Bandwidth(Verb, perftest::BandwidthOptions),
     Latency(Verb, LatencyOptions),
 }
 
@@ -284,9 +288,9 @@ fn a_peer_that_plays_another_test_ends_it() {
     if !in_namespace("a_peer_that_plays_another_test_ends_it") {
         return;
     }
-    let plain = perftest::Options {
+    let plain = perftest::BandwidthOptions {
         patience: Duration::from_secs(20),
-        ..perftest::Options::new(Verb::Write)
+        ..perftest::BandwidthOptions::new(Verb::Write)
     };
     let bandwidth = |verb| Plays::Bandwidth(verb, plain);
     let lat = |verb| Plays::Latency(verb, LatencyOptions::default());
@@ -294,13 +298,13 @@ fn a_peer_that_plays_another_test_ends_it() {
     let read_both = |options| {
         Plays::Bandwidth(
             Verb::Read,
-            perftest::Options {
+            perftest::BandwidthOptions {
                 is_bidirectional: true,
                 ..options
             },
         )
     };
-    let of_time = perftest::Options {
+    let of_time = perftest::BandwidthOptions {
         duration: Some(Duration::from_secs(2)),
         ..plain
     };
@@ -336,7 +340,7 @@ fn a_peer_that_plays_another_test_ends_it() {
             ["`send-lat`", "`send`"],
         ),
         (
-            write(perftest::Options {
+            write(perftest::BandwidthOptions {
                 is_bidirectional: true,
                 ..plain
             }),
@@ -345,7 +349,7 @@ fn a_peer_that_plays_another_test_ends_it() {
         ),
         (
             write(plain),
-            write(perftest::Options {
+            write(perftest::BandwidthOptions {
                 all_sizes: true,
                 ..plain
             }),
@@ -354,12 +358,12 @@ fn a_peer_that_plays_another_test_ends_it() {
         (write(of_time), write(plain), ["`write -D`", "`write`"]),
         (
             write(plain),
-            write(perftest::Options { size: 64, ..plain }),
+            write(perftest::BandwidthOptions { size: 64, ..plain }),
             ["`-s 65536`", "`-s 64`"],
         ),
         (
             read_both(plain),
-            read_both(perftest::Options {
+            read_both(perftest::BandwidthOptions {
                 iterations: 9,
                 ..plain
             }),
@@ -375,11 +379,9 @@ fn a_peer_that_plays_another_test_ends_it() {
             (&server, at_server, at_client),
             (&client, at_client, at_server),
         ] {
-            let rest = told
-                .split_once("the other end was given ")
-                .map(|(_, rest)| rest);
+            let rest = told.split_once("the peer has ").map(|(_, rest)| rest);
             let (first, second) = rest
-                .and_then(|rest| rest.split_once(", and this one "))
+                .and_then(|rest| rest.split_once(", and this end "))
                 .unwrap_or_default();
             assert!(
                 first.contains(theirs) && second.contains(own),
@@ -399,12 +401,12 @@ fn different_mtus_are_an_error_at_both() {
     if !in_namespace("different_mtus_are_an_error_at_both") {
         return;
     }
-    let options = |mtu| Options {
+    let options = |mtu| PingpongOptions {
         mtu,
         iterations: 3,
         receives: 8,
         patience: Duration::from_secs(3),
-        ..Options::default()
+        ..PingpongOptions::default()
     };
     let server = beyond_a_cable(4200, move || {
         let mut provider = open(Some("far"), Way::Rings, 1).unwrap();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_end_at_the_least_rate_and_idle_years_cost_nothing() {
+    fn the_rate_has_a_minimum_and_recovers_after_idle_years() {
         let mut limiter = RateLimiter::new(Some(DcqcnConfig::new(LINE)));
         for at in 0..1000 {
             limiter.handle_cnp(at);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_lead_nowhere_end_with_silence() {
+    fn useless_parameters_do_not_loop_forever() {
         let mut limiter = RateLimiter::new(Some(DcqcnConfig {
             additive_bps: 0,
             hyper_bps: 0,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn without_parameters_nothing_is_paced() {
+    fn without_parameters_packets_are_not_paced() {
         let mut limiter = RateLimiter::new(None);
         limiter.handle_cnp(0);
         limiter.sent(0, 4096);

@@ -110,7 +110,7 @@ pub enum Error {
     #[error("unknown opcode {0:#04x}")]
     Opcode(u8),
     /// Bytes after headers that no payload may follow, or padding without payload.
-    #[error("payload or padding where there is none")]
+    #[error("unexpected payload or padding")]
     Payload,
     /// The ICRC does not match: the packet was corrupted.
     #[error("wrong ICRC")]

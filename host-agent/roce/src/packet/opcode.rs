@@ -24,7 +24,7 @@ pub enum Position {
 
 impl Position {
     /// Position of packet number `index` of `packets`.
-    pub fn of(index: u64, packets: u64) -> Self {
+    pub fn new(index: u64, packets: u64) -> Self {
         match (index == 0, index + 1 >= packets) {
             (true, true) => Self::Only,
             (true, false) => Self::First,
@@ -230,7 +230,7 @@ mod tests {
 
     /// IBA table 38.
     #[test]
-    fn headers_follow_as_the_table_says() {
+    fn headers_follow_the_specifications_table() {
         let having = |has: fn(Opcode) -> bool| -> Vec<u8> {
             let known = (0..=u8::MAX).filter(|&bits| Opcode::from_bits(bits).is_some_and(has));
             known.collect()

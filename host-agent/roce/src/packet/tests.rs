@@ -31,7 +31,7 @@ const UC_SEND_OF_MLX5: &str = "
     2460ffff 000000d3 00cf1710 4630818be28935d90e9a95505401be885e500000 78f353f3";
 
 #[test]
-fn packets_of_hardware_have_the_icrc_that_is_computed_here() {
+fn packets_of_hardware_have_the_computed_icrc() {
     let frame = bytes(CNP_OF_CONNECTX_4);
     let packet = Packet::parse(&frame).unwrap();
     assert_eq!(packet.header().opcode, Opcode::Cnp);
@@ -84,7 +84,7 @@ fn emitted(header: &Header, payload: &[u8]) -> Vec<u8> {
 
 /// The frames equal those that scapy 2.6 (scapy.contrib.roce, with its own ICRC) builds from the same values.
 #[test]
-fn frames_are_those_that_scapy_builds() {
+fn frames_equal_those_of_scapy() {
     let reth = Reth {
         address: 0x1122_3344_5566_7788,
         rkey: 0xDEAD_BEEF,
@@ -207,7 +207,7 @@ fn headers() -> impl Strategy<Value = Header> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(header in headers(), payload in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn packets_survive_a_round_trip(header in headers(), payload in prop::collection::vec(any::<u8>(), 0..300)) {
         let payload = if header.opcode.has_payload() { &payload[..] } else { &[] };
         let frame = emitted(&header, payload);
         let packet = Packet::parse(&frame).unwrap();

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 
-use super::requester::{Requester, Terms};
+use super::planned::{Payload, Planned, Terms};
+use super::requester::Requester;
 use super::responder::Responder;
 use super::state::RtrAttributes;
 use crate::Qpn;
 use crate::congestion::{CnpTimer, DcqcnConfig, RateLimiter};
-use crate::memory::{Access, AccessError, Buffer, Key, Memory};
+use crate::memory::{AccessError, Buffer, Memory};
 use crate::packet::{self, Address, Ecn, Header, Mtu, Opcode, Route};
 use crate::psn::Psn;
 
@@ -33,22 +34,6 @@ pub struct Connection {
     pub limiter: RateLimiter,
     /// Whether the last packet with data was a reply: requests and replies alternate.
     pub replied: bool,
-}
-
-/// A packet to be sent.
-#[derive(Debug, Clone, Copy)]
-pub struct Planned {
-    pub header: Header,
-    pub payload: Option<Payload>,
-}
-
-/// Payload of a packet: a range of a region.
-#[derive(Debug, Clone, Copy)]
-pub struct Payload {
-    pub key: Key,
-    pub address: u64,
-    pub len: usize,
-    pub access: Access,
 }
 
 impl Connection {

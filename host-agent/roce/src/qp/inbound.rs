@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::requester::Terms;
+use super::planned::Terms;
 use super::work::{MAX_MESSAGE, ReceiveRequest};
 use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
 use crate::counters::Counters;

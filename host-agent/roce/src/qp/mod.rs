@@ -3,6 +3,7 @@
 mod connection;
 mod inbound;
 mod outcome;
+mod planned;
 mod requester;
 mod responder;
 mod state;
@@ -15,10 +16,11 @@ use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
 use crate::counters::Counters;
 use crate::memory::{Access, AccessError, Buffer, Memory};
 use crate::packet::{Address, Ecn, Opcode, Packet, Service};
-use crate::psn::{Place, Psn};
+use crate::psn::{ExtendedPsn, Psn};
 use connection::Connection;
 use inbound::{Refused, Surroundings};
-use requester::{Requester, Terms, Verdict};
+use planned::Terms;
+use requester::{Requester, Verdict};
 
 pub(crate) use connection::Shared;
 pub use outcome::{ModifyError, PostError, QpConfig};
@@ -403,7 +405,7 @@ impl QueuePair {
     fn fail(
         &mut self,
         fault: Fault,
-        failed: Option<(Place, Status)>,
+        failed: Option<(ExtendedPsn, Status)>,
         completions: &mut CompletionQueue,
     ) {
         self.state = State::Error;

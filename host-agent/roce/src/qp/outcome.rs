@@ -40,16 +40,16 @@ pub enum PostError {
     #[error("the queue is full: {0} requests")]
     QueueFull(usize),
     /// The completion queue has no capacity for another completion, if no completion is polled before.
-    #[error("the completion queue has no room: {0} completions")]
+    #[error("the completion queue is full: {0} completions")]
     CompletionQueueFull(usize),
     /// The local bytes are not accessible.
-    #[error("local bytes: {0}")]
+    #[error("local buffer: {0}")]
     Local(#[from] AccessError),
     /// The message has more bytes than a message may have, or more packets than PSNs can distinguish.
-    #[error("{0} bytes are too many for one message at this MTU")]
+    #[error("{0} bytes exceed one message at this MTU")]
     TooLong(u32),
     /// READ is not available on an unreliable connection.
-    #[error("an unreliable connection has no READ")]
+    #[error("an unreliable connection does not support READ")]
     Unsupported,
 }
 
@@ -60,7 +60,7 @@ pub enum ModifyError {
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
     /// The current state does not lead to it.
-    #[error("not from the state {0:?}")]
+    #[error("not allowed in the state {0:?}")]
     State(State),
     /// An attribute is out of its range.
     #[error("{0} is out of its range")]

@@ -12,14 +12,14 @@
 
 use std::collections::VecDeque;
 
-use super::connection::{Payload, Planned};
+use super::planned::{Payload, Planned, Terms};
 use super::work::{SendRequest, Work, Wqe};
+use crate::RtsAttributes;
 use crate::completion::{Completion, CompletionQueue, Status};
 use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Memory};
-use crate::packet::{Header, Mtu, NakCode, Opcode, Packet, Reth, Service, Syndrome};
-use crate::psn::{Place, Psn};
-use crate::{Qpn, RtsAttributes};
+use crate::packet::{Header, NakCode, Opcode, Packet, Reth, Service, Syndrome};
+use crate::psn::{ExtendedPsn, Psn};
 
 /// Number of packets after which an ACK is requested at the latest.
 const ACK_EVERY: u32 = 16;
@@ -27,30 +27,20 @@ const ACK_EVERY: u32 = 16;
 /// Value of `rnr_retry` that means unlimited retries.
 const RNR_FOR_EVER: u8 = 7;
 
-/// Values common to all packets of a queue pair.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    pub service: Service,
-    pub qpn: Qpn,
-    pub peer: Qpn,
-    pub pkey: u16,
-    pub mtu: Mtu,
-}
-
 #[derive(Debug)]
 pub struct Requester {
     terms: Terms,
     attributes: RtsAttributes,
     queue: VecDeque<Wqe>,
-    una: Place,
-    next: Place,
-    sent: Place,
-    end: Place,
+    una: ExtendedPsn,
+    next: ExtendedPsn,
+    sent: ExtendedPsn,
+    end: ExtendedPsn,
     /// Index of the WQE that holds `next`; the queue's length if none does.
     cursor: usize,
     since_ack_request: u32,
     /// Position after the last packet that requested an ACK; if before `una`, no ACK is outstanding.
-    asked: Place,
+    asked: ExtendedPsn,
     retries_left: u8,
     rnr_retries_left: u8,
     /// Time at which a requested ACK counts as lost.
@@ -58,7 +48,7 @@ pub struct Requester {
     /// End of the wait for the peer to post a receive; nothing is sent before.
     rnr_until_ns: Option<u64>,
     /// Position of the last noted gap in READ responses: one retransmission per gap.
-    gap: Option<Place>,
+    gap: Option<ExtendedPsn>,
 }
 
 /// Consequence of a packet for the queue pair as a whole.
@@ -67,12 +57,12 @@ pub enum Verdict {
     /// No consequence.
     Going,
     /// The work request at this position failed, and the queue pair with it.
-    Failed(Place, Status),
+    Failed(ExtendedPsn, Status),
 }
 
 impl Requester {
     pub fn new(terms: Terms, attributes: RtsAttributes) -> Self {
-        let first = Place::first(attributes.psn);
+        let first = ExtendedPsn::first(attributes.psn);
         Self {
             terms,
             attributes,
@@ -384,7 +374,7 @@ impl Requester {
     fn answered(
         &mut self,
         now_ns: u64,
-        before: Place,
+        before: ExtendedPsn,
         counters: &mut Counters,
         completions: &mut CompletionQueue,
     ) {
@@ -400,7 +390,7 @@ impl Requester {
     fn moved_to(
         &mut self,
         now_ns: u64,
-        una: Place,
+        una: ExtendedPsn,
         counters: &mut Counters,
         completions: &mut CompletionQueue,
     ) {
@@ -425,7 +415,11 @@ impl Requester {
     }
 
     /// Completes all queued work requests: the one at `failed` with its status, the others as flushed.
-    pub fn flush(&mut self, failed: Option<(Place, Status)>, completions: &mut CompletionQueue) {
+    pub fn flush(
+        &mut self,
+        failed: Option<(ExtendedPsn, Status)>,
+        completions: &mut CompletionQueue,
+    ) {
         while let Some(wqe) = self.queue.pop_front() {
             let status = match failed {
                 Some((place, status)) if wqe.holds(place) => status,
@@ -442,7 +436,7 @@ impl Requester {
     }
 
     /// Position of the packet of [`plan`](Self::plan).
-    pub fn next(&self) -> Place {
+    pub fn next(&self) -> ExtendedPsn {
         self.next
     }
 

@@ -129,7 +129,7 @@ pub enum Fault {
     #[error("put into the state ERROR")]
     Asked,
     /// A posted work request failed with this status.
-    #[error("work has failed: {0}")]
+    #[error("a work request failed: {0}")]
     Work(Status),
     /// The peer sent a packet that does not follow from its earlier ones.
     #[error("the peer's request is invalid")]
@@ -138,6 +138,6 @@ pub enum Fault {
     #[error("a packet of the peer does not fit the MTU")]
     Mtu,
     /// The peer used a wrong key, or an address outside of its region.
-    #[error("the peer has no access to what it asks for")]
+    #[error("the peer has no access to the requested memory")]
     RemoteAccess,
 }

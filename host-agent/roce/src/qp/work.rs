@@ -3,7 +3,7 @@
 use crate::completion::WorkKind;
 use crate::memory::Key;
 use crate::packet::{Mtu, Opcode, Operation, Position, Service};
-use crate::psn::Place;
+use crate::psn::ExtendedPsn;
 
 /// Maximum length of a message in bytes (IBA 9.7: 2³¹).
 pub const MAX_MESSAGE: u32 = 1 << 31;
@@ -103,12 +103,12 @@ pub struct ReceiveRequest {
 #[derive(Debug, Clone, Copy)]
 pub struct Wqe {
     pub request: SendRequest,
-    pub first: Place,
+    pub first: ExtendedPsn,
     pub packets: u64,
 }
 
 impl Wqe {
-    pub fn new(request: SendRequest, first: Place, mtu: Mtu) -> Self {
+    pub fn new(request: SendRequest, first: ExtendedPsn, mtu: Mtu) -> Self {
         let packets = packets_of(request.work.local().len, mtu);
         Self {
             request,
@@ -118,11 +118,11 @@ impl Wqe {
     }
 
     /// Position after its last packet.
-    pub fn end(&self) -> Place {
+    pub fn end(&self) -> ExtendedPsn {
         self.first.plus(self.packets)
     }
 
-    pub fn holds(&self, place: Place) -> bool {
+    pub fn holds(&self, place: ExtendedPsn) -> bool {
         self.first <= place && place < self.end()
     }
 
@@ -131,7 +131,7 @@ impl Wqe {
     }
 
     /// Offset of a packet in the message, and length of its payload; for a READ, of its response's payload.
-    pub fn part(&self, place: Place, mtu: Mtu) -> (u32, usize) {
+    pub fn part(&self, place: ExtendedPsn, mtu: Mtu) -> (u32, usize) {
         // A message has at most 2³¹ bytes, and no packet begins after its end.
         let offset = (place.since(self.first) * mtu.bytes() as u64) as u32;
         let left = self.request.work.local().len - offset;
@@ -139,8 +139,8 @@ impl Wqe {
     }
 
     /// Opcode of the packet at this position.
-    pub fn opcode(&self, place: Place, service: Service) -> Opcode {
-        let position = Position::of(place.since(self.first), self.packets);
+    pub fn opcode(&self, place: ExtendedPsn, service: Service) -> Opcode {
+        let position = Position::new(place.since(self.first), self.packets);
         let (operation, immediate) = match self.request.work {
             Work::Send { immediate, .. } => (Operation::Send, immediate),
             Work::Write { immediate, .. } => (Operation::Write, immediate),

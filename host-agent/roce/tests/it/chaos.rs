@@ -55,7 +55,7 @@ fn the_same_seed_is_the_same_run() {
 fn run(seeds: std::ops::Range<u64>) -> Totals {
     let mut totals = Totals::default();
     for seed in seeds {
-        Run::new(seed).execute(&mut totals);
+        ChaosRun::new(seed).execute(&mut totals);
     }
     totals
 }
@@ -75,7 +75,7 @@ struct Direction {
     read: Vec<(usize, Vec<u8>)>,
 }
 
-struct Run {
+struct ChaosRun {
     seed: u64,
     rng: Rng,
     network: Network,
@@ -91,7 +91,7 @@ struct Run {
 
 const UNTOUCHED: u8 = 0xEE;
 
-impl Run {
+impl ChaosRun {
     fn new(seed: u64) -> Self {
         let mut rng = Rng(seed ^ 0xC4A0_5000);
         let mut network = Network::new(rng.next(), 2);

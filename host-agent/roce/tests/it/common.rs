@@ -68,7 +68,7 @@ pub fn address(node: usize) -> Address {
 
 /// Treatment of a frame by a tap, in addition to the random faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TapAction {
     Pass,
     Drop,
     Mark,
@@ -78,7 +78,7 @@ pub enum Verdict {
 type InFlight = (u64, u64, usize, Vec<u8>);
 
 /// Called with the time, the sending node, the packet.
-pub type Tap = Box<dyn FnMut(u64, usize, &Packet<'_>) -> Verdict>;
+pub type Tap = Box<dyn FnMut(u64, usize, &Packet<'_>) -> TapAction>;
 
 pub struct Network {
     pub now_ns: u64,
@@ -154,7 +154,7 @@ impl Network {
             in_flight: BinaryHeap::new(),
             order: 0,
             buffer: vec![0; MAX_FRAME_LEN],
-            tap: Box::new(|_, _, _| Verdict::Pass),
+            tap: Box::new(|_, _, _| TapAction::Pass),
             ps_per_byte: 0,
             bottleneck: None,
         }
@@ -247,10 +247,10 @@ impl Network {
         let verdict = (self.tap)(self.now_ns, from, &packet);
         let mut leaves_ps = self.now_ns * 1000 + len as u64 * self.ps_per_byte;
         self.free_ps[from] = leaves_ps;
-        if verdict == Verdict::Drop || self.rng.happens(self.faults.loss) {
+        if verdict == TapAction::Drop || self.rng.happens(self.faults.loss) {
             return;
         }
-        let mut is_marked = verdict == Verdict::Mark;
+        let mut is_marked = verdict == TapAction::Mark;
         if let Some(bottleneck) = self.bottleneck.as_mut().filter(|b| b.to == to) {
             let (free_ps, marked) = bottleneck.pass(leaves_ps, len, &mut self.rng);
             leaves_ps = free_ps;

@@ -5,7 +5,7 @@ use roce::{EndpointConfig, Qpn, Work};
 
 use roce::congestion::DcqcnConfig;
 
-use crate::common::{Bottleneck, Network, Setup, Verdict, local, remote};
+use crate::common::{Bottleneck, Network, Setup, TapAction, local, remote};
 
 const LINE_BPS: u64 = 10_000_000_000;
 const PS_PER_BYTE: u64 = 8_000_000_000_000 / LINE_BPS;
@@ -114,9 +114,9 @@ fn marked_packets_make_cnps_at_most_every_50_us() {
         let qpns = network.connect(Setup::default());
         network.tap = Box::new(move |_, by, _: &Packet<'_>| {
             if by == sender {
-                Verdict::Mark
+                TapAction::Mark
             } else {
-                Verdict::Pass
+                TapAction::Pass
             }
         });
         let begin_ns = network.now_ns;

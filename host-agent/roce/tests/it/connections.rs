@@ -9,7 +9,7 @@ use roce::{
     Local, ModifyError, PostError, QpConfig, Qpn, SendRequest, State, Status, Work, WorkKind,
 };
 
-use crate::common::{Network, Rng, Setup, Verdict, local, remote};
+use crate::common::{Network, Rng, Setup, TapAction, local, remote};
 
 fn drawn(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -156,7 +156,7 @@ fn source_ports_spread_connections() {
                 let port = packet.route().source_port;
                 ports.borrow_mut().entry(to).or_default().insert(port);
             }
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     for qpn in qpns {
@@ -191,7 +191,7 @@ fn queue_pairs_take_turns() {
             if by == 0 {
                 turns.borrow_mut().push(packet.header().destination);
             }
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     for _ in 0..3 {
@@ -231,7 +231,7 @@ fn a_window_can_be_changed() {
                 0 => *most = (*most).max(place - *acked),
                 _ => *acked = place,
             }
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     for window in [10, 1, 30] {

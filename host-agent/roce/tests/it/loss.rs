@@ -6,7 +6,7 @@ use std::rc::Rc;
 use roce::packet::{NakCode, Opcode, Packet, Syndrome};
 use roce::{Local, Psn, Status, Work};
 
-use crate::common::{Network, Setup, Verdict, local, remote};
+use crate::common::{Network, Setup, TapAction, local, remote};
 
 const PACKETS: usize = 100;
 const FIRST: u32 = 0xFF_FFC0;
@@ -18,7 +18,7 @@ const PS_PER_BYTE: u64 = 800;
 
 /// A packet on the wire: time, sender, content.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct CapturedPacket {
     at_ns: u64,
     by: usize,
     opcode: Opcode,
@@ -53,15 +53,15 @@ fn lose(lost: usize, is_read: bool) -> Latencies {
     let target = network.register(to, vec![0; len]);
     let [a, _] = network.connect(setup);
 
-    let seen: Rc<RefCell<Vec<Seen>>> = Rc::default();
-    let is_data = move |seen: &Seen| seen.by == from && seen.opcode.has_payload();
+    let seen: Rc<RefCell<Vec<CapturedPacket>>> = Rc::default();
+    let is_data = move |seen: &CapturedPacket| seen.by == from && seen.opcode.has_payload();
     let lost_psn = Psn::new(FIRST + lost as u32);
     network.tap = Box::new({
         let seen = Rc::clone(&seen);
         move |at_ns, by, packet: &Packet<'_>| {
             let header = packet.header();
             let nak = Syndrome::Nak(NakCode::PsnSequence);
-            let now = Seen {
+            let now = CapturedPacket {
                 at_ns,
                 by,
                 opcode: header.opcode,
@@ -72,9 +72,9 @@ fn lose(lost: usize, is_read: bool) -> Latencies {
             let is_first = !seen.iter().any(|s| is_data(s) && s.psn == lost_psn);
             seen.push(now);
             if is_data(&now) && now.psn == lost_psn && is_first {
-                Verdict::Drop
+                TapAction::Drop
             } else {
-                Verdict::Pass
+                TapAction::Pass
             }
         }
     });
@@ -107,7 +107,7 @@ fn lose(lost: usize, is_read: bool) -> Latencies {
         .iter()
         .find(|s| is_data(s) && s.psn == lost_psn)
         .unwrap();
-    let asks = |s: &&Seen| {
+    let asks = |s: &&CapturedPacket| {
         s.is_sequence_nak
             || is_read && s.opcode == Opcode::ReadRequest && s.psn == lost_psn && s.by == 0
     };
@@ -118,7 +118,8 @@ fn lose(lost: usize, is_read: bool) -> Latencies {
         .find(|s| is_data(s))
         .filter(|_| lost + 1 < PACKETS);
     let frame_ns = |payload: u64| (payload + 58) * PS_PER_BYTE / 1000;
-    let arrival_ns = |s: &Seen| s.at_ns + frame_ns(if is_data(s) { 1024 } else { 4 }) + DELAY_NS;
+    let arrival_ns =
+        |s: &CapturedPacket| s.at_ns + frame_ns(if is_data(s) { 1024 } else { 4 }) + DELAY_NS;
     Latencies {
         nack_generation_ns: next
             .and_then(|next| Some(nack?.at_ns.saturating_sub(arrival_ns(next)))),
@@ -185,9 +186,9 @@ fn a_write_before_a_read_is_acknowledged_alone() {
     network.tap = Box::new(move |now_ns, by, _: &Packet<'_>| {
         let is_early = now_ns < begin_ns + T_NS;
         if by == 1 && is_early {
-            Verdict::Drop
+            TapAction::Drop
         } else {
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     let (local, remote) = (local(target, 0, 5000), remote(source, 0));
@@ -224,9 +225,9 @@ fn acks_are_cumulative() {
     network.tap = Box::new(move |_, by, _: &Packet<'_>| {
         acks += u64::from(by == 1);
         if by == 1 && acks == 1 {
-            Verdict::Drop
+            TapAction::Drop
         } else {
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     let work = Work::Write {

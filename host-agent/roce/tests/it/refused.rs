@@ -90,7 +90,7 @@ impl Pair {
 }
 
 #[test]
-fn a_write_without_access_is_named_on_both_sides_and_writes_nothing() {
+fn a_write_without_access_fails_at_both_ends_and_has_no_effect() {
     let wrong = |pair: &Pair| {
         let good = remote(pair.target, 0);
         [
@@ -278,7 +278,7 @@ fn silence_ends_after_the_retries() {
 }
 
 #[test]
-fn regions_that_are_gone_are_named() {
+fn deregistered_regions_are_an_error() {
     // The sender's region.
     let mut p = pair(Setup::default());
     p.write_to(remote(p.target, 0));
@@ -365,7 +365,7 @@ fn error_flushes_everything_in_order_and_reset_forgets_it() {
 }
 
 #[test]
-fn every_queue_has_an_end_and_says_so() {
+fn every_queue_has_a_limit_and_reports_it() {
     let mut network = Network::with(1, 2, |config| {
         config.max_qps = 2;
         config.completions = 4;
@@ -461,7 +461,7 @@ fn frame(header: Header, payload: &[u8], change: impl FnOnce(&mut Route)) -> Vec
 }
 
 #[test]
-fn strangers_and_ghosts_are_named_and_change_nothing() {
+fn packets_of_strangers_and_old_connections_have_no_effect() {
     let setup = Setup::default();
     let mut pair = pair(setup);
     let write = Header {
@@ -832,7 +832,7 @@ proptest! {
     /// Any packets of the peer, in any order: no panic, only its region is written, everything completes at most once, and
     /// ERROR flushes the rest.
     #[test]
-    fn a_mad_peer_hurts_nobody_but_its_region(
+    fn an_arbitrary_peer_damages_only_its_region(
         unreliable: bool,
         packets in prop::collection::vec(any_header(Qpn::new(0), [Psn::new(0), Psn::new(100)], 0), 1..60),
     ) {

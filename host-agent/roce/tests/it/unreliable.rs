@@ -7,7 +7,7 @@ use std::rc::Rc;
 use roce::packet::{Mtu, Opcode, Packet, Service};
 use roce::{Local, Work, WorkKind};
 
-use crate::common::{Faults, Network, Rng, Setup, Verdict, local, remote};
+use crate::common::{Faults, Network, Rng, Setup, TapAction, local, remote};
 use test_support::seeds;
 
 /// Each message has its own position, which distinguishes written from unwritten messages.
@@ -47,9 +47,9 @@ fn run(seed: u64, faults: Faults) {
             sent += 1;
             if one_in > 1 && rng.below(one_in) == 0 {
                 lost.borrow_mut().insert(message_of[sent - 1]);
-                return Verdict::Drop;
+                return TapAction::Drop;
             }
-            Verdict::Pass
+            TapAction::Pass
         }
     });
     network.faults = faults;
@@ -126,14 +126,14 @@ fn run(seed: u64, faults: Faults) {
 }
 
 #[test]
-fn what_is_whole_arrives_and_what_is_not_does_not() {
+fn only_whole_messages_arrive() {
     for seed in seeds(0..300) {
         run(seed, Faults::default());
     }
 }
 
 #[test]
-fn nothing_arrives_twice_or_wrong_over_every_fault() {
+fn no_message_arrives_twice_or_wrong_under_faults() {
     let faults = Faults {
         loss: 0,
         copy: 100_000,
@@ -220,7 +220,7 @@ fn a_far_beginning_is_taken_and_a_late_copy_is_not() {
     network.faults = Faults::default();
     network.tap = Box::new(|_, _, packet: &Packet<'_>| {
         assert!(matches!(packet.header().opcode, Opcode::Data { .. }));
-        Verdict::Pass
+        TapAction::Pass
     });
     network.send(0, a, 0, work);
     network.run();

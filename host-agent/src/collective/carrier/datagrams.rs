@@ -91,7 +91,9 @@ impl<F: Frames> Carrier for Datagrams<F> {
                 Some(_) if !is_known(frame) => *foreign += 1,
                 Some(payload) => taker.take(mark(frame), payload),
                 None => match refused(frame, me) {
-                    Some(host) if peers.iter().any(|peer| peer.ip == host) => taker.gone(host),
+                    Some(host) if peers.iter().any(|peer| peer.ip == host) => {
+                        taker.unreachable(host)
+                    }
                     Some(_) => {}
                     None => *foreign += 1,
                 },

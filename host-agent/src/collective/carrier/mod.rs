@@ -25,7 +25,7 @@ use super::CollectiveError;
 use crate::frames::LinkFault;
 
 pub use datagrams::Datagrams;
-pub use rdma::{NotByRdma, Rdma};
+pub use rdma::Rdma;
 
 /// Receiver of a carrier's frames.
 pub trait Takes {
@@ -33,7 +33,7 @@ pub trait Takes {
     fn take(&mut self, mark: Mark, frame: &[u8]);
 
     /// Processes the report that no process of that host receives frames.
-    fn gone(&mut self, host: Ipv4Addr);
+    fn unreachable(&mut self, host: Ipv4Addr);
 
     /// The chunk in flight with these low 16 bits, or one near it, and its exponent.
     fn near(&self, low: u16) -> (u32, u8);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_used_again_when_what_it_held_was_sent() {
+    fn a_buffer_is_reused_after_its_transmission() {
         let mut places = Places::new(8);
         let taken: Vec<_> = std::iter::from_fn(|| places.take()).collect();
         assert_eq!(taken.len(), 8);

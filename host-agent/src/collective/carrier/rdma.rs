@@ -19,7 +19,7 @@ use wire::rdma::{
 };
 use wire::{Flags, HEADER_LEN, Kind, Packet, Repr, VALUES_PER_PACKET};
 
-use super::super::{CollectiveError, Config};
+use super::super::{CollectiveError, Config, NotByRdma};
 use super::pair::{Came, Pair};
 use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
@@ -27,17 +27,6 @@ use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
 /// Receives beyond one per cell, since answers to probes arrive in addition to SUMs.
 const MORE_RECEIVES: usize = 64;
-
-/// Reason why RDMA does not support a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotByRdma {
-    /// Frames have another number of values.
-    #[error("a frame has {0} values: by RDMA it has {VALUES_PER_PACKET}")]
-    Values(usize),
-    /// The job has a deadline.
-    #[error("the job has a deadline: those are for UDP alone")]
-    Deadline,
-}
 
 /// Carrier over RDMA and UDP.
 pub struct Rdma<P, F> {
@@ -237,8 +226,8 @@ impl Takes for Watches<'_> {
         self.taker.take(mark, frame);
     }
 
-    fn gone(&mut self, host: Ipv4Addr) {
-        self.taker.gone(host);
+    fn unreachable(&mut self, host: Ipv4Addr) {
+        self.taker.unreachable(host);
     }
 
     fn near(&self, low: u16) -> (u32, u8) {
@@ -304,7 +293,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
                     self.take_registered(immediate, len)?;
                 }
                 Came::Written(immediate, len) => {
-                    self.registering.heard();
+                    self.registering.note_frame();
                     self.take_sum(immediate, len, taker);
                 }
                 Came::Foreign => self.foreign += 1,

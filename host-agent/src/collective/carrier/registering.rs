@@ -116,7 +116,7 @@ impl Registering {
     }
 
     /// Records a packet from the switch at the queue pair.
-    pub fn heard(&mut self) {
+    pub fn note_frame(&mut self) {
         self.owes_ns = None;
         self.silences = 0;
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_answered_asks_ever_less_often_and_gives_up() {
+    fn unanswered_registrations_back_off_and_give_up() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         let (asked, end) = asks(&mut registering);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_only_what_follows_a_frame() {
+    fn silence_counts_only_after_a_frame() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         assert_eq!(registering.due(0), Due::Ask);
@@ -247,7 +247,7 @@ mod tests {
         registering.sent(5 * MS);
         registering.sent(6 * MS);
         assert_eq!(registering.poll_timeout(), Some(305 * MS));
-        registering.heard();
+        registering.note_frame();
         assert_eq!(registering.poll_timeout(), None);
         registering.sent(7 * MS);
         assert_eq!(registering.due(306 * MS), Due::Nothing);
@@ -258,13 +258,13 @@ mod tests {
         registering.answered();
         registering.sent(400 * MS);
         assert_eq!(registering.poll_timeout(), Some(1000 * MS));
-        registering.heard();
+        registering.note_frame();
         registering.sent(400 * MS);
         assert_eq!(registering.poll_timeout(), Some(700 * MS));
     }
 
     #[test]
-    fn nobody_makes_a_rank_register_all_the_time() {
+    fn forged_frames_cannot_cause_endless_registrations() {
         let mut registering = Registering::new(pace());
         registering.begin(0);
         assert!(!registering.is_forgotten(500 * MS), "it is not registered");

@@ -8,8 +8,8 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId, WorkerSet};
 use aggregation::rank::{Fallback, Sums, Values};
 use cluster::Faults;
 use cluster::drawn::pick;
-use cluster::ranks::{Config, Racks, SlotSwitch, run};
-use cluster::rdma::{Frame, roce_frame};
+use cluster::ranks::{AllReduceConfig, Racks, RankSlotSwitch, run};
+use cluster::rdma::{LinkFrame, roce_frame};
 use host_agent::collective::CollectiveError;
 use network::{Network, Options, retransmission};
 use roce::Psn;
@@ -50,14 +50,14 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
 
 /// Sums of the same ranks over UDP, on a network without losses.
 fn by_udp(seed: u64, job: JobConfig, racks: Option<Racks>) -> Vec<Sums> {
-    let config = Config {
+    let config = AllReduceConfig {
         racks,
-        ..Config::new(seed, job, Faults::NONE)
+        ..AllReduceConfig::new(seed, job, Faults::NONE)
     };
     let checked = Job::new(job).unwrap();
     let mut switch = match racks {
-        Some(racks) => SlotSwitch::tree(checked, racks),
-        None => SlotSwitch::new(checked),
+        Some(racks) => RankSlotSwitch::tree(checked, racks),
+        None => RankSlotSwitch::new(checked),
     };
     let inputs = |operation, rank| input(seed, operation, rank);
     let report = run(&config, &mut switch, OPERATIONS, &inputs).unwrap();
@@ -67,10 +67,10 @@ fn by_udp(seed: u64, job: JobConfig, racks: Option<Racks>) -> Vec<Sums> {
 
 fn network(seed: u64, job: JobConfig, faults: Faults) -> Network {
     let job = Job::new(job).unwrap();
-    network_of(seed, job, faults, SlotSwitch::new(job))
+    network_of(seed, job, faults, RankSlotSwitch::new(job))
 }
 
-fn network_of(seed: u64, job: Job, faults: Faults, slots: SlotSwitch) -> Network {
+fn network_of(seed: u64, job: Job, faults: Faults, slots: RankSlotSwitch) -> Network {
     let options = Options {
         seed,
         job,
@@ -215,7 +215,7 @@ fn on_a_tree(seed: u64) {
         faults: drawn_faults(seed),
         fallback: None,
     };
-    let mut network = Network::new(&options, SlotSwitch::tree(checked, racks));
+    let mut network = Network::new(&options, RankSlotSwitch::tree(checked, racks));
     submit(&mut network, seed);
     network.run_to_end(OPERATIONS);
     have(&network, &by_udp(seed, job, Some(racks)), seed);
@@ -234,7 +234,7 @@ fn restarts(seed: u64) -> u64 {
         ..config(seed, 4)
     };
     let (checked, at_ns) = (Job::new(job).unwrap(), 200_000 + pick(seed, 9, 1, 400_000));
-    let slots = SlotSwitch::new(checked).restarting(at_ns, 0);
+    let slots = RankSlotSwitch::new(checked).restarting(at_ns, 0);
     let faults = match seed % 2 {
         0 => Faults::NONE,
         _ => drawn_faults(seed),
@@ -248,7 +248,7 @@ fn restarts(seed: u64) -> u64 {
 }
 
 #[test]
-fn a_switch_that_restarts_is_told_anew() {
+fn ranks_register_again_after_a_restart() {
     let anew: u64 = (0..30).map(restarts).sum();
     assert!(anew > 30, "{anew} ranks registered anew");
 }
@@ -265,7 +265,7 @@ fn a_switch_that_sums_for_others_is_refused_by_name() {
             matches!(error, CollectiveError::RegisteredAmong { .. }),
             "{error}"
         );
-        let told = "the switch sums for other ranks than the 3 of this job (it sums for worker 0, worker 1):";
+        let told = "the switch sums for worker 0, worker 1, not for the 3 ranks of this job:";
         assert!(error.to_string().starts_with(told), "{error}");
     }
 }
@@ -292,7 +292,7 @@ fn a_switch_that_takes_no_registration_is_named() {
         assert!(
             error
                 .to_string()
-                .contains("does it sum RoCEv2 for this job"),
+                .contains("check that it sums RoCEv2 for this job"),
             "{error}"
         );
     }
@@ -313,7 +313,7 @@ fn without_a_switch_ranks_sum_themselves() {
             ..Fallback::IF_SILENT
         }),
     };
-    let silent = SlotSwitch::new(checked).silent(0..u64::MAX, None);
+    let silent = RankSlotSwitch::new(checked).silent(0..u64::MAX, None);
     let mut network = Network::new(&options, silent);
     network.switch.is_deaf = true;
     submit(&mut network, 5);
@@ -359,7 +359,7 @@ fn at_rest() -> Network {
 }
 
 #[test]
-fn a_stranger_writes_nothing_and_uses_no_receive() {
+fn a_strangers_write_has_no_effect_and_uses_no_receive() {
     let mut network = at_rest();
     let places = 2 * 1040 * u64::from(config(6, 2).window);
     let other_ip = |_: &mut Write, route: &mut Route| route.from.ip = [10, 9, 9, 9].into();
@@ -387,7 +387,7 @@ fn a_stranger_writes_nothing_and_uses_no_receive() {
     let before = network.nodes[0].results();
     for (counter, frame) in wrong {
         let counted = network.nodes[0].counted(counter);
-        network.at_rank(1, 0, Frame::Roce(frame));
+        network.at_rank(1, 0, LinkFrame::Roce(frame));
         network.run(|network| network.nodes[0].has_looked());
         assert_eq!(network.nodes[0].counted(counter), counted + 1, "{counter}");
     }
@@ -418,7 +418,7 @@ fn results_for_which_no_receive_is_posted_are_lost() {
             write.immediate = Immediate::from_bytes([0, 0, 0x40, 0]);
         };
         let frame = forged(&network, number as u32, far);
-        network.at_rank(1, 0, Frame::Roce(frame));
+        network.at_rank(1, 0, LinkFrame::Roce(frame));
     }
     network.run(|network| network.nodes[0].has_looked());
     let counted = |name: &str| network.nodes[0].counted(name);

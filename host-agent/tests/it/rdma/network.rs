@@ -9,12 +9,12 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use aggregation::job::{Job, Place, WorkerId};
-use aggregation::rank::{Event, Fallback, Rank, Setup, Sums, Values};
+use aggregation::job::{Job, TreePosition, WorkerId};
+use aggregation::rank::{Fallback, Rank, RankEvent, Setup, Sums, Values};
 use aggregation::{Mark, Retransmission};
 use cluster::Faults;
-use cluster::ranks::{Racks, SlotSwitch};
-use cluster::rdma::{Frame, RdmaSwitch};
+use cluster::ranks::{Racks, RankSlotSwitch};
+use cluster::rdma::{LinkFrame, RdmaSwitch};
 use host_agent::collective::{Carrier, CollectiveError, Config, Rdma, Takes};
 use host_agent::frames::{Endpoint, Frames, build, open};
 use rand_chacha::ChaCha8Rng;
@@ -99,8 +99,8 @@ pub struct Node {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happens {
-    AtSwitch(u16, Frame),
-    AtRank(u16, u16, Frame),
+    AtSwitch(u16, LinkFrame),
+    AtRank(u16, u16, LinkFrame),
     Looks(u16),
     /// The switch restarts.
     Restart,
@@ -109,7 +109,7 @@ enum Happens {
 pub struct Network {
     pub now_ns: u64,
     pub nodes: Vec<Node>,
-    pub switch: RdmaSwitch<SlotSwitch>,
+    pub switch: RdmaSwitch<RankSlotSwitch>,
     faults: Faults,
     rng: ChaCha8Rng,
     happens: BinaryHeap<Reverse<(u64, u64, Happens)>>,
@@ -118,11 +118,11 @@ pub struct Network {
 }
 
 impl Network {
-    pub fn new(options: &Options, slots: SlotSwitch) -> Self {
+    pub fn new(options: &Options, slots: RankSlotSwitch) -> Self {
         let job = options.job;
         let place = |rank| match options.racks {
             Some(racks) => racks.place(&job, rank),
-            None => Place::under_one_switch(&job, rank),
+            None => TreePosition::under_one_switch(&job, rank),
         };
         let ranks = (0..job.workers()).map(|rank| (address(rank), place(WorkerId(rank))));
         let peers: Vec<Endpoint> = (0..job.workers()).map(endpoint).collect();
@@ -249,14 +249,14 @@ impl Network {
         });
     }
 
-    fn at_switch(&mut self, from: u16, frame: &Frame) {
+    fn at_switch(&mut self, from: u16, frame: &LinkFrame) {
         let (worker, mut out) = (WorkerId(from), Vec::new());
         match frame {
-            Frame::Roce(frame) => {
+            LinkFrame::Roce(frame) => {
                 self.switch
                     .handle_roce(self.now_ns, worker, frame, &mut out);
             }
-            Frame::Udp(frame) => {
+            LinkFrame::Udp(frame) => {
                 let (to, addressee) = addressed(frame, from);
                 if let Some(payload) = open(frame, addressee) {
                     self.switch
@@ -272,11 +272,11 @@ impl Network {
     }
 
     /// Delivers a frame to a rank: from the switch or, over UDP, caused by a frame of rank `from`.
-    pub fn at_rank(&mut self, from: u16, to: u16, frame: Frame) {
+    pub fn at_rank(&mut self, from: u16, to: u16, frame: LinkFrame) {
         let node = &self.nodes[usize::from(to)];
         match frame {
-            Frame::Roce(frame) => node.roce.came.borrow_mut().push_back(frame),
-            Frame::Udp(payload) => {
+            LinkFrame::Roce(frame) => node.roce.came.borrow_mut().push_back(frame),
+            LinkFrame::Udp(payload) => {
                 let mut frame = Vec::new();
                 build(&mut frame, endpoint(from), endpoint(to), &payload);
                 node.udp.came.borrow_mut().push_back(frame);
@@ -299,8 +299,8 @@ impl Network {
         let due_ns = node.rank.poll_timeout().into_iter();
         let due_ns = due_ns.chain(node.carrier.poll_timeout(now_ns)).min();
         let mut out = Vec::new();
-        out.extend(node.roce.out.borrow_mut().drain(..).map(Frame::Roce));
-        out.extend(node.udp.out.borrow_mut().drain(..).map(Frame::Udp));
+        out.extend(node.roce.out.borrow_mut().drain(..).map(LinkFrame::Roce));
+        out.extend(node.udp.out.borrow_mut().drain(..).map(LinkFrame::Udp));
         for frame in out {
             for at_ns in self.arrivals() {
                 self.schedule(at_ns, Happens::AtSwitch(rank, frame.clone()));
@@ -360,8 +360,8 @@ impl Node {
             self.rank.handle_timeout(now_ns);
             while let Some(event) = self.rank.poll_event() {
                 match event {
-                    Event::Done { outcome, .. } => self.done.push(outcome.unwrap()),
-                    Event::Failed(error) => return Err(error.into()),
+                    RankEvent::Done { outcome, .. } => self.done.push(outcome.unwrap()),
+                    RankEvent::Failed(error) => return Err(error.into()),
                 }
             }
             if received == 0 {
@@ -388,7 +388,7 @@ impl Takes for Taker<'_> {
         self.1.handle_packet(self.0, mark, frame);
     }
 
-    fn gone(&mut self, _host: Ipv4Addr) {}
+    fn unreachable(&mut self, _host: Ipv4Addr) {}
 
     fn near(&self, low: u16) -> (u32, u8) {
         let (chunk, scale) = self.1.near(low);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Setup, Sums, Values};
 use aggregation::{Destination, Retransmission};
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, Rdma, open_job_by};
 use host_agent::frames::{CableFrames, Endpoint};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -52,7 +52,7 @@ fn setup(rank: u16, first: ChunkId) -> Setup {
 }
 
 /// Simulates an earlier use of the job, which has advanced a cell to chunk 1000.
-fn leave_used(slots: &mut SlotSwitch) {
+fn leave_used(slots: &mut RankSlotSwitch) {
     let probe = Repr {
         kind: Kind::Update,
         flags: Flags::PROBE,
@@ -80,7 +80,7 @@ fn values(rank: u16, length: usize) -> Values {
 
 #[test]
 fn members_open_a_job_and_sum_by_rdma() {
-    let mut slots = SlotSwitch::new(job(ChunkId(0)));
+    let mut slots = RankSlotSwitch::new(job(ChunkId(0)));
     leave_used(&mut slots);
     let cables: Vec<_> = (0..RANKS).map(|_| [cable(), cable()]).collect();
     let (ports, mut cables): (Vec<_>, Vec<_>) = cables

@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use crate::support::{JOB, Switch, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
-use cluster::ranks::SlotSwitch;
+use cluster::ranks::RankSlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
+use host_agent::collective::Failure;
 use host_agent::collective::{CollectiveError, Transport};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
-use host_agent::serve::{Client, Kind, RankOf};
+use host_agent::serve::{Client, RankOf};
 use nix::sys::signal::Signal;
 use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -68,7 +69,7 @@ fn switch() -> Switch {
         .unwrap();
         ports.push(frames);
     }
-    Switch::start(ports, SlotSwitch::new(job()), None)
+    Switch::start(ports, RankSlotSwitch::new(job()), None)
 }
 
 /// Restarts this program as a rank without any capability.
@@ -204,7 +205,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
             .join(rank, 0, peers, Duration::from_secs(1), None)
             .map(drop)
     };
-    no(join(&rank(0), &peers), "job 3 has a rank on rank0 already");
+    no(join(&rank(0), &peers), "job 3 already has a rank on rank0");
     no(join(&rank(0), &peers[..1]), "1 addresses of 2 ranks");
     let elsewhere = RankOf {
         interface: Some("lo".to_owned()),
@@ -212,7 +213,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     };
     no(
         join(&elsewhere, &peers),
-        "lo is not served here; rank0, rank1 is",
+        "lo is not served here: use rank0, rank1",
     );
     let wide = RankOf {
         window: 1 << 15,
@@ -226,24 +227,36 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         values_per_packet: 100,
         ..rank(0)
     };
-    no(join(&odd, &peers), "no frame has 100 values");
+    no(join(&odd, &peers), "100 values per frame");
     let nobody = RankOf { rank: 2, ..rank(0) };
     no(join(&nobody, &peers), "rank 2 of 2 ranks");
     let at_once = other.join(&rank(0), 0, &peers, Duration::ZERO, None);
-    no(at_once.map(drop), "a rank is gone after 10 ms to an hour");
-    no(other.status().map(drop), "nobody has joined");
+    no(
+        at_once.map(drop),
+        "the timeout of a dead rank must be 10 ms to 1 h",
+    );
+    no(
+        other.status().map(drop),
+        "this process is not a rank: it must join a job first",
+    );
     let values = Values::Int8s(vec![1; 10]);
     let pending = other.all_reduce_as(&values, Reduction::default()).unwrap();
-    no(pending.wait(PATIENCE).map(drop), "nobody has joined");
+    no(
+        pending.wait(PATIENCE).map(drop),
+        "this process is not a rank: it must join a job first",
+    );
     // A rank of another job gets a place, but no more memory than the daemon allows.
     let own = RankOf { job: 9, ..rank(0) };
     join(&own, &peers).unwrap();
-    no(join(&own, &peers), "a process is one rank of one job");
+    no(
+        join(&own, &peers),
+        "this process is already a rank: a process is one rank of one job",
+    );
     let much = Values::Floats(vec![0.0; 300_000]);
     let pending = other.all_reduce_as(&much, Reduction::default()).unwrap();
     no(
         pending.wait(PATIENCE).map(drop),
-        "1200000 bytes are more than",
+        "1200000 bytes: a process may use",
     );
     let few = other.all_reduce_as(&values, Reduction::default()).unwrap();
     let late = few.wait(Duration::from_millis(300)).unwrap_err();
@@ -254,7 +267,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     assert_eq!(other.status().unwrap().rank, Some(0));
     no(
         Client::connect(&socket).map(drop),
-        "3 processes are connected, and no more may be",
+        "3 processes are connected, which is the limit",
     );
     drop((late, other));
 
@@ -262,7 +275,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     ranks[1].signal(Signal::SIGKILL);
     ranks[0].tell("10");
     let told = ranks[0].says("ERROR");
-    assert!(told.contains("rank 1 is gone"), "{told}");
+    assert!(told.contains("rank 1 is unreachable"), "{told}");
     let begun = Instant::now();
     let again = loop {
         // The daemon notices the end of the connection after a while.
@@ -284,7 +297,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         matches!(
             ended,
             CollectiveError::Agent {
-                kind: Kind::Failed,
+                kind: Failure::Failed,
                 ..
             }
         ),
@@ -302,8 +315,8 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
 }
 
 #[test]
-fn a_daemon_that_cannot_be_says_why() {
-    if !in_namespace("a_daemon_that_cannot_be_says_why") {
+fn a_daemon_that_cannot_start_gives_the_reason() {
+    if !in_namespace("a_daemon_that_cannot_start_gives_the_reason") {
         return;
     }
     veth("rank0", "rank1");
@@ -319,10 +332,10 @@ fn a_daemon_that_cannot_be_says_why() {
         serve(&socket, &["--iface", "rank7"]),
         "cannot open the interface rank7: ",
     );
-    fails(serve(&socket, &["--mode", "rw"]), "`rw` is no mode");
+    fails(serve(&socket, &["--mode", "rw"]), "`rw` is not a mode");
     fails(
         serve(&socket, &["--owner", "nobody-of-that-name"]),
-        "`nobody-of-that-name` is no owner",
+        "`nobody-of-that-name` is not an owner",
     );
     fails(
         serve(&folder.0.join("missing/weir.sock"), &[]),

@@ -49,13 +49,13 @@ pub struct Write {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCarried {
     /// Neither an UPDATE nor a SUM: frames between ranks, and frames of servers.
-    #[error("a frame of kind {0:?}")]
+    #[error("RDMA has no frame of kind {0:?}")]
     Kind(crate::Kind),
     /// The worker number is too large: a switch has queue pairs for 64 children.
     #[error("worker {0}: a switch has 64 children at most")]
     Worker(u16),
     /// The frame has a flag that only jobs with deadlines use.
-    #[error("a job with deadlines")]
+    #[error("RDMA does not support a job with deadlines")]
     Deadlines,
     /// The number of values is neither 0 nor [`VALUES_PER_PACKET`].
     #[error("{0} values: RDMA carries {VALUES_PER_PACKET}")]
@@ -66,22 +66,22 @@ pub enum NotCarried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The queue pair number belongs to no job.
-    #[error("queue pair {0:#08x} is no job's")]
+    #[error("queue pair {0:#08x} belongs to no job")]
     Qpn(u32),
     /// The rkey encodes no slot.
-    #[error("key {0:#010x} says no slot")]
+    #[error("key {0:#010x} names no slot")]
     Rkey(u32),
     /// The address has bits set outside its fields.
-    #[error("address {0:#x} says no chunk")]
+    #[error("address {0:#x} names no chunk")]
     Address(u64),
     /// A payload length that the protocol does not use.
-    #[error("{0} bytes: no such frame has so many")]
+    #[error("{0} bytes: no such frame has this length")]
     Len(u32),
     /// The immediate belongs to another chunk or exponent than the address.
-    #[error("the immediate is of another chunk")]
+    #[error("the immediate belongs to another chunk")]
     Immediate,
     /// The payload is not a registration of this version.
-    #[error("no registration of this version")]
+    #[error("not a registration of this version")]
     Registration,
 }
 

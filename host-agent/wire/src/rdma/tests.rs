@@ -63,7 +63,7 @@ fn update() -> Repr {
 
 /// Every field bit by bit: a field that moves fails here.
 #[test]
-fn every_field_of_an_update_lies_where_the_protocol_says() {
+fn every_field_of_an_update_has_its_documented_position() {
     let header = update();
     let write = Update {
         header,
@@ -78,7 +78,7 @@ fn every_field_of_an_update_lies_where_the_protocol_says() {
 }
 
 #[test]
-fn every_field_of_a_sum_lies_where_the_protocol_says() {
+fn every_field_of_a_sum_has_its_documented_position() {
     let target = Target {
         qpn: 0x11_2233,
         rkey: 0x4455_6677,
@@ -111,7 +111,7 @@ fn every_field_of_a_sum_lies_where_the_protocol_says() {
 }
 
 #[test]
-fn every_field_of_a_registration_lies_where_the_protocol_says() {
+fn every_field_of_a_registration_has_its_documented_position() {
     let registration = Registration {
         job: 0x0102,
         child: 3,
@@ -141,7 +141,7 @@ fn every_field_of_a_registration_lies_where_the_protocol_says() {
 }
 
 #[test]
-fn what_is_no_update_of_256_values_is_not_carried() {
+fn only_updates_of_256_values_have_an_rdma_form() {
     let not = |header| {
         Update {
             header,
@@ -178,7 +178,7 @@ fn what_is_no_update_of_256_values_is_not_carried() {
 
 proptest! {
     #[test]
-    fn an_update_is_what_it_was((header, _) in repr(Kind::Update), is_question: bool) {
+    fn an_update_survives_a_round_trip((header, _) in repr(Kind::Update), is_question: bool) {
         let update = Update { header, is_question };
         let write = update.write().unwrap();
         prop_assert!(write.qpn >> 24 == 0 && write.qpn != 0xFF_FFFF);
@@ -188,7 +188,7 @@ proptest! {
 
     /// Every WRITE that parses as an UPDATE encodes back to the same WRITE.
     #[test]
-    fn nothing_else_is_an_update(
+    fn only_writes_of_an_update_parse(
         (header, _) in repr(Kind::Update),
         flips in prop::collection::vec(0u32..24 + 32 + 64 + 32 + 32, 1..4),
     ) {
@@ -211,7 +211,7 @@ proptest! {
 
     /// A rank at a chunk near the SUM's rebuilds the switch's header, except for the fields that it fills in itself.
     #[test]
-    fn a_sum_is_what_it_was(
+    fn a_sum_survives_a_round_trip(
         (header, window) in repr(Kind::Sum),
         away in -32_767i32..=32_768,
         high in any::<u8>(),
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn a_registration_is_what_it_was(job: u16, child in 0u8..64, qpn in 0u32..1 << 24, rkey: u32, base: u64, psn in 1u32..1 << 24, everyone: u64) {
+    fn a_registration_survives_a_round_trip(job: u16, child in 0u8..64, qpn in 0u32..1 << 24, rkey: u32, base: u64, psn in 1u32..1 << 24, everyone: u64) {
         let target = Target { qpn, rkey, base };
         let registration = Registration { job, child, target, psn, window: 64 };
         prop_assert_eq!(Registration::parse(&registration.bytes()), Ok(registration));

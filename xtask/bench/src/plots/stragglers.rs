@@ -5,7 +5,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Reduction, Values};
 use anyhow::Result;
 use cluster::Faults;
-use cluster::ranks::{self, Config, Deadline, RankEnd, SlotSwitch, Steps};
+use cluster::ranks::{self, AllReduceConfig, Deadline, RankEnd, RankSlotSwitch, Steps};
 
 use plotters::style::RGBColor;
 
@@ -60,7 +60,7 @@ fn measure(mode: &Mode, stalls: u64, seed: u64) -> (f64, f64) {
         first_chunk: ChunkId(0),
     };
     let chunks = 64;
-    let mut config = Config::new(seed, job, Faults::NONE);
+    let mut config = AllReduceConfig::new(seed, job, Faults::NONE);
     config.steps = Some(Steps {
         compute_ns: COMPUTE_NS,
         stall_ns: STALL_NS,
@@ -78,8 +78,8 @@ fn measure(mode: &Mode, stalls: u64, seed: u64) -> (f64, f64) {
     };
     let job = Job::new(job).expect("a job");
     let mut switch = match mode.until {
-        None => SlotSwitch::new(job),
-        Some(_) => SlotSwitch::new(job).with_deadlines(),
+        None => RankSlotSwitch::new(job),
+        Some(_) => RankSlotSwitch::new(job).with_deadlines(),
     };
     let one = |_, _: WorkerId| Values::Integers(vec![1; chunks * 32]);
     let report = ranks::run(&config, &mut switch, STEPS, &one).expect("a job");

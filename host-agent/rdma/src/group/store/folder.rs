@@ -16,7 +16,7 @@ impl FolderStore {
     }
 }
 
-fn of(path: &Path) -> impl Fn(io::Error) -> StoreError {
+fn file_error(path: &Path) -> impl Fn(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::File {
         path: path.clone(),
@@ -30,18 +30,18 @@ impl Store for FolderStore {
         // A name that no other process or thread uses, whatever its rank.
         let own = (std::process::id(), std::thread::current().id());
         let part = self.0.join(format!(".{name}-{own:?}"));
-        fs::create_dir_all(&self.0).map_err(of(&self.0))?;
-        fs::write(&part, text).map_err(of(&part))?;
+        fs::create_dir_all(&self.0).map_err(file_error(&self.0))?;
+        fs::write(&part, text).map_err(file_error(&part))?;
         // A hard link instead of a rename, which fails if the file already exists.
         let linked = fs::hard_link(&part, &path);
         let _ = fs::remove_file(&part);
         linked.map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Taken(self.place(name)),
-            _ => of(&path)(source),
+            _ => file_error(&path)(source),
         })
     }
 
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError> {
         let path = self.0.join(name);
         match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -50,7 +50,9 @@ impl Store for FolderStore {
             }
             _ => {}
         }
-        fs::read_to_string(&path).map(Some).map_err(of(&path))
+        fs::read_to_string(&path)
+            .map(Some)
+            .map_err(file_error(&path))
     }
 
     fn place(&self, name: &str) -> String {

@@ -33,7 +33,7 @@ pub trait Store {
     ///
     /// # Errors
     /// [`StoreError`], if the store cannot be reached.
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError>;
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError>;
 
     /// Location of a text, for error messages.
     fn place(&self, name: &str) -> String;
@@ -51,10 +51,10 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The text has already been published.
-    #[error("{0} is there already")]
+    #[error("{0} already exists")]
     Taken(String),
     /// A text exceeds the maximum length.
-    #[error("{0} is longer than what ranks leave")]
+    #[error("{0} is longer than any rank's text")]
     TooLong(String),
     /// The address is in use or not local.
     #[error("cannot listen on {address}")]
@@ -65,7 +65,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The server of the store cannot be reached.
-    #[error("who keeps what ranks leave is not to be reached at {address}")]
+    #[error("cannot reach the store at {address}")]
     Gone {
         /// Its address.
         address: SocketAddr,
@@ -73,6 +73,6 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The server does not speak the store's protocol.
-    #[error("who answers at {0} keeps nothing for ranks")]
+    #[error("the server at {0} is not a store")]
     Strange(SocketAddr),
 }

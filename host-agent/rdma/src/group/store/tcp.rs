@@ -123,11 +123,11 @@ impl Store for TcpStore {
         }
     }
 
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError> {
         let address = self.address;
         let gone = |source| StoreError::Gone { address, source };
         let stream = match &mut self.end {
-            End::Kept { kept, .. } => return Ok(kept.look(name)),
+            End::Kept { kept, .. } => return Ok(kept.read(name)),
             End::Asked(stream) => stream,
         };
         let told = ask(stream, &format!("look {name}\n")).map_err(gone)?;
@@ -156,7 +156,7 @@ impl Kept {
         is_new
     }
 
-    fn look(&self, name: &str) -> Option<String> {
+    fn read(&self, name: &str) -> Option<String> {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.get(name).cloned()
     }
@@ -226,7 +226,7 @@ fn serve(stream: TcpStream, kept: &Kept, patience: Duration) -> io::Result<()> {
                     false => "taken\n".to_owned(),
                 }
             }
-            ["look", name] => match kept.look(name) {
+            ["look", name] => match kept.read(name) {
                 Some(text) => format!("text {}\n{text}", text.len()),
                 None => "none\n".to_owned(),
             },
@@ -273,30 +273,30 @@ mod tests {
     }
 
     #[test]
-    fn what_one_leaves_the_other_finds_once() {
+    fn a_published_text_is_read_by_the_other_rank() {
         let mut kept = store(0, nowhere(), PATIENCE);
         let mut asked = store(1, kept.address(), PATIENCE);
-        assert_eq!(asked.look("rank-0").unwrap(), None);
+        assert_eq!(asked.read("rank-0").unwrap(), None);
         let long = "x\n".repeat(MOST / 2);
         kept.publish("rank-0", &long).unwrap();
         assert!(
             asked
-                .look("rank-0")
+                .read("rank-0")
                 .unwrap()
                 .is_some_and(|text| text == long)
         );
         asked.publish("rank-1", "").unwrap();
-        assert_eq!(kept.look("rank-1").unwrap().as_deref(), Some(""));
+        assert_eq!(kept.read("rank-1").unwrap().as_deref(), Some(""));
         for taken in [asked.publish("rank-0", "y"), kept.publish("rank-1", "y")] {
             assert!(matches!(taken, Err(StoreError::Taken(_))), "{taken:?}");
         }
         // A client connected before rank 0's store was dropped still finds its texts.
         drop(kept);
-        assert!(asked.look("rank-0").unwrap().is_some());
+        assert!(asked.read("rank-0").unwrap().is_some());
     }
 
     #[test]
-    fn strangers_and_greed_end_their_own_conversation_alone() {
+    fn invalid_requests_end_only_their_own_connection() {
         let mut kept = store(0, nowhere(), PATIENCE);
         for words in [
             "GET / HTTP/1.1\r\n\r\n".to_owned(),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_or_somebody_else_at_the_address_is_told() {
+    fn no_server_or_another_server_is_an_error() {
         let free = TcpListener::bind(nowhere()).unwrap();
         let address = free.local_addr().unwrap();
         let taken = TcpStore::open(address, 0, 2, PATIENCE).err();
@@ -331,7 +331,7 @@ mod tests {
             "{taken:?}"
         );
         let mut silent = store(1, address, Duration::from_millis(50));
-        let gone = silent.look("rank-0");
+        let gone = silent.read("rank-0");
         assert!(matches!(gone, Err(StoreError::Gone { .. })), "{gone:?}");
         drop(free);
         let nobody = TcpStore::open(address, 1, 2, Duration::from_millis(50)).err();

@@ -162,7 +162,7 @@ impl Store for TorchStore {
         }
     }
 
-    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+    fn read(&mut self, name: &str) -> Result<Option<String>, StoreError> {
         let is_there = self.is_there(name);
         if !self.gone(is_there)? {
             return Ok(None);
@@ -213,8 +213,8 @@ input()
 "#;
 
     #[test]
-    fn torchs_own_store_keeps_what_ranks_leave() {
-        let test = "torchs_own_store_keeps_what_ranks_leave";
+    fn torchs_store_keeps_the_ranks_texts() {
+        let test = "torchs_store_keeps_the_ranks_texts";
         let has_torch = Command::new(PYTHON).args(["-c", "import torch"]).output();
         if !has_torch.is_ok_and(|output| output.status.success()) {
             return test_support::skip(test, "python3-torch");
@@ -228,14 +228,14 @@ input()
         let address = (Ipv4Addr::LOCALHOST, port).into();
         let open = || TorchStore::open(address, "runs/1", PATIENCE).unwrap();
         let (mut one, mut other) = (open(), open());
-        assert_eq!(one.look("ours").unwrap(), None);
+        assert_eq!(one.read("ours").unwrap(), None);
         let long = "x".repeat(100_000);
         one.publish("ours", &long).unwrap();
         python.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         assert!(lines.next().unwrap().is_ok_and(|heard| heard == long));
-        assert_eq!(other.look("ours").unwrap(), Some(long));
+        assert_eq!(other.read("ours").unwrap(), Some(long));
         assert_eq!(
-            other.look("theirs").unwrap().as_deref(),
+            other.read("theirs").unwrap().as_deref(),
             Some("set by torch")
         );
         for (store, text) in [(&mut one, "again"), (&mut other, "mine")] {
@@ -244,11 +244,11 @@ input()
         }
         // Another group has other names.
         let mut second = TorchStore::open(address, "runs/2", PATIENCE).unwrap();
-        assert_eq!(second.look("ours").unwrap(), None);
+        assert_eq!(second.read("ours").unwrap(), None);
         second.publish("ours", "").unwrap();
-        assert_eq!(second.look("ours").unwrap().as_deref(), Some(""));
+        assert_eq!(second.read("ours").unwrap().as_deref(), Some(""));
         drop(python);
-        let gone = one.look("theirs");
+        let gone = one.read("theirs");
         assert!(matches!(gone, Err(StoreError::Gone { .. })), "{gone:?}");
     }
 
@@ -315,9 +315,9 @@ input()
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || second_generation(&listener));
         let mut store = TorchStore::open(address, "job", PATIENCE).unwrap();
-        assert_eq!(store.look("rank-0").unwrap(), None);
+        assert_eq!(store.read("rank-0").unwrap(), None);
         store.publish("rank-0", "keys").unwrap();
-        assert_eq!(store.look("rank-0").unwrap().as_deref(), Some("keys"));
+        assert_eq!(store.read("rank-0").unwrap().as_deref(), Some("keys"));
         assert!(store.publish("rank-0", "others").is_err());
         drop(store);
         let ended = server.join().unwrap().unwrap_err();
@@ -325,7 +325,7 @@ input()
     }
 
     #[test]
-    fn who_is_no_store_is_told() {
+    fn another_server_than_a_store_is_an_error() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {

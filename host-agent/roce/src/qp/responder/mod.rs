@@ -20,9 +20,8 @@ mod unreliable;
 
 use std::collections::VecDeque;
 
-use super::connection::{Payload, Planned};
 use super::inbound::{Inbound, Refused, Surroundings};
-use super::requester::Terms;
+use super::planned::{Payload, Planned, Terms};
 use super::work::{MAX_MESSAGE, packets_of};
 use crate::RtrAttributes;
 use crate::counters::Counters;
@@ -30,7 +29,7 @@ use crate::memory::{Access, Buffer, Key};
 use crate::packet::{
     Aeth, Header, NakCode, Opcode, Packet, Position, Reth, RnrTimer, Service, Syndrome,
 };
-use crate::psn::Place;
+use crate::psn::ExtendedPsn;
 
 /// Capacity of the reply queue, in addition to one reply per READ.
 const REPLIES: usize = 16;
@@ -39,27 +38,27 @@ const REPLIES: usize = 16;
 pub struct Responder {
     terms: Terms,
     attributes: RtrAttributes,
-    first: Place,
-    expected: Place,
+    first: ExtendedPsn,
+    expected: ExtendedPsn,
     msn: u32,
     inbound: Inbound,
     after_gap: bool,
     /// Position of the last READ request.
-    last_read: Place,
+    last_read: ExtendedPsn,
     replies: VecDeque<Reply>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Reply {
-    Acknowledge(Place, Aeth),
+    Acknowledge(ExtendedPsn, Aeth),
     Read(ReadReply),
 }
 
 /// The part of a READ's response that is still to be sent.
 #[derive(Debug, Clone, Copy)]
 struct ReadReply {
-    next: Place,
-    end: Place,
+    next: ExtendedPsn,
+    end: ExtendedPsn,
     key: Key,
     address: u64,
     left: u32,
@@ -72,7 +71,7 @@ struct ReadReply {
 
 impl Responder {
     pub fn new(terms: Terms, attributes: RtrAttributes) -> Self {
-        let expected = Place::first(attributes.psn);
+        let expected = ExtendedPsn::first(attributes.psn);
         Self {
             terms,
             attributes,
@@ -247,7 +246,7 @@ impl Responder {
     /// Processes a repeated READ request, from the first missing response on. It reads the current memory (IBA 9.7.5.1.4).
     fn read_again<B: Buffer>(
         &mut self,
-        place: Place,
+        place: ExtendedPsn,
         reth: &Reth,
         around: &mut Surroundings<'_, B>,
     ) {
@@ -287,7 +286,7 @@ impl Responder {
         }
     }
 
-    fn acknowledge(&mut self, place: Place, counters: &mut Counters) {
+    fn acknowledge(&mut self, place: ExtendedPsn, counters: &mut Counters) {
         let credits = Syndrome::NO_CREDITS;
         self.reply(Syndrome::Ack { credits }, place, counters);
     }
@@ -297,7 +296,7 @@ impl Responder {
     }
 
     /// Queues an ACK or NAK, which replaces an unsent reply that it supersedes.
-    fn reply(&mut self, syndrome: Syndrome, place: Place, counters: &mut Counters) {
+    fn reply(&mut self, syndrome: Syndrome, place: ExtendedPsn, counters: &mut Counters) {
         let msn = self.msn & 0xFF_FFFF;
         let reply = Reply::Acknowledge(place, Aeth { syndrome, msn });
         let is_ack = |syndrome| matches!(syndrome, Syndrome::Ack { .. });

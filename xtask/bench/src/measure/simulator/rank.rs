@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aggregation::Retransmission;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Setup, Values};
 use anyhow::{Context, Result, ensure};
 use host_agent::collective::{Config, Member};
@@ -27,7 +27,7 @@ pub fn run(values: usize, operations: u64) -> Result<()> {
     let setup = setup(values)?;
     let (frames, _) = InterfaceFrames::open(INTERFACE, host_agent::frames::UDP_PORT, Io::Rings)
         .context("cannot open the interface's rings")?;
-    let me = Endpoint::of(INTERFACE)?;
+    let me = Endpoint::from_interface(INTERFACE)?;
     let peers = Vec::new();
     let member = Member::start(Config { setup, me, peers }, frames)?;
     let own = f32::from(setup.rank.0 + 1);
@@ -71,7 +71,7 @@ fn setup(values: usize) -> Result<Setup> {
     let place = word("WEIR_PLACE")?;
     let mut place = place.split('/').map(str::parse::<u16>);
     let mut next = || anyhow::Ok(place.next().context("a place has three numbers")??);
-    let place = Place {
+    let place = TreePosition {
         child: WorkerId(next()?),
         siblings: next()? as u8,
         top: next()? as u8,

@@ -10,7 +10,7 @@ use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
 
 /// The place where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum MeetingPoint {
     /// A folder that all ranks can access.
     Folder(PathBuf),
     /// `HOST:PORT` at which rank 0 listens.
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const RANK0: &str = "tcp://";
 const TORCH: &str = "torch://";
 
-impl FromStr for Place {
+impl FromStr for MeetingPoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -39,7 +39,7 @@ impl FromStr for Place {
                 Ok(at.to_owned())
             }
             _ => Err(format!(
-                "`{text}`: it is {RANK0}HOST:PORT or {TORCH}HOST:PORT/NAME"
+                "`{text}`: use {RANK0}HOST:PORT or {TORCH}HOST:PORT/NAME"
             )),
         };
         if let Some(at) = text.strip_prefix(RANK0) {
@@ -49,7 +49,7 @@ impl FromStr for Place {
             // Other programs use the store, too, and earlier runs have used it.
             let (at, name) = match rest.split_once('/') {
                 Some((at, name)) if !name.is_empty() => (at, name),
-                _ => return Err(format!("`{text}`: it is {TORCH}HOST:PORT/NAME")),
+                _ => return Err(format!("`{text}`: use {TORCH}HOST:PORT/NAME")),
             };
             return Ok(Self::Torch {
                 at: known(at)?,
@@ -57,7 +57,7 @@ impl FromStr for Place {
             });
         }
         match text {
-            "" => Err("a folder has a name".to_owned()),
+            "" => Err("name a folder".to_owned()),
             _ => Ok(Self::Folder(text.into())),
         }
     }
@@ -68,7 +68,7 @@ fn prefix(name: &str) -> String {
     format!("weir/collectives-perf/{name}")
 }
 
-impl Place {
+impl MeetingPoint {
     /// The place for processes started by torchrun, or with its environment: torchrun's store, or rank 0 if there is none.
     /// Each run and each restart after a failure has its own name; a restart because of a change of membership does not.
     pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
@@ -127,7 +127,7 @@ fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
 fn resolved(at: &str) -> Result<SocketAddr> {
     let mut found: Vec<SocketAddr> = at
         .to_socket_addrs()
-        .with_context(|| format!("nobody knows where {at} is"))?
+        .with_context(|| format!("cannot resolve {at}"))?
         .collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     found
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let torch = |at: &str, name: &str| Place::Torch {
+        let torch = |at: &str, name: &str| MeetingPoint::Torch {
             at: at.to_owned(),
             prefix: prefix(name),
         };
         for (text, place) in [
-            ("/shared/run1", Place::Folder("/shared/run1".into())),
-            ("tcp://h0:4000", Place::Rank0("h0:4000".to_owned())),
+            ("/shared/run1", MeetingPoint::Folder("/shared/run1".into())),
+            ("tcp://h0:4000", MeetingPoint::Rank0("h0:4000".to_owned())),
             ("torch://[::1]:29500/run/1", torch("[::1]:29500", "run/1")),
         ] {
             assert_eq!(text.parse(), Ok(place), "{text}");
@@ -162,19 +162,19 @@ mod tests {
             "torch://h0:29500",
             "torch://h0:29500/",
         ] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<MeetingPoint>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn rank_0_listens_for_all_who_know_its_name() {
+    fn rank_0_listens_and_the_others_connect_by_name() {
         assert_eq!(own("h0:4000"), "0.0.0.0:4000".parse().ok());
         assert_eq!(own("10.0.0.1:4000"), None);
         assert_eq!(own("[::1]:4000"), None);
     }
 
     #[test]
-    fn torchrun_says_where_its_store_is() {
+    fn the_store_of_torchrun_is_found() {
         let all = [
             ("MASTER_ADDR", "h0"),
             ("MASTER_PORT", "29500"),
@@ -183,7 +183,7 @@ mod tests {
             ("TORCHELASTIC_USE_AGENT_STORE", "True"),
         ];
         let of = |said: &[(&str, &str)]| {
-            Place::of_torchrun(|name| {
+            MeetingPoint::of_torchrun(|name| {
                 let found = said.iter().find(|(said, _)| *said == name);
                 found.map(|(_, value)| (*value).to_owned())
             })

@@ -12,16 +12,16 @@ use nix::sys::socket::{
 /// The lock of a job's rank on an interface in this network namespace, held as long as this value lives: an abstract Unix
 /// socket with a derived name, which disappears with its process.
 #[derive(Debug)]
-pub struct Place {
+pub struct JobLock {
     socket: OwnedFd,
 }
 
 /// Reason why the lock is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum JobLockError {
     /// Another process holds the lock.
     #[error(
-        "job {job} has a rank on {interface} already{}: two uses of a job at once would spoil each other's sums", by(*.process)
+        "job {job} already has a rank on {interface}{}: a second rank would corrupt its sums; end that rank, or use another job", by(*.process)
     )]
     Taken {
         /// The job.
@@ -32,7 +32,7 @@ pub enum PlaceError {
         process: Option<i32>,
     },
     /// The system refused the lock.
-    #[error("cannot take the place of a rank of job {job} on {interface}: {}", .errno.desc())]
+    #[error("cannot lock job {job} on {interface}: {}", .errno.desc())]
     Refused {
         /// The job.
         job: u16,
@@ -47,22 +47,22 @@ fn by(process: Option<i32>) -> String {
     process.map_or_else(String::new, |id| format!(" (process {id})"))
 }
 
-impl Place {
+impl JobLock {
     /// Descriptor of the socket.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
     /// Takes the lock, if it is free.
-    pub fn take(interface: &str, job: u16) -> Result<Place, PlaceError> {
+    pub fn take(interface: &str, job: u16) -> Result<JobLock, JobLockError> {
         let interface = || interface.to_owned();
         bound(&name(&interface(), job)).map_err(|errno| match errno {
-            Errno::EADDRINUSE => PlaceError::Taken {
+            Errno::EADDRINUSE => JobLockError::Taken {
                 job,
                 interface: interface(),
                 process: holder(&name(&interface(), job)),
             },
-            errno => PlaceError::Refused {
+            errno => JobLockError::Refused {
                 job,
                 interface: interface(),
                 errno,
@@ -80,7 +80,7 @@ fn stream() -> Result<OwnedFd, Errno> {
     socket(AddressFamily::Unix, SockType::Stream, flags, None)
 }
 
-fn bound(name: &str) -> Result<Place, Errno> {
+fn bound(name: &str) -> Result<JobLock, Errno> {
     let socket = stream()?;
     bind(
         socket.as_raw_fd(),
@@ -88,7 +88,7 @@ fn bound(name: &str) -> Result<Place, Errno> {
     )?;
     // Connections are never accepted: a client only reads the listener's process number, and a full queue hides it.
     listen(&socket, Backlog::MAXCONN)?;
-    Ok(Place { socket })
+    Ok(JobLock { socket })
 }
 
 fn holder(name: &str) -> Option<i32> {
@@ -107,15 +107,15 @@ mod tests {
     #[test]
     fn a_job_has_one_rank_on_an_interface() {
         let own = std::process::id() as i32;
-        let held = Place::take("place0", 7).unwrap();
+        let held = JobLock::take("place0", 7).unwrap();
         for _ in 0..5 {
-            let refused = Place::take("place0", 7).unwrap_err();
-            let told = format!("job 7 has a rank on place0 already (process {own}): two uses");
+            let refused = JobLock::take("place0", 7).unwrap_err();
+            let told = format!("job 7 already has a rank on place0 (process {own}): a second rank");
             assert!(refused.to_string().starts_with(&told), "{refused}");
         }
-        let _other = Place::take("place0", 8).unwrap();
-        let _elsewhere = Place::take("place1", 7).unwrap();
+        let _other = JobLock::take("place0", 8).unwrap();
+        let _elsewhere = JobLock::take("place1", 7).unwrap();
         drop(held);
-        Place::take("place0", 7).unwrap();
+        JobLock::take("place0", 7).unwrap();
     }
 }

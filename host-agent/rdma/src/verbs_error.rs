@@ -8,16 +8,16 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum VerbsError {
     /// libibverbs is not installed, or another library has its name.
-    #[error("no libibverbs: {0}")]
+    #[error("cannot load libibverbs: {0}")]
     Library(libloading::Error),
     /// There is no RDMA device.
-    #[error("no RDMA device is here")]
+    #[error("this host has no RDMA device")]
     NoDevice,
     /// There is neither a device nor an interface with this name.
-    #[error("neither an RDMA device nor an interface is called {0}")]
+    #[error("no RDMA device or interface is named {0}")]
     Unknown(String),
     /// The process lacks the permission to open a device.
-    #[error("the RDMA device {device} may not be opened: {reason} ({})", .file.display())]
+    #[error("cannot open the RDMA device {device}: {reason} ({})", .file.display())]
     Permission {
         /// Name of the device.
         device: String,
@@ -27,7 +27,9 @@ pub enum VerbsError {
         reason: io::Error,
     },
     /// The port has no link.
-    #[error("port {port} of the RDMA device {device} is not active: is its interface up?")]
+    #[error(
+        "port {port} of the RDMA device {device} is not active: check that its interface is up"
+    )]
     Inactive {
         /// Name of the device.
         device: String,
@@ -35,13 +37,13 @@ pub enum VerbsError {
         port: u8,
     },
     /// No device has this address.
-    #[error("no RDMA device has RoCEv2 with the address {0}")]
+    #[error("no RDMA device has a RoCEv2 GID of the address {0}")]
     NoAddress(Ipv4Addr),
     /// The device has no IPv4 address.
-    #[error("{0} has no RoCEv2 with an IPv4 address")]
+    #[error("{0} has no RoCEv2 GID of an IPv4 address")]
     NoIpv4(String),
     /// No device belongs to this network namespace.
-    #[error("{0}: none has RoCEv2 at an IPv4 address of an interface here")]
+    #[error("{0}: none has a RoCEv2 GID of an IPv4 address of this network namespace")]
     NoneHere(String),
     /// Several devices are possible.
     #[error("several RDMA devices have an IPv4 address ({0}); name one with -d")]
@@ -55,7 +57,7 @@ pub enum VerbsError {
         limit: u64,
     },
     /// The request exceeds a limit of the device.
-    #[error("{asked} {what} are asked for, and {device} has {most}")]
+    #[error("{asked} {what} requested: {device} supports {most}")]
     Limit {
         /// Kind of the resource.
         what: &'static str,
@@ -78,13 +80,13 @@ pub enum VerbsError {
 
 impl VerbsError {
     /// Error of a call that has set `errno`.
-    pub(super) fn last(call: &'static str) -> Self {
+    pub(crate) fn last(call: &'static str) -> Self {
         let reason = io::Error::last_os_error();
         Self::Call { call, reason }
     }
 
     /// Error of a call that returns an error number, or 0 for success.
-    pub(super) fn returned(call: &'static str, code: i32) -> Result<(), Self> {
+    pub(crate) fn returned(call: &'static str, code: i32) -> Result<(), Self> {
         match code {
             0 => Ok(()),
             // Some calls return -1 and set `errno`.

@@ -1,0 +1,31 @@
+//! Packets to be sent, before they are encoded.
+
+use crate::Qpn;
+use crate::memory::{Access, Key};
+use crate::packet::{Header, Mtu, Service};
+
+/// Values common to all packets of a queue pair.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    pub service: Service,
+    pub qpn: Qpn,
+    pub peer: Qpn,
+    pub pkey: u16,
+    pub mtu: Mtu,
+}
+
+/// A packet to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    pub header: Header,
+    pub payload: Option<Payload>,
+}
+
+/// Payload of a packet: a range of a region.
+#[derive(Debug, Clone, Copy)]
+pub struct Payload {
+    pub key: Key,
+    pub address: u64,
+    pub len: usize,
+    pub access: Access,
+}
