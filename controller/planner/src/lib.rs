@@ -10,9 +10,11 @@ pub mod flow;
 pub mod gradient;
 pub mod import;
 pub mod injection;
+mod method;
 pub mod network;
 pub mod placement;
 pub mod routing;
 
+pub use method::Method;
 pub use network::{Host, LinkId, Network, NodeId, Switch};
 pub use solve;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use controller::route::By;
-use planner::gradient::Method;
+use planner::Method;
 
 /// Where trainings are summed.
 #[derive(Debug, Args)]

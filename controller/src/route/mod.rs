@@ -6,10 +6,10 @@ mod layout;
 mod text;
 mod traffic;
 
-use planner::gradient::{Goal, Job, JobError, Loads, Method, Plan, Resource, occupy};
+use planner::gradient::{Goal, Job, JobError, Loads, Plan, Resource, occupy};
 use planner::network::Arc;
 use planner::placement::robust::plans::{self, Spread};
-use planner::{Network, NodeId};
+use planner::{Method, Network, NodeId};
 use scenario::diagnostic::Source;
 use scenario::{Diagnostic, TrainingInNetwork, refused_training};
 use serde::Serialize;

@@ -101,7 +101,7 @@ pub fn plan(
         bound = bound.max(proved);
     }
     let cost = best.cost(&instance);
-    let mut plan = instance.plan(&best);
+    let mut plan = instance.plan(&best.open);
     plan.is_optimal = cost <= bound * (1.0 + PRECISION);
     plan.goal = Goal::Traffic {
         byte_cost: cost,

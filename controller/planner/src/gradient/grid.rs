@@ -19,14 +19,16 @@ mod search;
 mod short;
 pub(crate) mod streams;
 mod tree;
+mod ways;
 
 use std::collections::BTreeMap;
 
 use super::{Answers, Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use bound::{Relaxed, relax};
-use search::{Search, Ways};
+use search::Search;
 use streams::Streams;
+use ways::Ways;
 
 /// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::Candidates;
-use super::domains::Domains;
 use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
 
 /// Index of a block.
@@ -137,46 +136,6 @@ impl<'p> Blocks<'p> {
                 .iter()
                 .zip(&held.choices)
                 .any(|(of, held)| of.cut && *held),
-        }
-    }
-
-    /// Blocks with only the options left in `domains`.
-    pub fn only(&self, domains: &Domains) -> Blocks<'p> {
-        let left = |block: BlockId| domains.options(block);
-        let mut blocks = self.blocks.clone();
-        for (number, block) in blocks.iter_mut().enumerate() {
-            let options = left(number).map(|option| block.options[option].clone());
-            block.options = options.collect();
-            block.partners.clear();
-        }
-        let mut pairs = Vec::new();
-        for (first, block) in self.blocks.iter().enumerate() {
-            let own = block.partners.iter();
-            for &(second, pair) in own.filter(|(second, _)| *second > first) {
-                let goes = |(a, b): (usize, usize)| self.go_together(pair, first, a, b);
-                let both = left(first).flat_map(|a| left(second).map(move |b| (a, b)));
-                let allowed: Vec<bool> = both.map(goes).collect();
-                if allowed.iter().all(|allowed| *allowed) {
-                    continue;
-                }
-                for (block, other) in [(first, second), (second, first)] {
-                    blocks[block].partners.push((other, pairs.len()));
-                }
-                let width = domains.left(second);
-                pairs.push(Pair {
-                    first,
-                    width,
-                    allowed,
-                });
-            }
-        }
-        Blocks {
-            problem: self.problem,
-            blocks,
-            pairs,
-            limits: self.limits.clone(),
-            free: self.free.clone(),
-            cut: self.cut,
         }
     }
 

@@ -18,9 +18,16 @@ pub(super) struct Candidates {
     pub cut: bool,
 }
 
+/// Candidates of each choice.
+pub(super) fn all(problem: &Problem) -> Vec<Candidates> {
+    let choices = 0..problem.choices.len();
+    choices
+        .map(|choice| Candidates::find(problem, choice))
+        .collect()
+}
+
 impl Candidates {
-    /// Finds the candidates of a choice.
-    pub fn of(problem: &Problem, choice: ChoiceId) -> Candidates {
+    fn find(problem: &Problem, choice: ChoiceId) -> Candidates {
         let wanted = &problem.choices[choice];
         let paths = &wanted.paths;
         let mut sets: Vec<Vec<SwitchId>> = match paths.first() {
@@ -29,7 +36,7 @@ impl Candidates {
         };
         let mut cut = false;
         if wanted.spreads {
-            let mut spreads = Spreads::of(problem, paths);
+            let mut spreads = Spreads::new(problem, paths);
             spreads.descend();
             cut = spreads.cut;
             spreads.found.sort_by_key(Vec::len);
@@ -86,7 +93,7 @@ struct Spreads<'p> {
 }
 
 impl<'p> Spreads<'p> {
-    fn of(problem: &'p Problem, paths: &'p [PathId]) -> Spreads<'p> {
+    fn new(problem: &'p Problem, paths: &'p [PathId]) -> Spreads<'p> {
         let mut crossing: BTreeMap<SwitchId, Vec<usize>> = BTreeMap::new();
         for (place, path) in paths.iter().enumerate() {
             for switch in &problem.paths[*path] {

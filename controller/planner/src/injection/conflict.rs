@@ -9,7 +9,7 @@ use super::blocks::{Blocks, Held};
 use super::bound::{Levels, Measure, Prices};
 use super::candidates::Candidates;
 use super::domains::Domains;
-use super::place::Placing;
+use super::placing::Placing;
 use super::problem::Problem;
 use super::refusal::{Conflict, Refusal};
 use super::search::{Known, Wanted, search};
@@ -134,7 +134,7 @@ impl Filter<'_> {
         let Some(domains) = Domains::consistent(&blocks) else {
             return none;
         };
-        let blocks = blocks.only(&domains);
+        let blocks = domains.remaining(&blocks);
         let domains = Domains::new(&blocks);
         // Test the bound first: without a placement, the heuristic would run up to its limit.
         let limits = Prices::find(&blocks, Measure::Limits);

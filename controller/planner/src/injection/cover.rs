@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::blocks::{BlockId, Blocks};
-use super::place::groups;
+use super::groups::groups;
 use super::problem::{ResourceId, SwitchId};
 
 /// Number of rounds of updates.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::blocks::{BlockId, Blocks};
+use super::blocks::{BlockId, Blocks, Pair};
 use super::loads::Loads;
 
 /// Remaining options, with a trail for backtracking.
@@ -92,6 +92,46 @@ impl Domains {
             }
         }
         true
+    }
+
+    /// Blocks with only the remaining options.
+    pub fn remaining<'p>(&self, all: &Blocks<'p>) -> Blocks<'p> {
+        let left = |block: BlockId| self.options(block);
+        let mut blocks = all.blocks.clone();
+        for (number, block) in blocks.iter_mut().enumerate() {
+            let options = left(number).map(|option| block.options[option].clone());
+            block.options = options.collect();
+            block.partners.clear();
+        }
+        let mut pairs = Vec::new();
+        for (first, block) in all.blocks.iter().enumerate() {
+            let own = block.partners.iter();
+            for &(second, pair) in own.filter(|(second, _)| *second > first) {
+                let goes = |(a, b): (usize, usize)| all.go_together(pair, first, a, b);
+                let both = left(first).flat_map(|a| left(second).map(move |b| (a, b)));
+                let allowed: Vec<bool> = both.map(goes).collect();
+                if allowed.iter().all(|allowed| *allowed) {
+                    continue;
+                }
+                for (block, other) in [(first, second), (second, first)] {
+                    blocks[block].partners.push((other, pairs.len()));
+                }
+                let width = self.left(second);
+                pairs.push(Pair {
+                    first,
+                    width,
+                    allowed,
+                });
+            }
+        }
+        Blocks {
+            problem: all.problem,
+            blocks,
+            pairs,
+            limits: all.limits.clone(),
+            free: all.free.clone(),
+            cut: all.cut,
+        }
     }
 
     /// Remaining options of a block, in order.

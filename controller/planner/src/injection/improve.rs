@@ -7,24 +7,13 @@ use rand_chacha::rand_core::RngCore;
 
 use super::blocks::BlockId;
 use super::cost::Utilisation;
-use super::place::{Ceiling, Placing};
+use super::placing::{Ceiling, Measure, Placing};
 use super::problem::SwitchId;
 
 /// Maximum depth of displaced groups for one move.
 const DEEPEST: u8 = 2;
 /// Maximum number of times that a block is placed during random moves.
 const SHAKING: u64 = 400_000;
-
-/// Quantity that is reduced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    /// Used part of limits, until no limit is exceeded.
-    Pressed,
-    /// Worst utilization of binding resources.
-    Binding,
-    /// Worst utilization of other resources, without raising that of binding ones.
-    Slowing,
-}
 
 impl Placing<'_, '_> {
     /// Improves the placement until no move reduces its cost.
@@ -33,14 +22,6 @@ impl Placing<'_, '_> {
         self.descend(Measure::Slowing, Utilisation::NONE, 0);
         self.gather();
         self.draw_near();
-    }
-
-    fn level(&self, switch: SwitchId, measure: Measure) -> Utilisation {
-        match measure {
-            Measure::Pressed => self.loads.pressed(switch),
-            Measure::Binding => self.loads.at(switch).0,
-            Measure::Slowing => self.loads.at(switch).1,
-        }
     }
 
     /// Reduces the fullness of the fullest switch repeatedly. If no move does, makes a random move, and keeps it if the result
@@ -192,11 +173,6 @@ impl Placing<'_, '_> {
             self.restore(before);
         }
         done
-    }
-
-    pub(super) fn is_full(&self, switch: SwitchId, measure: Measure, worst: Utilisation) -> bool {
-        let is_over = measure != Measure::Pressed && self.loads.is_over(switch);
-        is_over || self.level(switch, measure) >= worst
     }
 
     /// Moves another group away from each switch that a group has just filled.

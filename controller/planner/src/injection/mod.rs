@@ -15,9 +15,11 @@ mod conflict;
 mod cost;
 mod cover;
 mod domains;
+mod groups;
 mod improve;
 mod loads;
 mod place;
+mod placing;
 mod problem;
 mod refusal;
 mod relaxed;
@@ -29,7 +31,7 @@ use bound::{Levels, Measure, Prices};
 use candidates::Candidates;
 use domains::Domains;
 use loads::Loads;
-use place::Placing;
+use placing::Placing;
 use search::{Known, Wanted, search};
 
 pub use cost::{Cost, Utilisation};
@@ -75,7 +77,7 @@ impl Placement {
 /// Places all choices. Equal problems and seeds give equal placements.
 pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     problem.check().map_err(Refusal::Malformed)?;
-    let candidates = problem.candidates();
+    let candidates = candidates::all(problem);
     for choice in 0..problem.choices.len() {
         stands_somewhere(problem, &candidates, choice)?;
     }
@@ -85,7 +87,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
         false => conflict::explain(problem, &candidates),
     };
     let domains = Domains::consistent(&blocks).ok_or_else(none)?;
-    let blocks = blocks.only(&domains);
+    let blocks = domains.remaining(&blocks);
     let domains = Domains::new(&blocks);
     let limits = Prices::find(&blocks, Measure::Limits);
     if limits.bound > conflict::SURELY {

@@ -1,7 +1,5 @@
 //! Problem: choices to be placed, the switches that they may have, and the resources that they take.
 
-use super::candidates::Candidates;
-
 /// Index into [`Problem::resources`].
 pub type ResourceId = usize;
 /// Index into [`Problem::switches`].
@@ -259,11 +257,5 @@ impl Problem {
                 _ => true,
             }
         })
-    }
-
-    /// Candidates of each choice.
-    pub(super) fn candidates(&self) -> Vec<Candidates> {
-        let choices = 0..self.choices.len();
-        choices.map(|choice| Candidates::of(self, choice)).collect()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::search::Placement;
 use super::{GoatError, Gradient};
 use crate::gradient::{Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
@@ -159,8 +158,8 @@ impl<'n> Instance<'n> {
         (group.to[nearest] < group.direct).then_some(nearest)
     }
 
-    /// Converts a placement into a plan.
-    pub fn plan(&self, placement: &Placement) -> Plan {
+    /// Plan in which sites are `open`, by sub-model and site.
+    pub fn plan(&self, open: &[Vec<bool>]) -> Plan {
         let path = |from, to| self.routing.path(from, to).unwrap_or_default();
         let sum = self.bytes.iter().sum::<u64>() as f64;
         let mut parts: Vec<Part> = Vec::new();
@@ -168,7 +167,7 @@ impl<'n> Instance<'n> {
         for (piece, g) in sub_models.enumerate() {
             let mut at: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
             for group in &self.groups {
-                let site = self.nearest(group, &placement.open[g]);
+                let site = self.nearest(group, &open[g]);
                 at.entry(site).or_default().extend(&group.workers);
             }
             for (site, mut workers) in at {

@@ -4,19 +4,9 @@ use std::collections::BTreeMap;
 
 use super::streams::Streams;
 use super::tree::tree;
-use crate::flow::{Flow, Stream};
+use super::ways::Ways;
+use crate::flow::Flow;
 use crate::network::{Arc, NodeId};
-
-/// Paths of all streams of a plan.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ways {
-    /// Streams from workers to the nodes that sum them.
-    pub workers: Vec<Stream>,
-    /// Streams of sums, from switches to the server.
-    pub ups: Vec<Stream>,
-    /// Arcs of the tree of answers; nearer to the server first.
-    pub tree: Vec<Arc>,
-}
 
 /// Result of a failed search for paths.
 pub(super) struct Missed {

@@ -2,31 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::search::{Room, Search, Ways};
+use super::search::{Room, Search};
 use super::tree::tree;
+use super::ways::Ways;
 use crate::network::NodeId;
 
 /// Maximum number of sets of switches that are tried for shorter paths.
 const TRIES: usize = 32;
 /// Maximum of workers times switches times open switches for which other sets are tried.
 const LARGE: usize = 10_000_000;
-
-impl Ways {
-    /// Total number of links that all streams cross.
-    pub fn hops(&self) -> usize {
-        let streams = self.workers.iter().chain(&self.ups);
-        streams.map(|stream| stream.route.len()).sum::<usize>() + self.tree.len()
-    }
-
-    /// Number of workers that each switch, or the server, sums.
-    pub fn summed(&self) -> BTreeMap<NodeId, usize> {
-        let mut summed = BTreeMap::new();
-        for stream in &self.workers {
-            *summed.entry(stream.to).or_default() += 1;
-        }
-        summed
-    }
-}
 
 impl Search<'_, '_> {
     /// Shortens paths at the same rate. Exchanges open switches as long as that saves links, nearest to the workers first, in

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::search::Ways;
+use super::ways::Ways;
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Network, NodeId};
 

@@ -77,7 +77,7 @@ impl Placed {
 ///
 /// [`Refusal`], with the smallest set of constraints found that contradict each other.
 pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
-    problem.check()?;
+    refusal::check(problem)?;
     let greedy = greedy::place(problem);
     if let Some(placed) = &greedy
         && placed.cost() == problem.at_least()
@@ -107,7 +107,7 @@ pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
 ///
 /// [`Refusal`] if the problem is invalid.
 pub fn greedy(problem: &Problem) -> Result<Option<Placed>, Refusal> {
-    problem.check()?;
+    refusal::check(problem)?;
     Ok(greedy::place(problem))
 }
 
@@ -117,6 +117,6 @@ pub fn greedy(problem: &Problem) -> Result<Option<Placed>, Refusal> {
 ///
 /// [`Refusal`] if the problem is invalid.
 pub fn greedy_room(problem: &Problem) -> Result<Vec<usize>, Refusal> {
-    problem.check()?;
+    refusal::check(problem)?;
     Ok(greedy::room(problem))
 }

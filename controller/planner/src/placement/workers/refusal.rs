@@ -1,6 +1,8 @@
 //! Why workers cannot be placed.
 
-use super::problem::{HostId, Problem};
+use std::collections::BTreeMap;
+
+use super::problem::{End, HostId, Problem, RackId};
 
 /// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +41,60 @@ pub struct Conflict {
 
 /// Maximum number of names in a list.
 const NAMES: usize = 8;
+
+/// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
+pub(super) fn check(problem: &Problem) -> Result<(), Refusal> {
+    let rack = |rack: RackId| match rack < problem.racks.len() {
+        true => Ok(()),
+        false => Err(Refusal::Unknown("rack", rack)),
+    };
+    let worker = |worker: usize| match worker < problem.workers {
+        true => Ok(()),
+        false => Err(Refusal::Unknown("worker", worker)),
+    };
+    for machine in &problem.machines {
+        rack(machine.rack)?;
+    }
+    for limit in &problem.limits {
+        rack(limit.racks.0)?;
+        rack(limit.racks.1)?;
+    }
+    let ends = problem.pattern.steps.iter().flatten();
+    for end in ends.flat_map(|(a, b)| [*a, *b]) {
+        match end {
+            End::Worker(number) => worker(number)?,
+            End::Rack(number) => rack(number)?,
+        }
+    }
+    let mut pinned: BTreeMap<usize, HostId> = BTreeMap::new();
+    for (number, host) in &problem.pins {
+        worker(*number)?;
+        if *host >= problem.machines.len() {
+            return Err(Refusal::Unknown("host", *host));
+        }
+        if let Some(other) = pinned.insert(*number, *host).filter(|other| other != host) {
+            return Err(Refusal::PinnedTwice(*number, other, *host));
+        }
+    }
+    for (host, machine) in problem.machines.iter().enumerate() {
+        let here = pinned.iter().filter(|(_, at)| **at == host);
+        let here: Vec<usize> = here.map(|(worker, _)| *worker).collect();
+        if here.len() > machine.slots {
+            // One worker more than there are slots suffices for a contradiction.
+            let workers = here.into_iter().take(machine.slots + 1).collect();
+            return Err(Refusal::PinsBeyondSlots(host, workers));
+        }
+    }
+    let slots = problem.machines.iter().map(|machine| machine.slots);
+    let slots = slots.fold(0, usize::saturating_add);
+    match slots < problem.workers {
+        true => Err(Refusal::Slots {
+            workers: problem.workers,
+            slots,
+        }),
+        false => Ok(()),
+    }
+}
 
 impl Refusal {
     /// Description for people, with the names of the refused problem.

@@ -1,10 +1,10 @@
 //! Completion time of a setting by flows: links are shared fairly, without frames, queues, delays and losses ([`crate::fluid`]).
 
 use anyhow::{Context, Result, bail};
-use planner::gradient::{Goal, Job, Member, Method, Part, Plan, Resource, Server};
+use planner::gradient::{Goal, Job, Member, Part, Plan, Resource, Server};
 use planner::network::Arc;
 use planner::routing::{Costs, Routing};
-use planner::{LinkId, Network, NodeId};
+use planner::{LinkId, Method, Network, NodeId};
 use scenario::Scenario;
 use scenario::workload::Workload;
 

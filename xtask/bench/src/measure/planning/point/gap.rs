@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use planner::Network;
 use planner::baseline::{atp, esa, geryon, lbmm, raw, rgria, switchml};
 use planner::evaluation::{Instance, Shape};
-use planner::gradient::{Job, Loads, Method, Plan};
+use planner::gradient::{Job, Loads, Plan};
 use planner::network::generate::Programmable;
+use planner::{Method, Network};
 use serde_json::{Value, json};
 
 use super::measure::{Took, timed};

@@ -1,8 +1,9 @@
 //! How time and memory grow with the network: all hosts but the servers are one job's workers, or tenants fill the switches.
 
 use anyhow::{Result, bail};
+use planner::Method;
 use planner::evaluation::{Instance, Shape};
-use planner::gradient::{Method, Plan, inart};
+use planner::gradient::{Plan, inart};
 use planner::injection::{Scale, sample_of, solve};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
