@@ -117,11 +117,7 @@ pub fn by_slots(
     sends: &[Send],
 ) -> Result<Passed, JobError> {
     let server = job.server()?.host;
-    let no_way = |from: NodeId| JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(from).to_owned(),
-        to: network.name(server).to_owned(),
-    };
+    let no_way = |from: NodeId| job.no_way(network, from, server);
     let ways = job.workers.iter();
     let ways = ways.map(|worker| routing.path(*worker, server).map_err(|_| no_way(*worker)));
     let ways: Vec<Path> = ways.collect::<Result<_, _>>()?;

@@ -107,7 +107,6 @@ pub fn plan(
         byte_cost: cost,
         bound: bound.min(cost),
     };
-    let binding = Loads::of(network, job, &plan).binding(network, job);
-    plan.rate_bps = binding.map_or(f64::INFINITY, |binding| binding.rate_bps);
+    plan.rate_bps = Loads::of(network, job, &plan).rate_bps(network, job);
     Ok(plan)
 }

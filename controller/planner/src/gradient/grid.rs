@@ -98,7 +98,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
             None => high = middle,
         }
     }
-    let best = best.ok_or_else(|| no_way(network, job, (job.workers[0], server.host)))?;
+    let best = best.ok_or_else(|| job.no_way(network, job.workers[0], server.host))?;
     let best = best.shortened(&streams);
     Ok(Plan {
         bound_bps: most.max(best.rate_bps),
@@ -242,16 +242,8 @@ fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Optio
         workers.find(|worker| !reached[worker.index()]).copied()
     };
     if let Some(worker) = missing(&reached(server, false)) {
-        return Some(no_way(network, job, (worker, server)));
+        return Some(job.no_way(network, worker, server));
     }
     let unanswered = answers.then(|| missing(&reached(server, true))).flatten()?;
-    Some(no_way(network, job, (server, unanswered)))
-}
-
-fn no_way(network: &Network, job: &Job, (from, to): (NodeId, NodeId)) -> JobError {
-    JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(from).to_owned(),
-        to: network.name(to).to_owned(),
-    }
+    Some(job.no_way(network, server, unanswered))
 }

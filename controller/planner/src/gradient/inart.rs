@@ -23,7 +23,7 @@ mod ways;
 pub use exact::MOST_VARIABLES;
 pub use online::{Online, Refused};
 
-use super::{Goal, Job, JobError, Loads, Plan};
+use super::{Job, JobError, Loads, Plan};
 use crate::network::Network;
 use search::Search;
 use ways::Ways;
@@ -206,15 +206,7 @@ fn finished(
     shares: &[f64],
     most: f64,
 ) -> Plan {
-    let mut plan = Plan {
-        job: job.name.clone(),
-        parts: search.parts(ways, shares),
-        answers: Vec::new(),
-        rate_bps: 0.0,
-        bound_bps: most,
-        goal: Goal::Rate,
-        is_optimal: false,
-    };
+    let mut plan = Plan::new(job, search.parts(ways, shares));
     let binding = Loads::of(network, job, &plan).binding(network, job);
     plan.rate_bps = binding.map_or(most, |binding| binding.rate_bps);
     debug_assert!(

@@ -113,6 +113,15 @@ impl Job {
         Ok(())
     }
 
+    /// Error that no path with spare capacity leads from one node to another.
+    pub(crate) fn no_way(&self, network: &Network, from: NodeId, to: NodeId) -> JobError {
+        JobError::NoWay {
+            job: self.name.clone(),
+            from: network.name(from).to_owned(),
+            to: network.name(to).to_owned(),
+        }
+    }
+
     /// The job's server, if it has exactly one.
     pub fn server(&self) -> Result<&Server, JobError> {
         match self.servers.as_slice() {

@@ -118,6 +118,11 @@ impl Loads {
         });
         limits.min_by(|a, b| a.rate_bps.total_cmp(&b.rate_bps))
     }
+    /// Rate in bit/s of all workers at which the first resource is full; infinite if none is limited.
+    pub(crate) fn rate_bps(&self, network: &Network, job: &Job) -> f64 {
+        let binding = self.binding(network, job);
+        binding.map_or(f64::INFINITY, |binding| binding.rate_bps)
+    }
 }
 
 /// Reserves the rates that a plan uses, except servers' ingress, which belongs to their jobs.
@@ -149,11 +154,7 @@ fn change(network: &mut Network, used: &[(Resource, u64)], by: impl Fn(u64, u64)
 pub fn spare_bps(network: &Network, job: &Job, resource: Resource) -> Option<f64> {
     match resource {
         Resource::Link(arc) => Some(network.spare_bps(arc) as f64),
-        Resource::Sums(switch) => {
-            let switch = network.switch(switch)?;
-            let spare = switch.throughput_bps?.saturating_sub(switch.load_bps);
-            Some(spare as f64)
-        }
+        Resource::Sums(switch) => Some(network.switch(switch)?.spare_sums_bps()? as f64),
         Resource::Ingress(host) => {
             let server = job.servers.iter().find(|server| server.host == host)?;
             Some(server.spare_bps(network) as f64)

@@ -82,6 +82,14 @@ pub struct Switch {
     pub load_bps: u64,
 }
 
+impl Switch {
+    /// Rate in bit/s that it can still sum; `None` if it has no limit.
+    #[must_use]
+    pub fn spare_sums_bps(&self) -> Option<u64> {
+        Some(self.throughput_bps?.saturating_sub(self.load_bps))
+    }
+}
+
 /// A full-duplex link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{GoatError, Gradient};
-use crate::gradient::{Goal, Job, JobError, Member, Part, Plan};
+use crate::gradient::{Job, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
 
@@ -78,9 +78,7 @@ impl<'n> Instance<'n> {
         for id in network.switches() {
             let switch = network.switch(id).filter(|switch| switch.programmable);
             let Some(switch) = switch else { continue };
-            let is_full = switch
-                .throughput_bps
-                .is_some_and(|bps| bps <= switch.load_bps);
+            let is_full = switch.spare_sums_bps() == Some(0);
             if let Some(up) = cost(id, server).filter(|_| !is_full) {
                 sites.push(Site {
                     id,
@@ -93,11 +91,7 @@ impl<'n> Instance<'n> {
         let mut groups: BTreeMap<(Vec<u64>, u64), Vec<usize>> = BTreeMap::new();
         for (rank, worker) in job.workers.iter().enumerate() {
             let Some(direct) = cost(*worker, server) else {
-                return Err(GoatError::Job(JobError::NoWay {
-                    job: job.name.clone(),
-                    from: network.name(*worker).to_owned(),
-                    to: network.name(server).to_owned(),
-                }));
+                return Err(job.no_way(network, *worker, server).into());
             };
             let to = sites.iter();
             let to = to.map(|site| cost(*worker, site.id).unwrap_or(FULL));
@@ -187,14 +181,6 @@ impl<'n> Instance<'n> {
                 });
             }
         }
-        Plan {
-            job: self.job.name.clone(),
-            parts,
-            answers: Vec::new(),
-            rate_bps: 0.0,
-            bound_bps: f64::INFINITY,
-            goal: Goal::Rate,
-            is_optimal: false,
-        }
+        Plan::new(self.job, parts)
     }
 }

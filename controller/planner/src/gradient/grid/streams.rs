@@ -36,11 +36,8 @@ impl<'n> Streams<'n> {
     ) -> Streams<'n> {
         let sums = network.switches().filter_map(|id| {
             let switch = network.switch(id).filter(|switch| switch.programmable)?;
-            let spare = match switch.throughput_bps {
-                Some(bps) => bps.saturating_sub(switch.load_bps) as f64,
-                None => f64::INFINITY,
-            };
-            Some((id, spare))
+            let spare = switch.spare_sums_bps();
+            Some((id, spare.map_or(f64::INFINITY, |bps| bps as f64)))
         });
         let mut is_worker = vec![false; network.nodes().len()];
         let mut is_answered = is_worker.clone();
