@@ -3,8 +3,8 @@
 //! A switch keeps one class number per packet instead of one bit per flow. Questions about pairs of flows (can one packet be
 //! in both? is every packet of one in the other?) are answered from the classes.
 
-use crate::diagram::{Diagram, MAX_CLASSES};
-use crate::generate::{Flow, GenerateError};
+use crate::diagram::Diagram;
+use crate::flow::{Flow, GenerateError};
 use crate::library::Library;
 use crate::slice::Slice;
 use crate::terms::{Implications, Term, TermError, terms};
@@ -147,6 +147,3 @@ pub(crate) fn diagram(
         }
     })
 }
-
-/// Maximum number of classes, for error messages.
-pub(crate) const LIMIT: usize = MAX_CLASSES;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use crate::arch::Arch;
 use crate::dissect::Headers;
-use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
-use crate::program::Arch;
+use crate::writer::Writer;
 
 /// Maximum number of fields in a key.
 pub const MAX_FIELDS: usize = 16;

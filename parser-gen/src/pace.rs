@@ -3,8 +3,8 @@
 //! The queue's state is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371). Each packet adds its
 //! time at the rate. A packet that would wait for longer than the maximum exceeds the queue.
 
-use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
+use crate::writer::Writer;
 
 /// A rate, and the maximum length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! direction is a connection of its own. READ responses have PSNs of the requester, while all other packets from that sender to
 //! that queue pair have the sender's: responses therefore count as a separate connection.
 
-use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
+use crate::writer::Writer;
 
 /// Fields that identify a connection.
 pub const CONNECTION: [&str; 3] = ["ip.src", "ip.dst", "roce.qp"];

@@ -7,9 +7,9 @@
 
 use crate::checksums::Checksums;
 use crate::dissect::Headers;
-use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
 use crate::rewrite::text::{fold, write_checksum};
+use crate::writer::Writer;
 
 /// Protocols whose headers the reset reads and writes.
 const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];

@@ -7,8 +7,8 @@ use super::trigger;
 use super::unit::holds;
 use super::wait;
 use super::{Action, Side, TriggerSpec, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::pace;
+use crate::writer::Writer;
 
 /// Effect of a unit on the packets that it fires on, as an action of the composition.
 struct Acting {

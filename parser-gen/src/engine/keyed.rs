@@ -6,8 +6,8 @@
 
 use super::dialect::Dialect;
 use super::{Keys, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::key::{PacketKey, WAYS};
+use crate::writer::Writer;
 
 /// Keys of one unit or trigger, for writing P4 text. `tag` is appended to all names, since a control can have several keys.
 #[derive(Clone, Copy)]

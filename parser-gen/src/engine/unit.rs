@@ -11,9 +11,9 @@ use super::keyed::Keyed;
 use super::lot;
 use super::wait;
 use super::{Action, Select, Side, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::key::PacketKey;
 use crate::psn;
+use crate::writer::Writer;
 
 /// Match key of `select` that identifies a packet's flows.
 const FLOWS: &str = "meta.class: exact;";

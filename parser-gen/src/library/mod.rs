@@ -5,6 +5,7 @@
 //! into this model.
 
 mod carriage;
+mod error;
 mod load;
 mod message;
 mod own;
@@ -12,10 +13,8 @@ mod payload;
 mod protocol;
 mod schema;
 
-use crate::filter::typing::max_value;
-
 use carriage::Carriage;
-pub use load::LibraryError;
+pub use error::LibraryError;
 pub(crate) use message::{Element, Kind};
 pub use own::ProtocolSource;
 pub(crate) use payload::bounds as payload_bounds;
@@ -209,6 +208,11 @@ pub struct FieldRef<'a> {
     pub(crate) ends: &'a [u8],
     /// Description for people, one line.
     pub about: &'a str,
+}
+
+/// Largest value of a field of `bits` bits.
+pub(crate) fn max_value(bits: u32) -> u128 {
+    u128::MAX.checked_shr(128 - bits).unwrap_or(0)
 }
 
 impl Library {

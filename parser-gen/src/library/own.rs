@@ -1,7 +1,7 @@
 //! Protocol files of a user: sorts them behind their carriers, and checks the limits of a generated parser.
 
-use super::load::{LibraryError, located, parse};
-use super::schema::{Declared, EdgeFile, ProtocolFile};
+use super::error::{LibraryError, located};
+use super::schema::{Declared, EdgeFile, ProtocolFile, parse};
 
 /// Protocol file of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]

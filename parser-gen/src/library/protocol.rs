@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::load::{LibraryError, invalid};
+use super::error::{LibraryError, invalid};
 use super::message::{self, Kind};
 use super::schema::{Declared, EdgeFile, ElementFile, FieldFile, ProtocolFile, TypeFile, WhenFile};
 use super::{

@@ -198,7 +198,7 @@ impl Change {
             return Err(RewriteError::Layout(name.to_owned()));
         }
         let field = &protocol.fields[index];
-        let full = crate::filter::typing::max_value(field.bits);
+        let full = crate::library::max_value(field.bits);
         let value = match to {
             To::Set(value) | To::Xor(value) => value,
             To::Drawn => 0,

@@ -2,8 +2,8 @@
 
 use super::covers::{CHECKSUM, Coverage, between, checksum_at};
 use super::{Change, Rewrite, To};
-use crate::generate::writer::Writer;
 use crate::library::{Library, Protocol, ProtocolId};
+use crate::writer::Writer;
 
 /// Protocols whose checksum covers addresses but that no program parses: DCCP, UDP-Lite.
 const UNREAD: [u8; 2] = [33, 136];

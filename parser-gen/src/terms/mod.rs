@@ -9,8 +9,8 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use crate::filter::typing::max_value;
 use crate::filter::{Expr, Node, Test, ValueSet};
+use crate::library::max_value;
 use crate::library::{Kind, Library, ProtocolId};
 pub(crate) use implied::Implications;
 pub(crate) use ranges::Ranges;

@@ -2,7 +2,7 @@
 
 use super::super::Program;
 use super::pieces::{Piece, Style};
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 use crate::library::{Body, Kind, ProtocolId};
 use crate::terms::MatchKey;
 

@@ -7,8 +7,8 @@ mod rows;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MatchKind, TableEntry};
 
 use super::Program;
-use super::writer::Writer;
 use crate::diagram::Diagram;
+use crate::writer::Writer;
 use columns::{Cell, Column};
 use rows::{Path, Run, Step};
 

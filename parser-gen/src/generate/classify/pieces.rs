@@ -7,7 +7,7 @@ mod prefixes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 
 /// How a level's values are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

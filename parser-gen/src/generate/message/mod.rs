@@ -9,9 +9,9 @@ mod states;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Program;
-use super::writer::Writer;
 use crate::library::{Kind, Library, ProtocolId};
 use crate::terms::{MatchKey, Ranges, Term, number_before};
+use crate::writer::Writer;
 
 pub(super) use states::write_states;
 

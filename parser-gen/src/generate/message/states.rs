@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Program;
-use super::super::parsers::COMPLETE;
-use super::super::writer::{Transition, Writer, extract};
+use super::super::notes::COMPLETE;
 use super::Reads;
 use crate::library::{Kind, ProtocolId};
+use crate::writer::{Transition, Writer, extract};
 
 /// Writes the states that read a message as deep as the filters test it.
 pub(in super::super) fn write_states(program: &Program<'_>, id: ProtocolId, w: &mut Writer) {

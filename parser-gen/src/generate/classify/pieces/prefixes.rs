@@ -2,7 +2,7 @@
 //! constructor").
 
 use super::{Code, Piece, Row, SKIP, Span};
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 
 /// Rows of spans that cover all values of `bits` bits.
 pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
