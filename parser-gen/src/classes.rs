@@ -24,10 +24,13 @@ impl Classes {
     /// If a filter is too large, or filters overlap too much; the error names them.
     pub fn new(library: &Library, flows: &[Flow]) -> Result<Classes, GenerateError> {
         let (terms, _) = flow_terms(library, flows, false)?;
-        Ok(Classes::of(&diagram(library, flows, &terms)?, flows.len()))
+        Ok(Classes::from_diagram(
+            &diagram(library, flows, &terms)?,
+            flows.len(),
+        ))
     }
 
-    pub(crate) fn of(diagram: &Diagram, num_flows: usize) -> Classes {
+    pub(crate) fn from_diagram(diagram: &Diagram, num_flows: usize) -> Classes {
         let mut classes_of = vec![Vec::new(); num_flows];
         for (class, flows) in (0..).zip(&diagram.classes) {
             for flow in flows {

@@ -42,7 +42,7 @@ pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     let Some(tcp) = place("tcp") else {
         return;
     };
-    let errors = Checksums::of(library, headers, frame).errors(frame);
+    let errors = Checksums::locate(library, headers, frame).errors(frame);
     match (place("ipv4"), place("ipv6")) {
         (Some(ip), _) => put(frame, ip + 2, (tcp - ip + TCP_BYTES) as u16),
         (None, Some(ip)) => put(frame, ip + 4, TCP_BYTES as u16),
@@ -55,7 +55,7 @@ pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     }
     frame[tcp + 14..tcp + TCP_BYTES].fill(0);
     // The segment is new, so its checksum is recomputed; the network header's keeps its error, if it had one.
-    let sums = Checksums::of(library, headers, frame);
+    let sums = Checksums::locate(library, headers, frame);
     sums.restore(frame, &errors);
     sums.make_right(frame, tcp + 16);
 }

@@ -38,7 +38,7 @@ impl Needs<'_> {
 
     /// Keys by which its packets are numbered; `None`: they are numbered per flow.
     fn keyed(&self) -> Option<Keyed<'_>> {
-        Keyed::of(self.dialect, self.unit)
+        Keyed::for_unit(self.dialect, self.unit)
     }
 
     /// Whether the unit selects packets by their position in an RDMA connection.

@@ -122,7 +122,7 @@ pub fn generate_with(
         slice.add_roce(library);
     }
     let diagram = classes::diagram(library, flows, &terms)?;
-    let classes = Classes::of(&diagram, flows.len());
+    let classes = Classes::from_diagram(&diagram, flows.len());
     for (index, flow) in flows.iter().enumerate() {
         if classes.containing(index).is_empty() {
             return Err(GenerateError::NeverMatches {
@@ -174,7 +174,7 @@ fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<Prot
         .iter()
         .filter(|id| !library.protocols[**id].elements().is_empty());
     messages
-        .map(|id| (*id, Reads::of(library, *id, terms.iter().flatten())))
+        .map(|id| (*id, Reads::new(library, *id, terms.iter().flatten())))
         .collect()
 }
 

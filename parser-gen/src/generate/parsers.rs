@@ -3,7 +3,7 @@
 use super::Program;
 use super::notes::{self, COMPLETE};
 use super::roce;
-use crate::library::{Body, Edge, Options, ProtocolId, Target};
+use crate::library::{Body, Edge, HeaderOptions, ProtocolId, Target};
 use crate::options::FrameValues;
 use crate::writer::{Transition, Writer, extract, extract_values};
 
@@ -179,7 +179,7 @@ fn select_value(value: u128, field: &str) -> String {
 fn option_states(
     program: &Program<'_>,
     id: ProtocolId,
-    options: Options,
+    options: HeaderOptions,
     state: &str,
     after: &str,
     w: &mut Writer,

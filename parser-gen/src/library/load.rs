@@ -198,7 +198,7 @@ impl Library {
             [_, second, ..] => return Err(invalid(files[*second].0, "a second root".to_owned())),
         };
         let mut library = Library {
-            carriage: Carriage::of(&loaded, root),
+            carriage: Carriage::new(&loaded, root),
             protocols: loaded,
             notes,
             root,

@@ -79,7 +79,7 @@ pub(crate) enum Body {
         common: bool,
         /// Whether the values that p4src/common/aggregate.p4 sums follow.
         values: bool,
-        options: Option<Options>,
+        options: Option<HeaderOptions>,
         payload: Option<PayloadLength>,
     },
     /// Elements in sequence, some without a fixed length. Each has an entry in `fields`.
@@ -88,7 +88,7 @@ pub(crate) enum Body {
 
 /// Options: 32-bit words behind a header's fixed part. A field holds their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct HeaderOptions {
     /// Index of the field that holds the header's length in words, options included.
     pub length: usize,
     /// Length in words of a header without options.
@@ -323,7 +323,7 @@ impl Protocol {
     }
 
     #[inline]
-    pub(crate) fn options(&self) -> Option<Options> {
+    pub(crate) fn options(&self) -> Option<HeaderOptions> {
         match self.body {
             Body::Header { options, .. } => options,
             _ => None,

@@ -6,8 +6,8 @@ use super::error::{LibraryError, invalid};
 use super::message::{self, Kind};
 use super::schema::{Declared, EdgeFile, ElementFile, FieldFile, ProtocolFile, TypeFile, WhenFile};
 use super::{
-    Body, Edge, Element, Field, FieldType, FilterField, Note, Options, PayloadLength, Protocol,
-    Target,
+    Body, Edge, Element, Field, FieldType, FilterField, HeaderOptions, Note, PayloadLength,
+    Protocol, Target,
 };
 
 /// Context for the checks of one file.
@@ -213,7 +213,7 @@ impl Context<'_> {
                                 options.first_word
                             )));
                         }
-                        Some(Options {
+                        Some(HeaderOptions {
                             length,
                             first_word: options.first_word,
                             max: options.max,

@@ -12,7 +12,7 @@ use covers::{Cover, Coverage, covers};
 
 /// New value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To {
+pub enum NewValue {
     /// This value.
     Set(u128),
     /// The old value with these bits flipped.
@@ -39,7 +39,7 @@ struct Change {
     /// Offset of the field in its header, in bits; below, its width.
     begin: usize,
     bits: usize,
-    to: To,
+    to: NewValue,
     /// Checksums that are updated with the field; none if checksums are left alone.
     covers: Vec<Cover>,
 }
@@ -95,7 +95,7 @@ impl Rewrite {
     /// Builds changes of fields, which have their names in filters.
     pub fn new(
         library: &Library,
-        changes: &[(&str, To)],
+        changes: &[(&str, NewValue)],
         mends: bool,
     ) -> Result<Rewrite, RewriteError> {
         let changes = changes
@@ -158,13 +158,21 @@ impl Rewrite {
 
     /// Width in bits of the field whose bits are drawn, if there is one.
     pub fn drawn_bits(&self) -> Option<usize> {
-        let mut drawn = self.changes.iter().filter(|change| change.to == To::Drawn);
+        let mut drawn = self
+            .changes
+            .iter()
+            .filter(|change| change.to == NewValue::Drawn);
         drawn.next().map(|change| change.bits)
     }
 }
 
 impl Change {
-    fn new(library: &Library, name: &str, to: To, mends: bool) -> Result<Change, RewriteError> {
+    fn new(
+        library: &Library,
+        name: &str,
+        to: NewValue,
+        mends: bool,
+    ) -> Result<Change, RewriteError> {
         let found = library
             .protocols
             .iter()
@@ -200,8 +208,8 @@ impl Change {
         let field = &protocol.fields[index];
         let full = crate::library::max_value(field.bits);
         let value = match to {
-            To::Set(value) | To::Xor(value) => value,
-            To::Drawn => 0,
+            NewValue::Set(value) | NewValue::Xor(value) => value,
+            NewValue::Drawn => 0,
         };
         if value > full {
             return Err(RewriteError::TooLarge {
@@ -209,7 +217,7 @@ impl Change {
                 bits: field.bits,
             });
         }
-        if to == To::Xor(0) {
+        if to == NewValue::Xor(0) {
             return Err(RewriteError::Nothing(name.to_owned()));
         }
         let begin: u32 = protocol.fields[..index]

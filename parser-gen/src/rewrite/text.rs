@@ -1,7 +1,7 @@
 //! Rewrite as P4 text. Checksums are updated by the difference (RFC 1624, equation 3), in ones' complement.
 
 use super::covers::{CHECKSUM, Coverage, between, checksum_at};
-use super::{Change, Rewrite, To};
+use super::{Change, NewValue, Rewrite};
 use crate::library::{Library, Protocol, ProtocolId};
 use crate::writer::Writer;
 
@@ -52,9 +52,9 @@ impl Change {
             self.write_padded("old", number, w);
         }
         w.line(match self.to {
-            To::Set(value) => format!("{field} = {value:#x};"),
-            To::Xor(mask) => format!("{field} = {field} ^ {mask:#x};"),
-            To::Drawn => format!("{field} = {field} ^ mask;"),
+            NewValue::Set(value) => format!("{field} = {value:#x};"),
+            NewValue::Xor(mask) => format!("{field} = {field} ^ {mask:#x};"),
+            NewValue::Drawn => format!("{field} = {field} ^ mask;"),
         });
         if !self.covers.is_empty() {
             self.write_padded("new", number, w);

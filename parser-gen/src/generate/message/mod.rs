@@ -33,7 +33,7 @@ pub(super) struct Reads {
 
 impl Reads {
     /// Parts of a message that the terms of all flows need.
-    pub fn of<'a>(
+    pub fn new<'a>(
         library: &Library,
         id: ProtocolId,
         terms: impl Iterator<Item = &'a Term> + Clone,

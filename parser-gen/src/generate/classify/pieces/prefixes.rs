@@ -5,10 +5,10 @@ use super::{Code, Piece, Row, SKIP, Span};
 use crate::library::max_value;
 
 /// Rows of spans that cover all values of `bits` bits.
-pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
+pub(super) fn rows(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
     let mut prefixes = Vec::new();
     if may_nest {
-        let trie = Trie::of(spans, 0, bits);
+        let trie = Trie::new(spans, 0, bits);
         let rest = if trie.candidates.contains(&SKIP) {
             SKIP
         } else {
@@ -92,7 +92,7 @@ struct Trie {
 
 impl Trie {
     /// Trie of the prefix at `base` that leaves `free` bits open; `spans` are those that overlap it.
-    fn of(spans: &[Span], base: u128, free: u32) -> Trie {
+    fn new(spans: &[Span], base: u128, free: u32) -> Trie {
         if free == 0 || is_one(spans) {
             return Trie {
                 candidates: spans.iter().take(1).map(|(.., code)| *code).collect(),
@@ -101,8 +101,8 @@ impl Trie {
         }
         let (low, high, middle) = halves(spans, base, free);
         let (low, high) = (
-            Trie::of(low, base, free - 1),
-            Trie::of(high, middle, free - 1),
+            Trie::new(low, base, free - 1),
+            Trie::new(high, middle, free - 1),
         );
         let common: Vec<Code> = low
             .candidates
