@@ -29,8 +29,8 @@ use rand_chacha::rand_core::SeedableRng;
 use super::{Goal, Job, JobError, Loads, Plan};
 use crate::network::Network;
 use crate::routing::Costs;
-use instance::Instance;
-use search::Placement;
+use instance::GoatProblem;
+use search::OpenSites;
 
 /// Number of roundings of one relaxation; each is random.
 const ROUNDINGS: usize = 8;
@@ -74,10 +74,10 @@ pub fn plan(
     gradient: &Gradient<'_>,
     seed: u64,
 ) -> Result<Plan, GoatError> {
-    let instance = Instance::of(network, job, gradient)?;
+    let instance = GoatProblem::of(network, job, gradient)?;
     let relaxed = relax::relax(&instance);
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    let mut best = search::improved(&instance, Placement::closed(&instance));
+    let mut best = search::improved(&instance, OpenSites::closed(&instance));
     if let Some(open) = &relaxed.open {
         for _ in 0..ROUNDINGS {
             if best.cost(&instance) <= relaxed.bound * (1.0 + PRECISION) {

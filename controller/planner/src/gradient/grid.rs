@@ -15,20 +15,20 @@
 
 mod bound;
 mod classes;
+mod paths;
 mod search;
 mod short;
 pub(crate) mod streams;
 mod tree;
-mod ways;
 
 use std::collections::BTreeMap;
 
 use super::{Answers, Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use bound::{Relaxed, relax};
+use paths::StreamPaths;
 use search::Search;
 use streams::Streams;
-use ways::Ways;
 
 /// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
@@ -164,13 +164,13 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
 
 /// Paths of all streams, and the rate of all workers on them.
 struct Found {
-    ways: Ways,
+    ways: StreamPaths,
     rate_bps: f64,
 }
 
 impl Found {
     /// Paths with capacity at some rate keep it up to the rate at which a resource is full.
-    fn of(streams: &Streams<'_>, ways: Ways, at_bps: f64) -> Found {
+    fn of(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }
     }

@@ -37,7 +37,7 @@ impl Held {
 
 /// Option of a block: the switches at which it is placed.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct BlockOption {
     pub switches: Vec<SwitchId>,
     pub hops: u64,
 }
@@ -47,7 +47,7 @@ pub(super) struct Place {
 pub(super) struct Block {
     pub members: Vec<ChoiceId>,
     pub charges: Vec<ChargeId>,
-    pub options: Vec<Place>,
+    pub options: Vec<BlockOption>,
     /// Other blocks, and the index of the pair in [`Blocks::pairs`].
     pub partners: Vec<(BlockId, usize)>,
 }
@@ -94,7 +94,7 @@ impl<'p> Blocks<'p> {
         let mut pairs = Vec::new();
         for ((a, b), rules) in wanted {
             if a == b {
-                let go = |place: &Place| {
+                let go = |place: &BlockOption| {
                     let mut rules = rules.iter();
                     rules.all(|rule| rule.allows(problem, &place.switches, &place.switches))
                 };
@@ -153,7 +153,7 @@ impl<'p> Blocks<'p> {
             let paths = self.problem.choices[choice].paths.iter();
             let switches = paths.map(|path| &self.problem.paths[*path]);
             let shortest = switches.min_by_key(|switches| switches.len());
-            let places = shortest.into_iter().flatten().map(|switch| Place {
+            let places = shortest.into_iter().flatten().map(|switch| BlockOption {
                 switches: vec![*switch],
                 hops: 0,
             });
@@ -241,7 +241,7 @@ fn block(
     let common = own.iter().filter(|set| {
         !is_tied || set.len() == 1 && members.iter().all(|choice| sets(*choice).contains(set))
     });
-    let options = common.map(|set| Place {
+    let options = common.map(|set| BlockOption {
         switches: set.clone(),
         hops: members.iter().map(|m| problem.hops(*m, set)).sum(),
     });

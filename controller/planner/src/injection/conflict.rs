@@ -6,7 +6,7 @@
 //! set: without any of its members it has no contradiction.
 
 use super::blocks::{Blocks, Held};
-use super::bound::{Levels, Measure, Prices};
+use super::bound::{Levels, LoadMeasure, Prices};
 use super::candidates::Candidates;
 use super::domains::Domains;
 use super::placing::Placing;
@@ -137,7 +137,7 @@ impl Filter<'_> {
         let blocks = domains.remaining(&blocks);
         let domains = Domains::new(&blocks);
         // Test the bound first: without a placement, the heuristic would run up to its limit.
-        let limits = Prices::find(&blocks, Measure::Limits);
+        let limits = Prices::find(&blocks, LoadMeasure::Limits);
         if limits.bound > SURELY {
             return none;
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::blocks::{BlockId, Blocks, Pair};
-use super::loads::Loads;
+use super::loads::SwitchLoads;
 
 /// Remaining options, with a trail for backtracking.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Domains {
     /// without a compatible option of a partner (arc consistency, Mackworth 1977). `None` if a block has no option left.
     pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
         let mut domains = Domains::new(blocks);
-        let mut loads = Loads::new(blocks);
+        let mut loads = SwitchLoads::new(blocks);
         let mut is_put = vec![false; blocks.blocks.len()];
         loop {
             let before = domains.trail.len();

@@ -27,17 +27,17 @@ mod sample;
 mod search;
 
 use blocks::{Blocks, Held};
-use bound::{Levels, Measure, Prices};
+use bound::{Levels, LoadMeasure, Prices};
 use candidates::Candidates;
 use domains::Domains;
-use loads::Loads;
+use loads::SwitchLoads;
 use placing::Placing;
 use search::{Known, Wanted, search};
 
 pub use cost::{Cost, Utilisation};
 pub use problem::{
-    Charge, ChargeId, Choice, ChoiceId, DEFAULT_SHARE_PPM, PathId, Problem, ProblemError, Resource,
-    ResourceId, Switch, SwitchId,
+    Charge, ChargeId, Choice, ChoiceId, DEFAULT_SHARE_PPM, InjectionSwitch, PathId, Problem,
+    ProblemError, ResourceId, SwitchId, SwitchResource,
 };
 pub use refusal::{Conflict, Refusal};
 pub use sample::{Scale, sample, sample_of};
@@ -89,7 +89,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     let domains = Domains::consistent(&blocks).ok_or_else(none)?;
     let blocks = domains.remaining(&blocks);
     let domains = Domains::new(&blocks);
-    let limits = Prices::find(&blocks, Measure::Limits);
+    let limits = Prices::find(&blocks, LoadMeasure::Limits);
     if limits.bound > conflict::SURELY {
         return Err(none());
     }
@@ -99,7 +99,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     {
         return Err(refusal);
     }
-    let prices = Prices::find(&blocks, Measure::Free);
+    let prices = Prices::find(&blocks, LoadMeasure::Free);
     let levels = Levels::of(&blocks);
     let bound = match blocks.cut {
         true => at_least(&blocks.relaxed(&candidates)),
@@ -179,8 +179,8 @@ fn stands_somewhere(
     })
 }
 
-fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> Loads<'b, 'p> {
-    let mut loads = Loads::new(blocks);
+fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> SwitchLoads<'b, 'p> {
+    let mut loads = SwitchLoads::new(blocks);
     for (block, option) in chosen.iter().enumerate() {
         loads.put(block, *option);
     }
@@ -193,18 +193,18 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let resources = blocks.problem.resources.iter().enumerate();
     let binding = resources.filter(|(_, resource)| resource.binds);
     let each = binding.map(|(resource, _)| {
-        let prices = Prices::find(blocks, Measure::One(resource));
+        let prices = Prices::find(blocks, LoadMeasure::One(resource));
         let bound = prices.bound.max(cover::at_least(blocks, resource));
         Levels::of_one(blocks, resource).at_least(bound)
     });
-    let together = Prices::find(blocks, Measure::Free);
+    let together = Prices::find(blocks, LoadMeasure::Free);
     let together = Levels::of(blocks).at_least(together.bound);
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 
 /// Greatest utilization that a single block causes, each block placed where it causes the least.
 fn alone(blocks: &Blocks<'_>) -> Utilisation {
-    let mut loads = Loads::new(blocks);
+    let mut loads = SwitchLoads::new(blocks);
     let mut worst = Utilisation::NONE;
     for (number, block) in blocks.blocks.iter().enumerate() {
         let levels = (0..block.options.len()).map(|option| {

@@ -12,8 +12,8 @@ use super::blocks::{BlockId, Blocks};
 use super::cost::Utilisation;
 use super::domains::Domains;
 use super::groups::groups;
-use super::loads::Loads;
-use super::placing::{Ceiling, Measure, Placing};
+use super::loads::SwitchLoads;
+use super::placing::{Ceiling, Fullness, Placing};
 
 /// Maximum number of repairs, as a multiple of the number of blocks.
 const REPAIRS: usize = 10;
@@ -32,7 +32,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         let mut placing = Placing {
             blocks,
             domains,
-            loads: Loads::new(blocks),
+            loads: SwitchLoads::new(blocks),
             chosen: vec![None; blocks.blocks.len()],
             there: vec![Vec::new(); blocks.problem.switches.len()],
             moves: Vec::new(),
@@ -45,7 +45,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         order.sort_by_key(|group| (tightest(&groups[*group]), *group));
         let groups: Vec<Vec<BlockId>> = order.into_iter().map(|g| groups[g].clone()).collect();
         if placing.fill(&groups, Ceiling::None) {
-            placing.flatten(Measure::Pressed, Utilisation::ALL);
+            placing.flatten(Fullness::Pressed, Utilisation::ALL);
         }
         let mut switches = 0..blocks.problem.switches.len();
         let is_placed = placing.chosen.iter().all(Option::is_some);

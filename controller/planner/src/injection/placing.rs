@@ -11,7 +11,7 @@ use rand_chacha::ChaCha12Rng;
 use super::blocks::{BlockId, Blocks};
 use super::cost::{Cost, Utilisation};
 use super::domains::Domains;
-use super::loads::Loads;
+use super::loads::SwitchLoads;
 use super::problem::SwitchId;
 
 /// Cost of a place per block that it takes, then hops.
@@ -19,7 +19,7 @@ type Score = (f64, u64);
 
 /// Quantity that is reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(super) enum Fullness {
     /// Used part of limits, until no limit is exceeded.
     Pressed,
     /// Worst utilization of binding resources.
@@ -34,7 +34,7 @@ pub(super) enum Ceiling {
     /// The switch's limits.
     Limits,
     /// Below this level of this measure.
-    Below(Measure, Utilisation),
+    Below(Fullness, Utilisation),
     /// The switch's limits, and at most this utilization.
     UpTo(Utilisation),
     /// No maximum: a start from which overloaded switches are relieved.
@@ -45,7 +45,7 @@ pub(super) enum Ceiling {
 pub(super) struct Placing<'b, 'p> {
     pub(super) blocks: &'b Blocks<'p>,
     pub(super) domains: &'b Domains,
-    pub(super) loads: Loads<'b, 'p>,
+    pub(super) loads: SwitchLoads<'b, 'p>,
     pub(super) chosen: Vec<Option<usize>>,
     /// Blocks at each switch, unordered.
     pub(super) there: Vec<Vec<BlockId>>,
@@ -218,16 +218,16 @@ impl Placing<'_, '_> {
         felt.sum()
     }
 
-    pub(super) fn level(&self, switch: SwitchId, measure: Measure) -> Utilisation {
+    pub(super) fn level(&self, switch: SwitchId, measure: Fullness) -> Utilisation {
         match measure {
-            Measure::Pressed => self.loads.pressed(switch),
-            Measure::Binding => self.loads.at(switch).0,
-            Measure::Slowing => self.loads.at(switch).1,
+            Fullness::Pressed => self.loads.pressed(switch),
+            Fullness::Binding => self.loads.at(switch).0,
+            Fullness::Slowing => self.loads.at(switch).1,
         }
     }
 
-    pub(super) fn is_full(&self, switch: SwitchId, measure: Measure, worst: Utilisation) -> bool {
-        let is_over = measure != Measure::Pressed && self.loads.is_over(switch);
+    pub(super) fn is_full(&self, switch: SwitchId, measure: Fullness, worst: Utilisation) -> bool {
+        let is_over = measure != Fullness::Pressed && self.loads.is_over(switch);
         is_over || self.level(switch, measure) >= worst
     }
 

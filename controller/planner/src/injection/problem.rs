@@ -18,9 +18,9 @@ pub const DEFAULT_SHARE_PPM: u32 = 100_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problem {
     /// Resources of which switches have limited amounts.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<SwitchResource>,
     /// Switches at which faults can be placed.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<InjectionSwitch>,
     /// Paths as lists of switches, from the sender on. A path crosses no switch twice.
     pub paths: Vec<Vec<SwitchId>>,
     /// Charges of the choices.
@@ -37,7 +37,7 @@ pub struct Problem {
 
 /// Resource of which switches have a limited amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct SwitchResource {
     /// Name for people: `units in ingress`.
     pub name: String,
     /// Whether its limit is hard. Other resources, such as a recirculation port, make traffic slow instead: they are optimized
@@ -49,7 +49,7 @@ pub struct Resource {
 
 /// A switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Switch {
+pub struct InjectionSwitch {
     /// Name for people.
     pub name: String,
     /// Capacity of each resource.

@@ -13,7 +13,7 @@ const FULL: u64 = 1 << 40;
 /// Maximum number of bytes: up to it, floats represent whole numbers exactly.
 const MOST_BYTES: u64 = 1 << 53;
 
-pub(super) struct Instance<'n> {
+pub(super) struct GoatProblem<'n> {
     job: &'n Job,
     server: NodeId,
     routing: Routing<'n>,
@@ -22,7 +22,7 @@ pub(super) struct Instance<'n> {
     /// Switches that can save traffic.
     pub sites: Vec<Site>,
     /// Groups of workers with equal distances to all nodes.
-    pub groups: Vec<Group>,
+    pub groups: Vec<WorkerGroup>,
 }
 
 /// A switch that can sum.
@@ -34,7 +34,7 @@ pub(super) struct Site {
     pub up: u64,
 }
 
-pub(super) struct Group {
+pub(super) struct WorkerGroup {
     /// Ranks of the workers.
     pub workers: Vec<usize>,
     /// Cost of a byte to the server.
@@ -43,18 +43,18 @@ pub(super) struct Group {
     pub to: Vec<u64>,
 }
 
-impl Group {
+impl WorkerGroup {
     pub fn count(&self) -> u64 {
         self.workers.len() as u64
     }
 }
 
-impl<'n> Instance<'n> {
+impl<'n> GoatProblem<'n> {
     pub fn of(
         network: &'n Network,
         job: &'n Job,
         gradient: &Gradient<'_>,
-    ) -> Result<Instance<'n>, GoatError> {
+    ) -> Result<GoatProblem<'n>, GoatError> {
         job.check(network)?;
         let server = job.server()?.host;
         if gradient.sub_models.iter().all(|bytes| *bytes == 0) {
@@ -97,12 +97,14 @@ impl<'n> Instance<'n> {
             let to = to.map(|site| cost(*worker, site.id).unwrap_or(FULL));
             groups.entry((to.collect(), direct)).or_default().push(rank);
         }
-        let groups = groups.into_iter().map(|((to, direct), workers)| Group {
-            workers,
-            direct,
-            to,
-        });
-        let mut instance = Instance {
+        let groups = groups
+            .into_iter()
+            .map(|((to, direct), workers)| WorkerGroup {
+                workers,
+                direct,
+                to,
+            });
+        let mut instance = GoatProblem {
             job,
             server,
             routing,
@@ -146,7 +148,7 @@ impl<'n> Instance<'n> {
     }
 
     /// Site that sums a group's gradient: the nearest open one; `None` for the server, if no site is nearer.
-    fn nearest(&self, group: &Group, open: &[bool]) -> Option<usize> {
+    fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;
         (group.to[nearest] < group.direct).then_some(nearest)

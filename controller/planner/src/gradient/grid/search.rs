@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::paths::StreamPaths;
 use super::streams::Streams;
 use super::tree::tree;
-use super::ways::Ways;
 use crate::flow::Flow;
 use crate::network::{Arc, NodeId};
 
@@ -48,7 +48,7 @@ impl<'s, 'n> Search<'s, 'n> {
     }
 
     /// Finds paths for all streams with the switches of greatest capacity open. Failure is no proof that there are none.
-    pub fn quick(&self) -> Option<Ways> {
+    pub fn quick(&self) -> Option<StreamPaths> {
         let mut open = self.rooms.clone();
         open.truncate(self.takes);
         loop {
@@ -74,7 +74,7 @@ impl<'s, 'n> Search<'s, 'n> {
 
     /// Finds paths with these switches open, or with similar sets: exchanges, closes or opens one switch at a time, as long as
     /// that serves more workers. Each set that is tried costs one of `tries`.
-    pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<Ways> {
+    pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<StreamPaths> {
         let rooms: BTreeMap<NodeId, usize> = self.rooms.iter().copied().collect();
         let open = switches.iter();
         let open = open.filter_map(|id| Some((*id, *rooms.get(id)?)));
@@ -133,7 +133,7 @@ impl<'s, 'n> Search<'s, 'n> {
 
     /// Finds paths for all streams with these switches open, as far as they have a path to the server. Answers are routed
     /// first, then sums, then workers; links that workers lack then get a higher cost.
-    pub fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
+    pub fn with_open(&self, open: &[Room]) -> Result<StreamPaths, Missed> {
         let Streams {
             network,
             job,
@@ -171,7 +171,7 @@ impl<'s, 'n> Search<'s, 'n> {
             sinks.push((server.host, self.takes - ups.len()));
             let sent = flow.send_by(&workers, &sinks, |_| 1);
             if sent.streams.len() == workers.len() {
-                return Ok(Ways {
+                return Ok(StreamPaths {
                     workers: sent.streams,
                     ups,
                     tree,

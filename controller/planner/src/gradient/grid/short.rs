@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::paths::StreamPaths;
 use super::search::{Room, Search};
 use super::tree::tree;
-use super::ways::Ways;
 use crate::network::NodeId;
 
 /// Maximum number of sets of switches that are tried for shorter paths.
@@ -15,7 +15,7 @@ const LARGE: usize = 10_000_000;
 impl Search<'_, '_> {
     /// Shortens paths at the same rate. Exchanges open switches as long as that saves links, nearest to the workers first, in
     /// at most [`TRIES`] sets.
-    pub fn shortened(&self, ways: Ways) -> Ways {
+    pub fn shortened(&self, ways: StreamPaths) -> StreamPaths {
         let mut ways = self.led_anew(ways);
         let Some(distances) = Distances::of(self) else {
             return ways;
@@ -51,7 +51,7 @@ impl Search<'_, '_> {
 
     /// Reroutes workers, sums and answers in turn with the same open switches, each by a flow of least cost in the capacity
     /// that the others leave, until that saves no link. A switch that would sum one worker is closed.
-    fn led_anew(&self, mut ways: Ways) -> Ways {
+    fn led_anew(&self, mut ways: StreamPaths) -> StreamPaths {
         loop {
             let before = ways.hops();
             self.lead_workers(&mut ways);
@@ -63,7 +63,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn lead_workers(&self, ways: &mut Ways) {
+    fn lead_workers(&self, ways: &mut StreamPaths) {
         let summed = ways.summed();
         ways.ups
             .retain(|up| summed.get(&up.from).is_some_and(|workers| *workers > 1));
@@ -80,7 +80,7 @@ impl Search<'_, '_> {
         ways.workers = flow.send(&workers, &sinks);
     }
 
-    fn lead_sums(&self, ways: &mut Ways) {
+    fn lead_sums(&self, ways: &mut StreamPaths) {
         let mut flow = self.room.clone();
         flow.take(&ways.tree);
         ways.workers
@@ -92,7 +92,7 @@ impl Search<'_, '_> {
         ways.ups = flow.send(&ups, &[(self.streams.server.host, self.takes)]);
     }
 
-    fn lead_answers(&self, ways: &mut Ways) {
+    fn lead_answers(&self, ways: &mut StreamPaths) {
         let mut flow = self.room.clone();
         for stream in ways.workers.iter().chain(&ways.ups) {
             flow.take(&stream.route);

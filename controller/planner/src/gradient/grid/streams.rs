@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ways::Ways;
+use super::paths::StreamPaths;
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Network, NodeId};
 
@@ -136,7 +136,7 @@ impl<'n> Streams<'n> {
     }
 
     /// Rate of all workers that these paths allow, in bit/s.
-    pub(super) fn rate_of(&self, ways: &Ways) -> f64 {
+    pub(super) fn rate_of(&self, ways: &StreamPaths) -> f64 {
         let mut links: BTreeMap<Arc, usize> = BTreeMap::new();
         let streams = ways.workers.iter().chain(&ways.ups);
         let arcs = streams.flat_map(|stream| &stream.route).chain(&ways.tree);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::problem::{PointId, Problem, UserId};
+use super::problem::{PointId, RobustProblem, UserId};
 use super::state::State;
 use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
@@ -19,7 +19,7 @@ pub(super) struct Exact {
 }
 
 /// Number of the program's variables.
-pub(super) fn variables(problem: &Problem) -> usize {
+pub(super) fn variables(problem: &RobustProblem) -> usize {
     let options = problem
         .decisions
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn variables(problem: &Problem) -> usize {
 }
 
 /// Minimizes the users at the worst point, then the cost, as far as the limit of nodes allows.
-pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
+pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
     let mut program = Program::of(problem);
     let limits = Limits {
         nodes: NODES,
@@ -59,7 +59,7 @@ pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact,
 }
 
 /// Whether all constraints can hold together.
-pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
+pub(super) fn is_open(problem: &RobustProblem) -> Result<bool, SolveError> {
     let mut program = Program::of(problem);
     program.model.set_objective(program.worst, 0.0);
     let limits = Limits {
@@ -74,7 +74,7 @@ pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
 }
 
 /// Share of each option in the relaxation, by decision and option.
-pub(super) fn relaxed(problem: &Problem) -> Option<Vec<Vec<f64>>> {
+pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     if variables(problem) > RELAXED {
         return None;
     }
@@ -85,7 +85,7 @@ pub(super) fn relaxed(problem: &Problem) -> Option<Vec<Vec<f64>>> {
 }
 
 /// Lower bound of the number of users that the loss of the worst point touches.
-pub(super) fn bound(problem: &Problem) -> usize {
+pub(super) fn bound(problem: &RobustProblem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
     }
@@ -94,7 +94,7 @@ pub(super) fn bound(problem: &Problem) -> usize {
 }
 
 /// Pairs of a user and a point that some option may touch.
-fn pairs(problem: &Problem) -> BTreeMap<(UserId, PointId), ()> {
+fn pairs(problem: &RobustProblem) -> BTreeMap<(UserId, PointId), ()> {
     let mut pairs = BTreeMap::new();
     for decision in &problem.decisions {
         for point in decision.options.iter().flat_map(|option| &option.points) {
@@ -115,7 +115,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(problem: &Problem) -> Program {
+    fn of(problem: &RobustProblem) -> Program {
         let mut model = Model::new(Sense::Minimize);
         let most = problem.most_users.unwrap_or(problem.users.len());
         let worst = model.integer(0.0, most as f64, 1.0);
@@ -203,7 +203,7 @@ impl Program {
     }
 
     /// Switches the objective to the cost, with at most `worst` users at any point.
-    fn lessen_cost(&mut self, problem: &Problem, worst: usize) {
+    fn lessen_cost(&mut self, problem: &RobustProblem, worst: usize) {
         self.model.bound(self.worst, 0.0, worst as f64);
         self.model.set_objective(self.worst, 0.0);
         for (decision, own) in problem.decisions.iter().zip(&self.options) {
@@ -221,7 +221,7 @@ impl Program {
         self.options.iter().map(of_decision).collect()
     }
 
-    fn values(&self, problem: &Problem, chosen: &[usize]) -> Vec<f64> {
+    fn values(&self, problem: &RobustProblem, chosen: &[usize]) -> Vec<f64> {
         let state = State::of(problem, chosen);
         let mut values = vec![0.0; self.model.variables()];
         values[self.worst.index()] = state.worst() as f64;

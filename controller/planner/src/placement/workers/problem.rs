@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::network::{Network, NodeId};
 
-/// Index into [`Problem::machines`].
+/// Index into [`WorkerProblem::machines`].
 pub type HostId = usize;
-/// Index into [`Problem::racks`].
+/// Index into [`WorkerProblem::racks`].
 pub type RackId = usize;
 
 /// Workers to be placed. All numbers are indexes into its lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Problem {
+pub struct WorkerProblem {
     /// Hosts that may be taken.
     pub machines: Vec<Machine>,
     /// Names of the racks' switches.
@@ -21,7 +21,7 @@ pub struct Problem {
     /// Pairs of workers that communicate.
     pub pattern: Pattern,
     /// Limits of communication between racks.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<RackLimit>,
     /// Workers with a given host.
     pub pins: Vec<(usize, HostId)>,
 }
@@ -57,7 +57,7 @@ pub enum End {
 
 /// Maximum number of pairs that may communicate between two racks in one step, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct RackLimit {
     /// The racks.
     pub racks: (RackId, RackId),
     /// Number of pairs.
@@ -103,7 +103,7 @@ impl Pattern {
     }
 }
 
-impl Problem {
+impl WorkerProblem {
     /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host without a
     /// known number of slots has one. `taken` are workers that run there besides those in the network's data.
     #[must_use]
@@ -112,10 +112,10 @@ impl Problem {
         workers: usize,
         hosts: &[NodeId],
         taken: &BTreeMap<NodeId, usize>,
-    ) -> Problem {
-        let mut problem = Problem {
+    ) -> WorkerProblem {
+        let mut problem = WorkerProblem {
             workers,
-            ..Problem::default()
+            ..WorkerProblem::default()
         };
         for id in hosts {
             let Some(host) = network.host(*id) else {

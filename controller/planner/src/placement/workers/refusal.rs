@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::problem::{End, HostId, Problem, RackId};
+use super::problem::{End, HostId, RackId, WorkerProblem};
 
-/// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
+/// Why there is no placement. Numbers are indexes into the problem's lists; [`WorkerRefusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum WorkerRefusal {
     /// An index is out of range: of a `rack`, a `worker`, a `host`.
     Unknown(&'static str, usize),
     /// There are more workers than slots in total.
@@ -21,14 +21,14 @@ pub enum Refusal {
     /// More workers are pinned to a host than it has slots: a smallest set of them.
     PinsBeyondSlots(HostId, Vec<usize>),
     /// Constraints that contradict each other.
-    Conflict(Box<Conflict>),
+    Conflict(Box<WorkerConflict>),
     /// Neither a placement was found nor a proof that there is none.
     NotFound,
 }
 
 /// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conflict {
+pub struct WorkerConflict {
     /// Hosts whose slots are part of the conflict.
     pub slots: Vec<HostId>,
     /// Limits between racks that are part of the conflict.
@@ -43,14 +43,14 @@ pub struct Conflict {
 const NAMES: usize = 8;
 
 /// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
-pub(super) fn check(problem: &Problem) -> Result<(), Refusal> {
+pub(super) fn check(problem: &WorkerProblem) -> Result<(), WorkerRefusal> {
     let rack = |rack: RackId| match rack < problem.racks.len() {
         true => Ok(()),
-        false => Err(Refusal::Unknown("rack", rack)),
+        false => Err(WorkerRefusal::Unknown("rack", rack)),
     };
     let worker = |worker: usize| match worker < problem.workers {
         true => Ok(()),
-        false => Err(Refusal::Unknown("worker", worker)),
+        false => Err(WorkerRefusal::Unknown("worker", worker)),
     };
     for machine in &problem.machines {
         rack(machine.rack)?;
@@ -70,10 +70,10 @@ pub(super) fn check(problem: &Problem) -> Result<(), Refusal> {
     for (number, host) in &problem.pins {
         worker(*number)?;
         if *host >= problem.machines.len() {
-            return Err(Refusal::Unknown("host", *host));
+            return Err(WorkerRefusal::Unknown("host", *host));
         }
         if let Some(other) = pinned.insert(*number, *host).filter(|other| other != host) {
-            return Err(Refusal::PinnedTwice(*number, other, *host));
+            return Err(WorkerRefusal::PinnedTwice(*number, other, *host));
         }
     }
     for (host, machine) in problem.machines.iter().enumerate() {
@@ -82,13 +82,13 @@ pub(super) fn check(problem: &Problem) -> Result<(), Refusal> {
         if here.len() > machine.slots {
             // One worker more than there are slots suffices for a contradiction.
             let workers = here.into_iter().take(machine.slots + 1).collect();
-            return Err(Refusal::PinsBeyondSlots(host, workers));
+            return Err(WorkerRefusal::PinsBeyondSlots(host, workers));
         }
     }
     let slots = problem.machines.iter().map(|machine| machine.slots);
     let slots = slots.fold(0, usize::saturating_add);
     match slots < problem.workers {
-        true => Err(Refusal::Slots {
+        true => Err(WorkerRefusal::Slots {
             workers: problem.workers,
             slots,
         }),
@@ -96,41 +96,41 @@ pub(super) fn check(problem: &Problem) -> Result<(), Refusal> {
     }
 }
 
-impl Refusal {
+impl WorkerRefusal {
     /// Description for people, with the names of the refused problem.
     #[must_use]
-    pub fn describe(&self, problem: &Problem) -> String {
+    pub fn describe(&self, problem: &WorkerProblem) -> String {
         let host = |host: HostId| format!("`{}`", problem.machines[host].name);
         match self {
-            Refusal::Unknown(what, number) => format!("{what} {number} is not declared"),
-            Refusal::Slots { workers, slots } => {
+            WorkerRefusal::Unknown(what, number) => format!("{what} {number} is not declared"),
+            WorkerRefusal::Slots { workers, slots } => {
                 let free = problem.machines.iter().filter(|machine| machine.slots > 0);
                 format!(
                     "{workers} workers, and the {} hosts with a free slot have {slots}",
                     free.count()
                 )
             }
-            Refusal::PinnedTwice(worker, a, b) => format!(
+            WorkerRefusal::PinnedTwice(worker, a, b) => format!(
                 "worker {worker} is to run on {} and on {}",
                 host(*a),
                 host(*b)
             ),
-            Refusal::PinsBeyondSlots(at, workers) => format!(
+            WorkerRefusal::PinsBeyondSlots(at, workers) => format!(
                 "{} workers are to run on {}, which has {} free slots",
                 workers.len(),
                 host(*at),
                 problem.machines[*at].slots
             ),
-            Refusal::Conflict(conflict) => conflict.describe(problem),
-            Refusal::NotFound => {
+            WorkerRefusal::Conflict(conflict) => conflict.describe(problem),
+            WorkerRefusal::NotFound => {
                 "no place for the workers was found, nor shown that there is none".to_owned()
             }
         }
     }
 }
 
-impl Conflict {
-    fn describe(&self, problem: &Problem) -> String {
+impl WorkerConflict {
+    fn describe(&self, problem: &WorkerProblem) -> String {
         let list = |names: Vec<String>| {
             let more = names.len().saturating_sub(NAMES);
             let text = names[..names.len() - more].join(", ");

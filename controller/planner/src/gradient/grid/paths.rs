@@ -7,7 +7,7 @@ use crate::network::{Arc, NodeId};
 
 /// Paths of all streams of a plan.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ways {
+pub(super) struct StreamPaths {
     /// Streams from workers to the nodes that sum them.
     pub workers: Vec<Stream>,
     /// Streams of sums, from switches to the server.
@@ -16,7 +16,7 @@ pub(super) struct Ways {
     pub tree: Vec<Arc>,
 }
 
-impl Ways {
+impl StreamPaths {
     /// Total number of links that all streams cross.
     pub fn hops(&self) -> usize {
         let streams = self.workers.iter().chain(&self.ups);
