@@ -235,7 +235,7 @@ fn take(
     (place, read): (usize, &TrainingInNetwork),
     plan: &Plan,
 ) {
-    let used = Loads::of(network, &jobs[place], plan).at(plan.rate_bps);
+    let used = Loads::from_plan(network, &jobs[place], plan).at(plan.rate_bps);
     for (resource, bps) in &used {
         let Resource::Ingress(host) = resource else {
             continue;
@@ -350,7 +350,7 @@ fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) ->
             })
             .collect(),
     });
-    let binding = Loads::of(network, job, plan).binding(network, job);
+    let binding = Loads::from_plan(network, job, plan).binding(network, job);
     let is_bounded = plan.bound_bps.is_finite();
     let for_rate = is_bounded && plan.goal == Goal::Rate;
     Planned {

@@ -45,7 +45,7 @@ pub(super) fn solve(
     goal: Goal,
     attempt: usize,
 ) -> Raw {
-    let scaled = Scaled::of(program, bounds, implied, goal);
+    let scaled = Scaled::new(program, bounds, implied, goal);
     let Some(settings) = settings(attempt) else {
         return Raw::Failed;
     };
@@ -138,7 +138,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(program: &Program, bounds: &Bounds, implied: &Bounds, goal: Goal) -> Scaled {
+    fn new(program: &Program, bounds: &Bounds, implied: &Bounds, goal: Goal) -> Scaled {
         let n = program.width();
         let mut origin = vec![0.0; n];
         let mut columns = Vec::new();

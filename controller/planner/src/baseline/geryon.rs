@@ -51,7 +51,7 @@ fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
         up: Route::new(),
     };
     let mut plan = Plan::new(job, vec![part]);
-    plan.rate_bps = Loads::of(network, job, &plan).rate_bps(network, job);
+    plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
     plan.bound_bps = plan.rate_bps;
     plan.is_optimal = true;
     plan

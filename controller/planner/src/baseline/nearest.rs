@@ -206,7 +206,7 @@ fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
 pub(super) fn joint_rate_bps(network: &Network, jobs: &[Job], plans: &[Plan]) -> f64 {
     let mut loads: BTreeMap<Resource, (f64, f64)> = BTreeMap::new();
     for (job, plan) in jobs.iter().zip(plans) {
-        for (resource, load) in Loads::of(network, job, plan).iter() {
+        for (resource, load) in Loads::from_plan(network, job, plan).iter() {
             let spare = spare_bps(network, job, resource).unwrap_or(f64::INFINITY);
             let entry = loads.entry(resource).or_insert((0.0, f64::INFINITY));
             *entry = (entry.0 + load, entry.1.min(spare));

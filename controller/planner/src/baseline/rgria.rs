@@ -155,7 +155,7 @@ impl Rounded {
             });
         let parts = parts.collect::<Result<_, JobError>>()?;
         let mut plan = Plan::new(job, parts);
-        plan.rate_bps = Loads::of(network, job, &plan).rate_bps(network, job);
+        plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
         Ok(plan)
     }
 }

@@ -64,7 +64,7 @@ pub enum GoatError {
 /// Costs of 1 for each link: the cost of a byte is the number of links that it crosses.
 #[must_use]
 pub fn links(network: &Network) -> Costs {
-    Costs::of_each(network, |_| 1)
+    Costs::from_fn(network, |_| 1)
 }
 
 /// Plan with the least traffic that is found: where each sub-model is summed. Equal seeds give equal plans.
@@ -74,7 +74,7 @@ pub fn plan(
     gradient: &Gradient<'_>,
     seed: u64,
 ) -> Result<Plan, GoatError> {
-    let instance = GoatProblem::of(network, job, gradient)?;
+    let instance = GoatProblem::new(network, job, gradient)?;
     let relaxed = relax::relax(&instance);
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut best = search::improved(&instance, OpenSites::closed(&instance));
@@ -107,6 +107,6 @@ pub fn plan(
         byte_cost: cost,
         bound: bound.min(cost),
     };
-    plan.rate_bps = Loads::of(network, job, &plan).rate_bps(network, job);
+    plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
     Ok(plan)
 }

@@ -76,7 +76,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
     if let Some(cut_off) = cut_off(network, job, server.host, answers) {
         return Err(cut_off);
     }
-    let streams = Streams::of(network, job, server, answers);
+    let streams = Streams::new(network, job, server, answers);
     let most = streams.most_bps();
     let rates = streams.rates(0.0, most);
     let (mut low, mut high) = (0, rates.len());
@@ -89,7 +89,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
         };
         match Search::new(&streams, rates[middle]).quick() {
             Some(ways) => {
-                let found = Found::of(&streams, ways, rates[middle]);
+                let found = Found::new(&streams, ways, rates[middle]);
                 // The paths may allow a higher rate than the tried one.
                 let reached = rates.partition_point(|rate| *rate <= found.rate_bps);
                 low = reached.max(middle + 1);
@@ -121,7 +121,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
     if plan.is_optimal {
         return Ok(());
     }
-    let streams = Streams::of(network, job, job.server()?, !plan.answers.is_empty());
+    let streams = Streams::new(network, job, job.server()?, !plan.answers.is_empty());
     let rates = streams.rates(plan.rate_bps, plan.bound_bps);
     let (mut low, mut high) = (0, rates.len());
     let mut best: Option<Found> = None;
@@ -149,7 +149,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
             break;
         }
         if let Some(ways) = Search::new(&streams, rate_bps).near(&switches, &mut tries) {
-            best = Some(Found::of(&streams, ways, rate_bps));
+            best = Some(Found::new(&streams, ways, rate_bps));
         }
     }
     if let Some(best) = best.map(|best| best.shortened(&streams)) {
@@ -170,14 +170,14 @@ struct Found {
 
 impl Found {
     /// Paths with capacity at some rate keep it up to the rate at which a resource is full.
-    fn of(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
+    fn new(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }
     }
 
     fn shortened(self, streams: &Streams<'_>) -> Found {
         let ways = Search::new(streams, self.rate_bps).shortened(self.ways);
-        Found::of(streams, ways, self.rate_bps)
+        Found::new(streams, ways, self.rate_bps)
     }
 
     fn answers(&self, streams: &Streams<'_>) -> Vec<Answers> {

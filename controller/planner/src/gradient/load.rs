@@ -48,7 +48,7 @@ pub struct Binding {
 impl Loads {
     /// Loads of a plan.
     #[must_use]
-    pub fn of(network: &Network, job: &Job, plan: &Plan) -> Loads {
+    pub fn from_plan(network: &Network, job: &Job, plan: &Plan) -> Loads {
         let mut loads = Loads::default();
         for part in &plan.parts {
             loads.add_part(network, job, part);
@@ -63,7 +63,7 @@ impl Loads {
 
     /// Loads of one part of a plan.
     #[must_use]
-    pub fn of_part(network: &Network, job: &Job, part: &Part) -> Loads {
+    pub fn from_part(network: &Network, job: &Job, part: &Part) -> Loads {
         let mut loads = Loads::default();
         loads.add_part(network, job, part);
         loads

@@ -190,17 +190,17 @@ pub(super) struct Levels {
 
 impl Levels {
     /// Levels of all binding resources.
-    pub fn of(blocks: &Blocks<'_>) -> Levels {
-        Levels::of_those(blocks, |resource| blocks.problem.resources[resource].binds)
+    pub fn new(blocks: &Blocks<'_>) -> Levels {
+        Levels::for_resources(blocks, |resource| blocks.problem.resources[resource].binds)
     }
 
     /// Levels of one resource.
-    pub fn of_one(blocks: &Blocks<'_>, resource: usize) -> Levels {
-        Levels::of_those(blocks, |other| other == resource)
+    pub fn for_resource(blocks: &Blocks<'_>, resource: usize) -> Levels {
+        Levels::for_resources(blocks, |other| other == resource)
     }
 
     /// Levels of all rows that an option touches.
-    fn of_those(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
+    fn for_resources(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
         let problem = blocks.problem;
         let mut steps = vec![0_u64; problem.resources.len()];
         let charges = blocks.blocks.iter().flat_map(|block| &block.charges);

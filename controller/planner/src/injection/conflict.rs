@@ -62,7 +62,7 @@ pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
         |held| &mut held.pins,
         |held, choice| held.choices[choice] && problem.choices[choice].pin.is_some(),
     );
-    Refusal::of(filter.conflict())
+    Refusal::from_conflict(filter.conflict())
 }
 
 /// By row: whether an active choice can be placed at its switch.
@@ -144,7 +144,7 @@ impl Filter<'_> {
         if Placing::place(&blocks, &domains, 0).is_some() {
             return Answer::Yes;
         }
-        let levels = Levels::of(&blocks);
+        let levels = Levels::new(&blocks);
         let known = Known {
             prices: &limits,
             limits: &limits,

@@ -100,7 +100,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
         return Err(refusal);
     }
     let prices = Prices::find(&blocks, LoadMeasure::Free);
-    let levels = Levels::of(&blocks);
+    let levels = Levels::new(&blocks);
     let bound = match blocks.cut {
         true => at_least(&blocks.relaxed(&candidates)),
         false => at_least(&blocks),
@@ -195,10 +195,10 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let each = binding.map(|(resource, _)| {
         let prices = Prices::find(blocks, LoadMeasure::One(resource));
         let bound = prices.bound.max(cover::at_least(blocks, resource));
-        Levels::of_one(blocks, resource).at_least(bound)
+        Levels::for_resource(blocks, resource).at_least(bound)
     });
     let together = Prices::find(blocks, LoadMeasure::Free);
-    let together = Levels::of(blocks).at_least(together.bound);
+    let together = Levels::new(blocks).at_least(together.bound);
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 

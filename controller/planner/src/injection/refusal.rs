@@ -70,7 +70,7 @@ pub struct Conflict {
 
 impl Refusal {
     /// Refusal for a set of constraints that contradict each other.
-    pub(super) fn of(conflict: Conflict) -> Refusal {
+    pub(super) fn from_conflict(conflict: Conflict) -> Refusal {
         let Conflict {
             limits,
             orders,

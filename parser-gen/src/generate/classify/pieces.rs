@@ -197,7 +197,7 @@ mod tests {
                 (Style::Varint { max: 2 }, true),
                 (Style::Varint { max: 2 }, false),
             ] {
-                let rows = of(&spans, 8, style, may_nest);
+                let rows = rows(&spans, 8, style, may_nest);
                 let shown = format!("round {round}, {style:?}, {may_nest}: {spans:?} {rows:?}");
                 assert!(
                     may_nest || rows.iter().all(|row| row.around == SKIP),

@@ -30,7 +30,7 @@ pub(super) fn solve(instance: &GoatProblem, known: &OpenSites) -> Option<(OpenSi
             fits: instance.fits(instance.bytes[*g]),
         })
         .collect();
-    let program = Program::of(instance, &classes, true);
+    let program = Program::new(instance, &classes, true);
     let mut start = vec![0.0; program.model.variables()];
     for (g, sites) in sub_models.iter().zip(&program.open) {
         for (site, var) in sites.iter().enumerate() {

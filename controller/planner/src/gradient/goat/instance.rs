@@ -50,7 +50,7 @@ impl WorkerGroup {
 }
 
 impl<'n> GoatProblem<'n> {
-    pub fn of(
+    pub fn new(
         network: &'n Network,
         job: &'n Job,
         gradient: &Gradient<'_>,
@@ -65,9 +65,9 @@ impl<'n> GoatProblem<'n> {
         if sum.is_none_or(|sum| sum > MOST_BYTES) {
             return Err(GoatError::TooLarge(job.name.clone()));
         }
-        let costs = Costs::of_each(network, |arc| match network.spare_bps(arc) {
+        let costs = Costs::from_fn(network, |arc| match network.spare_bps(arc) {
             0 => FULL,
-            _ => gradient.costs.of(arc).min(FULL / 1024),
+            _ => gradient.costs.get(arc).min(FULL / 1024),
         });
         let routing = Routing::new(network, costs);
         let cost = |from: NodeId, to: NodeId| {

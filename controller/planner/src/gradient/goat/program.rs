@@ -22,7 +22,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub fn of(instance: &GoatProblem, classes: &[Class], is_whole: bool) -> Program {
+    pub fn new(instance: &GoatProblem, classes: &[Class], is_whole: bool) -> Program {
         let sum = instance.bytes.iter().sum::<u64>() as f64;
         let mut model = Model::new(Sense::Minimize);
         let mut constant = 0.0;

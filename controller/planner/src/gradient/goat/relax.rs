@@ -41,7 +41,7 @@ pub(super) fn relax(instance: &GoatProblem) -> Relaxed {
         bound: nearest(instance),
     };
     if classes.len() * instance.groups.len() * instance.sites.len() <= MOST_WAYS {
-        let program = Program::of(instance, &classes, false);
+        let program = Program::new(instance, &classes, false);
         if let Ok(answer) = lp(&program.model) {
             let sites = program.open.iter();
             let open = sites.map(|sites| sites.iter().map(|open| answer.value(*open)).collect());

@@ -24,7 +24,7 @@ impl OpenSites {
     pub fn cost(&self, instance: &GoatProblem) -> f64 {
         let costs = self.open.iter().zip(&instance.bytes);
         let costs = costs.map(|(open, bytes)| {
-            let reach = Reach::of(instance, open);
+            let reach = Reach::new(instance, open);
             *bytes as f64 * reach.cost(instance, open) as f64
         });
         costs.sum()
@@ -54,7 +54,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(instance: &GoatProblem, open: &[bool]) -> Reach {
+    fn new(instance: &GoatProblem, open: &[bool]) -> Reach {
         let mut reach = Reach {
             nearest: Vec::with_capacity(instance.groups.len()),
             second: Vec::with_capacity(instance.groups.len()),
@@ -119,7 +119,7 @@ pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenS
                 .sub_models()
                 .filter(|g| placement.open[*g][site] && instance.bytes[*g] > 0);
             let least = holds.min_by_key(|g| {
-                let reach = Reach::of(instance, &placement.open[*g]);
+                let reach = Reach::new(instance, &placement.open[*g]);
                 reach.change(instance, Some(site), None)
             });
             let Some(g) = least else { break };
@@ -148,7 +148,7 @@ pub(super) fn improved(instance: &GoatProblem, mut placement: OpenSites) -> Open
     let mut reach: Vec<Reach> = placement
         .open
         .iter()
-        .map(|open| Reach::of(instance, open))
+        .map(|open| Reach::new(instance, open))
         .collect();
     let mut idle = 0;
     let mut moves = 0;
@@ -159,7 +159,7 @@ pub(super) fn improved(instance: &GoatProblem, mut placement: OpenSites) -> Open
             Some(made) => {
                 apply(instance, &mut placement, &mut room, made);
                 for changed in [Some(made.g), made.evict].into_iter().flatten() {
-                    reach[changed] = Reach::of(instance, &placement.open[changed]);
+                    reach[changed] = Reach::new(instance, &placement.open[changed]);
                 }
                 idle = 0;
                 moves += 1;

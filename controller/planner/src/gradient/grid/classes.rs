@@ -61,7 +61,7 @@ pub(super) struct Classes {
 type LinkView = (usize, usize, usize);
 
 impl Classes {
-    pub fn of(streams: &Streams<'_>, rate_bps: f64) -> Classes {
+    pub fn new(streams: &Streams<'_>, rate_bps: f64) -> Classes {
         let network = streams.network;
         let kinds = kinds(streams, rate_bps);
         // More capacity is never used.

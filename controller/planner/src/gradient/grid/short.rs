@@ -17,7 +17,7 @@ impl Search<'_, '_> {
     /// at most [`TRIES`] sets.
     pub fn shortened(&self, ways: StreamPaths) -> StreamPaths {
         let mut ways = self.led_anew(ways);
-        let Some(distances) = Distances::of(self) else {
+        let Some(distances) = Distances::new(self) else {
             return ways;
         };
         let mut tries = TRIES;
@@ -128,7 +128,7 @@ const FAR: usize = usize::MAX / 4096;
 
 impl Distances {
     /// Computes distances; `None` if the problem is too large.
-    fn of(search: &Search<'_, '_>) -> Option<Distances> {
+    fn new(search: &Search<'_, '_>) -> Option<Distances> {
         let workers = &search.streams.job.workers;
         let open = search.takes.min(search.rooms.len());
         if workers.len().saturating_mul(search.rooms.len() * open) > LARGE {

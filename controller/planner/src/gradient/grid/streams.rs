@@ -28,7 +28,7 @@ pub(super) struct Streams<'n> {
 }
 
 impl<'n> Streams<'n> {
-    pub(super) fn of(
+    pub(super) fn new(
         network: &'n Network,
         job: &'n Job,
         server: &'n Server,

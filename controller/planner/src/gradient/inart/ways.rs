@@ -56,7 +56,7 @@ pub(super) struct Ways<'n> {
 }
 
 impl<'n> Ways<'n> {
-    pub fn of(network: &'n Network, job: &'n Job) -> Result<Ways<'n>, JobError> {
+    pub fn new(network: &'n Network, job: &'n Job) -> Result<Ways<'n>, JobError> {
         let routing = Routing::new(network, Costs::hops(network));
         let can_sum = |id: &NodeId| {
             network

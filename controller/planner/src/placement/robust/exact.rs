@@ -29,7 +29,7 @@ pub(super) fn variables(problem: &RobustProblem) -> usize {
 
 /// Minimizes the users at the worst point, then the cost, as far as the limit of nodes allows.
 pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
-    let mut program = Program::of(problem);
+    let mut program = Program::new(problem);
     let limits = Limits {
         nodes: NODES,
         ..Limits::default()
@@ -37,7 +37,7 @@ pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<
     let values = start.map(|chosen| program.values(problem, chosen));
     let fewest = milp(&program.model, &limits, values.as_deref())?;
     let chosen = program.read(&fewest.values);
-    let worst = State::of(problem, &chosen).worst();
+    let worst = State::with_chosen(problem, &chosen).worst();
     let bound = (fewest.bound - 1e-6).ceil().max(0.0) as usize;
     program.lessen_cost(problem, worst);
     let cheapest = match milp(&program.model, &limits, Some(&fewest.values)) {
@@ -60,7 +60,7 @@ pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<
 
 /// Whether all constraints can hold together.
 pub(super) fn is_open(problem: &RobustProblem) -> Result<bool, SolveError> {
-    let mut program = Program::of(problem);
+    let mut program = Program::new(problem);
     program.model.set_objective(program.worst, 0.0);
     let limits = Limits {
         nodes: NODES,
@@ -78,7 +78,7 @@ pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     if variables(problem) > RELAXED {
         return None;
     }
-    let program = Program::of(problem);
+    let program = Program::new(problem);
     let answer = lp(&program.model).ok()?;
     let of_decision = |options: &Vec<Var>| options.iter().map(|y| answer.value(*y)).collect();
     Some(program.options.iter().map(of_decision).collect())
@@ -89,7 +89,7 @@ pub(super) fn bound(problem: &RobustProblem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
     }
-    let answer = lp(&Program::of(problem).model);
+    let answer = lp(&Program::new(problem).model);
     answer.map_or(0, |answer| (answer.bound - 1e-6).ceil().max(0.0) as usize)
 }
 
@@ -115,7 +115,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(problem: &RobustProblem) -> Program {
+    fn new(problem: &RobustProblem) -> Program {
         let mut model = Model::new(Sense::Minimize);
         let most = problem.most_users.unwrap_or(problem.users.len());
         let worst = model.integer(0.0, most as f64, 1.0);
@@ -222,7 +222,7 @@ impl Program {
     }
 
     fn values(&self, problem: &RobustProblem, chosen: &[usize]) -> Vec<f64> {
-        let state = State::of(problem, chosen);
+        let state = State::with_chosen(problem, chosen);
         let mut values = vec![0.0; self.model.variables()];
         values[self.worst.index()] = state.worst() as f64;
         for (own, option) in self.options.iter().zip(chosen) {

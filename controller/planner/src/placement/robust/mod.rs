@@ -100,7 +100,7 @@ fn placed(
     bound: usize,
     proven: bool,
 ) -> ChosenOptions {
-    let state = State::of(problem, &chosen);
+    let state = State::with_chosen(problem, &chosen);
     ChosenOptions {
         worst: state.worst(),
         cost: state.cost(),
@@ -114,6 +114,6 @@ impl ChosenOptions {
     /// Users that the loss of each point touches.
     #[must_use]
     pub fn touched(&self, problem: &RobustProblem) -> Vec<Vec<UserId>> {
-        State::of(problem, &self.chosen).touched()
+        State::with_chosen(problem, &self.chosen).touched()
     }
 }

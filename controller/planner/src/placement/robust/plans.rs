@@ -224,7 +224,7 @@ fn problem(
                     .collect(),
                 ..DecisionOption::default()
             };
-            for (resource, load) in Loads::of(network, job, plan).iter() {
+            for (resource, load) in Loads::from_plan(network, job, plan).iter() {
                 // The rate is infinite if no resource limits it.
                 let bps = match known.rate_bps.is_finite() {
                     true => load * known.rate_bps,

@@ -39,7 +39,11 @@ pub(super) fn place<'p>(
             .map(|decision| decision.options.len());
         start.len() == problem.decisions.len() && start.iter().zip(options).all(|(o, all)| *o < all)
     };
-    consider(start.filter(has_all).map(|start| State::of(problem, start)));
+    consider(
+        start
+            .filter(has_all)
+            .map(|start| State::with_chosen(problem, start)),
+    );
     consider(drawn(problem, None, &mut rng));
     for _ in 0..ROUNDINGS {
         if let Some(shares) = &shares {

@@ -45,7 +45,7 @@ impl<'p> State<'p> {
     }
 
     /// State with all choices made.
-    pub fn of(problem: &'p RobustProblem, chosen: &[usize]) -> State<'p> {
+    pub fn with_chosen(problem: &'p RobustProblem, chosen: &[usize]) -> State<'p> {
         let mut state = State::new(problem);
         for (decision, option) in chosen.iter().enumerate() {
             state.put(decision, *option);

@@ -18,7 +18,7 @@ pub(super) struct Crossing<'p> {
 
 impl<'p> Crossing<'p> {
     /// State without placed workers.
-    pub fn of(problem: &'p WorkerProblem) -> Crossing<'p> {
+    pub fn new(problem: &'p WorkerProblem) -> Crossing<'p> {
         let mut pairs = vec![Vec::new(); problem.workers];
         let steps = problem.pattern.steps.len();
         for (step, of_step) in problem.pattern.steps.iter().enumerate() {

@@ -27,7 +27,7 @@ pub(super) fn place(
     problem: &WorkerProblem,
     start: Option<&PlacedWorkers>,
 ) -> Result<PlacedWorkers, SolveError> {
-    let program = Program::of(problem);
+    let program = Program::new(problem);
     let start = start.map(|placed| program.values(problem, &placed.at));
     let limits = Limits {
         nodes: NODES,
@@ -35,7 +35,7 @@ pub(super) fn place(
     };
     let answer = milp(&program.model, &limits, start.as_deref())?;
     let at = program.read(problem, &answer.values);
-    Ok(PlacedWorkers::of(problem, at, answer.proven))
+    Ok(PlacedWorkers::new(problem, at, answer.proven))
 }
 
 struct Program {
@@ -53,7 +53,7 @@ enum Counts {
 }
 
 impl Program {
-    fn of(problem: &WorkerProblem) -> Program {
+    fn new(problem: &WorkerProblem) -> Program {
         let mut model = Model::new(Sense::Minimize);
         // One idle host saved outweighs all hosts.
         let all = problem.machines.len() as f64 + 1.0;

@@ -27,7 +27,7 @@ pub(super) fn place(problem: &WorkerProblem) -> Option<PlacedWorkers> {
         false => few = hosts,
     }
     let at: Option<Vec<HostId>> = fill(problem, &few).into_iter().collect();
-    Some(PlacedWorkers::of(problem, at?, false))
+    Some(PlacedWorkers::new(problem, at?, false))
 }
 
 /// Number of workers that fit after each host that the first run takes.
@@ -131,7 +131,7 @@ fn count(problem: &WorkerProblem, hosts: &[HostId]) -> usize {
 
 /// Places workers by rank, each at the first host that has a free slot and exceeds no limit.
 fn fill(problem: &WorkerProblem, hosts: &[HostId]) -> Vec<Option<HostId>> {
-    let mut crossing = Crossing::of(problem);
+    let mut crossing = Crossing::new(problem);
     let mut slots: Vec<usize> = problem
         .machines
         .iter()

@@ -37,7 +37,7 @@ pub struct PlacedWorkers {
 }
 
 impl PlacedWorkers {
-    fn of(problem: &WorkerProblem, at: Vec<HostId>, proven: bool) -> PlacedWorkers {
+    fn new(problem: &WorkerProblem, at: Vec<HostId>, proven: bool) -> PlacedWorkers {
         let mut hosts = at.clone();
         hosts.sort_unstable();
         hosts.dedup();
@@ -83,7 +83,7 @@ pub fn place(problem: &WorkerProblem) -> Result<PlacedWorkers, WorkerRefusal> {
         && placed.cost() == problem.at_least()
     {
         let at = placed.at.clone();
-        return Ok(PlacedWorkers::of(problem, at, true));
+        return Ok(PlacedWorkers::new(problem, at, true));
     }
     if exact::variables(problem) > MOST {
         return greedy.ok_or(WorkerRefusal::NotFound);

@@ -107,7 +107,7 @@ impl WorkerProblem {
     /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host without a
     /// known number of slots has one. `taken` are workers that run there besides those in the network's data.
     #[must_use]
-    pub fn of(
+    pub fn from_network(
         network: &Network,
         workers: usize,
         hosts: &[NodeId],

@@ -70,10 +70,7 @@ fn what_cannot_be_placed_says_what_binds() {
         least: true,
         ..RobustConflict::default()
     };
-    assert_eq!(
-        refused,
-        RobustRefusal::Conflict(Box::new(conflict.clone()))
-    );
+    assert_eq!(refused, RobustRefusal::Conflict(Box::new(conflict.clone())));
     let text = conflict.describe(&problem);
     assert_eq!(
         text,
@@ -349,7 +346,7 @@ proptest! {
         let mut left = network.clone();
         let plans: Vec<Option<Plan>> = jobs.iter().map(|job| {
             let plan = grid::plan(&left, job).ok()?;
-            let used = Loads::of(&left, job, &plan).at(plan.rate_bps);
+            let used = Loads::from_plan(&left, job, &plan).at(plan.rate_bps);
             planner::gradient::occupy(&mut left, &used);
             Some(plan)
         }).collect();
@@ -366,7 +363,7 @@ proptest! {
             prop_assert_eq!(old.is_some(), new.is_some());
             let (Some(old), Some(new)) = (old, new) else { continue };
             prop_assert_eq!(old.rate_bps, new.rate_bps);
-            for (resource, load) in Loads::of(&network, job, new).iter() {
+            for (resource, load) in Loads::from_plan(&network, job, new).iter() {
                 *loads.entry(resource).or_insert(0.0) += load * new.rate_bps;
                 if let Some(spare) = spare_bps(&network, job, resource) {
                     prop_assert!(loads[&resource] <= spare * (1.0 + 1e-7), "{:?}", resource);

@@ -157,7 +157,7 @@ fn hosts_of_a_network_stand_in_the_racks_of_their_switches() {
         hosts.push(host);
     }
     let taken = BTreeMap::from([(hosts[0], 1)]);
-    let problem = WorkerProblem::of(&network, 4, &hosts, &taken);
+    let problem = WorkerProblem::from_network(&network, 4, &hosts, &taken);
     assert_eq!(problem.racks, ["s", "t"]);
     let expected = [
         machine("a", 0, 3, true),

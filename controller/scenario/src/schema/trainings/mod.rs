@@ -320,7 +320,7 @@ fn counted(
             may_run.push(host);
         }
     }
-    let mut problem = WorkerProblem::of(network, wanted as usize, &may_run, taken);
+    let mut problem = WorkerProblem::from_network(network, wanted as usize, &may_run, taken);
     racks::limit(sink, &fields, network, servers, &mut problem)?;
     let placed = match workers::place(&problem) {
         Ok(placed) => placed,

@@ -156,7 +156,7 @@ mod tests {
             (ten, ten + 0xff_ffff, 1),
             (ten + 0x100_0000, 0xffff_ffff, SKIP),
         ];
-        assert_eq!(of(&spans, 32, true).len(), 1);
+        assert_eq!(rows(&spans, 32, true).len(), 1);
         let inner = ten + 0x01_0000;
         let spans = [
             (0, ten - 1, SKIP),
@@ -165,9 +165,9 @@ mod tests {
             (inner + 0x1_0000, ten + 0xff_ffff, 1),
             (ten + 0x100_0000, 0xffff_ffff, SKIP),
         ];
-        let rows = of(&spans, 32, true);
-        assert_eq!(rows.len(), 2, "{rows:?}");
-        assert_eq!((rows[0].code, rows[0].around), (2, 1));
-        assert_eq!(of(&spans, 32, false).len(), 9);
+        let nested = rows(&spans, 32, true);
+        assert_eq!(nested.len(), 2, "{nested:?}");
+        assert_eq!((nested[0].code, nested[0].around), (2, 1));
+        assert_eq!(rows(&spans, 32, false).len(), 9);
     }
 }

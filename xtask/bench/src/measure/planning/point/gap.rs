@@ -115,7 +115,7 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
 
 /// Whether a plan takes more of anything than there is.
 fn over_capacity(network: &Network, job: &Job, plan: &Plan) -> bool {
-    let binding = Loads::of(network, job, plan).binding(network, job);
+    let binding = Loads::from_plan(network, job, plan).binding(network, job);
     binding.is_some_and(|binding| plan.rate_bps > binding.rate_bps * (1.0 + ROUNDING))
 }
 
