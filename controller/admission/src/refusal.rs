@@ -201,7 +201,7 @@ pub struct Held {
 }
 
 impl Held {
-    pub(crate) fn of(grant: &Grant, now_ns: u64) -> Self {
+    pub(crate) fn new(grant: &Grant, now_ns: u64) -> Self {
         Self {
             name: grant.name.clone(),
             number: grant.number,
