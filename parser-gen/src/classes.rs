@@ -58,11 +58,8 @@ impl Classes {
     /// Class of exactly these flows, given in ascending order; `None` if no packet is in exactly these.
     #[must_use]
     pub fn number(&self, flows: &[usize]) -> Option<u32> {
-        let key = |set: &Vec<usize>| (set.len(), set.as_slice().cmp(flows));
-        let found = self.flows_of.binary_search_by(|set| {
-            let (len, order) = key(set);
-            len.cmp(&flows.len()).then(order)
-        });
+        let order = |set: &Vec<usize>| set.len().cmp(&flows.len()).then(set.as_slice().cmp(flows));
+        let found = self.flows_of.binary_search_by(order);
         found.ok().map(|class| class as u32)
     }
 
@@ -136,17 +133,10 @@ pub(crate) fn diagram(
         })
         .collect();
     Diagram::new(&closed, |key| key.largest(library)).map_err(|overflow| {
+        let flows = overflow.flows.into_iter().map(|flow| &flows[flow]);
+        let flows = flows.map(|flow| (flow.name.clone(), flow.filter.text().to_owned()));
         GenerateError::TooManyClasses {
-            flows: overflow
-                .flows
-                .into_iter()
-                .map(|flow| {
-                    (
-                        flows[flow].name.clone(),
-                        flows[flow].filter.text().to_owned(),
-                    )
-                })
-                .collect(),
+            flows: flows.collect(),
         }
     })
 }

@@ -23,14 +23,14 @@ pub struct Flow {
 #[non_exhaustive]
 pub enum GenerateError {
     /// More than [`MAX_FLOWS`] flows.
-    #[error("{count} flows are declared, but a switch tells at most {MAX_FLOWS} apart")]
+    #[error("{count} flows are declared, but a switch distinguishes at most {MAX_FLOWS}")]
     TooManyFlows {
         /// Number of flows.
         count: usize,
     },
     /// A flow's name is no identifier.
     #[error(
-        "flow `{flow}`: a name is made of letters, digits, `_` and `-`, and begins with a letter or `_`"
+        "flow `{flow}`: a name consists of letters, digits, `_` and `-`, and begins with a letter or `_`"
     )]
     BadName {
         /// The name.
@@ -51,13 +51,13 @@ pub enum GenerateError {
         flow: String,
     },
     /// Packets can be in too many different sets of flows.
-    #[error("the filters overlap in more than {MAX_CLASSES} ways, above all {}", overlapping(.flows))]
+    #[error("the filters overlap in more than {MAX_CLASSES} combinations, above all {}", overlapping(.flows))]
     TooManyClasses {
         /// Names and filters of the flows that are in most of these sets, at most six.
         flows: Vec<(String, String)>,
     },
     /// No packet can match the filter.
-    #[error("flow `{flow}`: no packet can pass the filter `{filter}`")]
+    #[error("flow `{flow}`: no packet can match the filter `{filter}`")]
     NeverMatches {
         /// The flow.
         flow: String,
@@ -65,7 +65,7 @@ pub enum GenerateError {
         filter: String,
     },
     /// The filters take several tables, but a fault before a sum has one table to find its packets.
-    #[error("the filters take more than one table, and before a sum there is room for one")]
+    #[error("the filters take more than one table; a fault before a sum can use only one")]
     TooDeepForSum,
     /// The filter was parsed with a library that has other names.
     #[error("flow `{flow}`: the protocol library has no `{name}`")]
@@ -90,23 +90,14 @@ pub(crate) fn check_names(flows: &[Flow]) -> Result<(), GenerateError> {
     }
     let mut seen = BTreeSet::new();
     for flow in flows {
-        let begins = flow
-            .name
-            .starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !begins
-            || !flow
-                .name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        {
-            return Err(GenerateError::BadName {
-                flow: flow.name.clone(),
-            });
+        let name = flow.name.clone();
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !begins || !name.chars().all(is_legal) {
+            return Err(GenerateError::BadName { flow: name });
         }
-        if !seen.insert(flow.name.replace('-', "_")) {
-            return Err(GenerateError::DuplicateName {
-                flow: flow.name.clone(),
-            });
+        if !seen.insert(name.replace('-', "_")) {
+            return Err(GenerateError::DuplicateName { flow: name });
         }
     }
     Ok(())

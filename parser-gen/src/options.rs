@@ -26,11 +26,7 @@ impl Options {
     pub fn aggregating(aggregate: bool) -> Options {
         Options {
             aggregate: aggregate.then(FrameValues::default),
-            wire: false,
-            waits: false,
-            guards_jobs: false,
-            multipath: false,
-            sums_roce: false,
+            ..Options::default()
         }
     }
 }

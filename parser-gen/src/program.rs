@@ -51,18 +51,13 @@ pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
         Arch::V1model => V1MODEL,
         Arch::Tna => TNA,
     };
-    let mut files: Vec<(String, String)> = COMMON
-        .iter()
-        .chain(own)
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-        .collect();
-    files.push((
-        format!("{}/generated.p4", arch.name()),
-        generated.p4.clone(),
-    ));
-    files.push((
-        format!("{}/engine.p4", arch.name()),
-        generated.engine(arch).to_owned(),
-    ));
+    let embedded = COMMON.iter().chain(own);
+    let embedded = embedded.map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    let mut files: Vec<(String, String)> = embedded.collect();
+    let own = [
+        ("generated", generated.p4.as_str()),
+        ("engine", generated.engine(arch)),
+    ];
+    files.extend(own.map(|(name, text)| (format!("{}/{name}.p4", arch.name()), text.to_owned())));
     files
 }

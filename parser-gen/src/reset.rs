@@ -7,12 +7,12 @@
 
 use crate::checksums::Checksums;
 use crate::dissect::Headers;
-use crate::library::{Library, ProtocolId};
+use crate::library::Library;
 use crate::rewrite::text::{fold, write_checksum};
 use crate::writer::Writer;
 
-/// Protocols whose headers the reset reads and writes.
-const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
+/// Protocols whose headers the reset reads and writes; a program must parse them.
+pub(crate) const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
 /// Bytes of a TCP header without options.
 const TCP_BYTES: usize = 20;
 /// Values of a reset's data offset and flags (bytes 12 and 13 of the TCP header), without and with ACK.
@@ -22,13 +22,6 @@ const ACK_BIT: u8 = 0x10;
 const TCP: u8 = 6;
 /// Byte offset of the checksum in an IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
-
-/// Protocols that a program must parse for a reset.
-pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
-    let protocols = library.protocols.iter().enumerate();
-    let named = protocols.filter(|(_, protocol)| PROTOCOLS.contains(&protocol.name.as_str()));
-    named.map(|(id, _)| id)
-}
 
 /// Turns a TCP frame over IPv4 or IPv6 into a reset; any other frame stays as it is. `headers` are the frame's
 /// ([`Library::parsed`]).

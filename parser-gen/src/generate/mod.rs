@@ -19,6 +19,7 @@ use crate::arch::Arch;
 use crate::classes::{self, Classes};
 use crate::engine::{self, Action, EngineSpec};
 use crate::flow::{Flow, GenerateError, check_names};
+use crate::key::PacketKey;
 use crate::library::{Library, Note, ProtocolId};
 use crate::options::Options;
 use crate::pace;
@@ -95,25 +96,22 @@ pub fn generate_with(
 ) -> Result<Generated, GenerateError> {
     check_names(flows)?;
     let (terms, mut slice) = classes::flow_terms(library, flows, options.aggregate.is_some())?;
-    for unit in engine.ingress.iter().chain(&engine.egress) {
-        if let Action::Rewrite(rewrite) = &unit.action {
-            let protocols = rewrite.protocols(library).into_iter();
-            protocols.for_each(|id| slice.add_protocol(library, id));
-        }
-        if let Action::Pace(_) = unit.action {
-            pace::protocols(library).for_each(|id| slice.add_protocol(library, id));
-        }
-        if let Some(key) = &unit.key {
-            key.protocols()
-                .for_each(|id| slice.add_protocol(library, id));
-        }
-        if unit.action == Action::Reset {
-            reset::protocols(library).for_each(|id| slice.add_protocol(library, id));
+    let units = engine.ingress.iter().chain(&engine.egress);
+    for unit in units.clone() {
+        match &unit.action {
+            Action::Rewrite(rewrite) => {
+                let protocols = rewrite.protocols(library).into_iter();
+                protocols.for_each(|id| slice.add_protocol(library, id));
+            }
+            Action::Pace(_) => slice.add_named(library, &pace::PROTOCOLS),
+            Action::Reset => slice.add_named(library, &reset::PROTOCOLS),
+            _ => {}
         }
     }
-    for key in engine.triggers.iter().filter_map(|t| t.key.as_ref()) {
-        key.protocols()
-            .for_each(|id| slice.add_protocol(library, id));
+    let keys = units.map(|unit| &unit.key);
+    let keys = keys.chain(engine.triggers.iter().map(|trigger| &trigger.key));
+    for id in keys.flatten().flat_map(PacketKey::protocols) {
+        slice.add_protocol(library, id);
     }
     if options.multipath {
         slice.add_ports(library);
@@ -149,21 +147,14 @@ pub fn generate_with(
     parsers::write(&program, &mut w);
     headers::write_deparser(&program, &mut w);
     classify::write(&tables, &mut w);
+    let text = |arch| engine::text(arch, library, engine, options, key.as_ref());
     Ok(Generated {
         p4: w.finish(),
         notes: notes::used(&program),
         classes,
         tables,
         engine: engine.clone(),
-        engines: Arch::ALL
-            .iter()
-            .map(|arch| {
-                (
-                    *arch,
-                    engine::text(*arch, library, engine, options, key.as_ref()),
-                )
-            })
-            .collect(),
+        engines: Arch::ALL.map(|arch| (arch, text(arch))).to_vec(),
     })
 }
 

@@ -181,7 +181,7 @@ impl Library {
                 if !filter_names.insert(name.clone()) {
                     return Err(invalid(
                         file,
-                        format!("filters know another `{name}` already"),
+                        format!("the filter name `{name}` is declared twice"),
                     ));
                 }
             }
@@ -309,9 +309,9 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
         let fields = carrier.select.iter().map(|name| format!("`{name}`"));
         let fields = fields.collect::<Vec<_>>().join(", ");
         return Err(match fields.as_str() {
-            "" => format!("`{by}` is followed by nothing"),
+            "" => format!("`{by}` carries no protocol"),
             fields => format!(
-                "`{by}` is followed by what {fields} say: {} values for them",
+                "`{by}` selects what follows by {fields}: give one value for each, not {}",
                 when.len()
             ),
         });
@@ -324,12 +324,12 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
         match value {
             WhenFile::Value(value) if bits < 64 && *value >> bits != 0 => {
                 return Err(format!(
-                    "`{value}` does not fit the {bits} bits of `{name}`, which says what follows `{by}`"
+                    "`{value}` does not fit the {bits} bits of `{name}`, which selects what follows `{by}`"
                 ));
             }
             WhenFile::Word(word) if word != "any" => {
                 return Err(format!(
-                    "`{word}` is neither a number nor `any`; `{name}`, a number, says what follows `{by}`"
+                    "`{word}` is neither a number nor `any`; `{name}`, a number, selects what follows `{by}`"
                 ));
             }
             _ => {}
@@ -357,7 +357,7 @@ fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
         if !codes.insert(note.code) || !names.insert(&note.name) {
             return Err(invalid(
                 file,
-                format!("note `{}`: its code or name is taken", note.name),
+                format!("note `{}`: another note has its code or name", note.name),
             ));
         }
     }

@@ -70,7 +70,7 @@ impl Context<'_> {
         for field in &file.fields {
             self.identifier("field", &field.name)?;
             if !names.insert(&field.name) {
-                return Err(self.error(format!("field `{}` is there twice", field.name)));
+                return Err(self.error(format!("field `{}` is declared twice", field.name)));
             }
             if !(1..=128).contains(&field.bits) {
                 return Err(self.error(format!(
@@ -104,7 +104,7 @@ impl Context<'_> {
             if element.literal.is_none() {
                 self.identifier("field", &name)?;
                 if fields.iter().any(|field| field.name == name) {
-                    return Err(self.error(format!("field `{name}` is there twice")));
+                    return Err(self.error(format!("field `{name}` is declared twice")));
                 }
             }
             if let Some(filter) = element

@@ -51,16 +51,16 @@ pub enum RewriteError {
     #[error("no field is called `{0}`")]
     Unknown(String),
     /// The field is not in a header, or at no fixed position in it.
-    #[error("`{0}` is no field of fixed size in a header")]
+    #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
     /// The packet is forwarded by the field.
-    #[error("`{0}` says where the packet goes, which faults leave alone")]
+    #[error("`{0}` decides where the packet goes; faults cannot change it")]
     Forwarding(String),
     /// The field belongs to weir's own protocol.
-    #[error("`{0}` belongs to weir's own aggregation, which a switch reads")]
+    #[error("`{0}` belongs to weir's own aggregation header; faults cannot change it")]
     Own(String),
     /// The layout of the frame depends on the field, so checksums cannot be updated.
-    #[error("the rest of the frame is laid out by `{0}`: its checksums cannot be mended")]
+    #[error("the layout of the frame depends on `{0}`: its checksums cannot be mended")]
     Layout(String),
     /// The value exceeds the field's width.
     #[error("`{field}` has {bits} bits")]
@@ -71,7 +71,7 @@ pub enum RewriteError {
         bits: u32,
     },
     /// The field is a checksum, which is updated with other fields.
-    #[error("`{0}` is a checksum, and checksums are to follow the fields")]
+    #[error("`{0}` is a checksum, which follows the changed fields")]
     Checksum(String),
     /// The ICRC covers the field: a CRC-32 at the end of the packet, which no parser reads.
     #[error("`{0}` is covered by RoCE's ICRC, which a switch cannot mend")]
@@ -87,7 +87,7 @@ pub enum RewriteError {
         checksum: String,
     },
     /// The change has no effect.
-    #[error("this leaves `{0}` as it is")]
+    #[error("the new value of `{0}` is the old one")]
     Nothing(String),
 }
 

@@ -114,7 +114,7 @@ fn settings(attempt: usize) -> Option<DefaultSettings<f64>> {
 
 /// Positions of a program's row in the solver's program.
 #[derive(Debug, Clone, Copy, Default)]
-struct RowPositions {
+struct RowSides {
     /// Position of the row as an upper bound, or as an equality.
     high: Option<usize>,
     /// Position of the row as a lower bound.
@@ -134,7 +134,7 @@ struct Scaled {
     /// Size of a unit of each such column, and the position of its 0.
     unit: Vec<f64>,
     origin: Vec<f64>,
-    places: Vec<RowPositions>,
+    places: Vec<RowSides>,
 }
 
 impl Scaled {
@@ -154,7 +154,7 @@ impl Scaled {
             }
         }
         let unit = scale::units(program, implied);
-        let mut places = vec![RowPositions::default(); program.height()];
+        let mut places = vec![RowSides::default(); program.height()];
         let mut rhs = Vec::new();
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
 
@@ -284,12 +284,7 @@ impl Scaled {
 /// Bounds without those that rows imply, which the solver does not need.
 ///
 /// Only rows in the solver's program count, each with the bounds left at its turn: no bound is dropped that another needs.
-fn unimplied(
-    program: &Program,
-    bounds: &Bounds,
-    columns: &[usize],
-    places: &[RowPositions],
-) -> Bounds {
+fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[RowSides]) -> Bounds {
     let mut left = bounds.clone();
     // For the least and greatest activity of each row: sum of the finite terms, and number of infinite ones.
     let mut least = vec![(0.0, 0_usize); program.height()];
@@ -382,7 +377,7 @@ fn place_rows(
     bounds: &Bounds,
     unit: &[f64],
     origin: &[f64],
-    places: &mut [RowPositions],
+    places: &mut [RowSides],
     rhs: &mut Vec<f64>,
 ) -> usize {
     let mut shift = vec![0.0; places.len()];

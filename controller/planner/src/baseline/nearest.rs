@@ -150,7 +150,8 @@ pub(super) fn fastest(
 ) -> Result<Vec<Plan>, JobError> {
     let plans_at = |rate_bps: f64| plans(jobs, racks, &summed(rate_bps), rate_bps);
     let most_bps = |plans: &[Plan]| joint_rate_bps(network, jobs, plans);
-    let (mut low, mut high) = (0.0, widest_bps(network, jobs));
+    let narrowest = jobs.iter().map(|job| job.narrowest_bps(network));
+    let (mut low, mut high) = (0.0, 2.0 * narrowest.fold(f64::INFINITY, f64::min));
     // Bisect down to adjacent floating-point numbers.
     loop {
         let middle: f64 = low + (high - low) / 2.0;
@@ -189,17 +190,6 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
         plans[rack.job].parts.extend(parts);
     }
     plans
-}
-
-/// Upper bound of the rate at which any worker can send.
-fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
-    let workers = jobs.iter().flat_map(|job| &job.workers);
-    let rates = workers.map(|worker| {
-        let links = network.adjacent(*worker).iter();
-        let rates = links.map(|(link, _)| network.spare_bps(network.arc(*link, *worker)) as f64);
-        2.0 * rates.sum::<f64>()
-    });
-    rates.fold(f64::INFINITY, f64::min)
 }
 
 /// Greatest common rate of all jobs' workers if all plans run at once.

@@ -26,8 +26,8 @@ impl Resource {
                 let (from, to) = network.ends(arc);
                 format!("the link from `{}` to `{}`", name(from), name(to))
             }
-            Resource::Sums(switch) => format!("what switch `{}` sums", name(switch)),
-            Resource::Ingress(host) => format!("what server `{}` takes in", name(host)),
+            Resource::Sums(switch) => format!("the sums of switch `{}`", name(switch)),
+            Resource::Ingress(host) => format!("the ingress of server `{}`", name(host)),
         }
     }
 }

@@ -18,16 +18,9 @@ pub(super) struct Candidates {
     pub cut: bool,
 }
 
-/// Candidates of each choice.
-pub(super) fn all(problem: &Problem) -> Vec<Candidates> {
-    let choices = 0..problem.choices.len();
-    choices
-        .map(|choice| Candidates::find(problem, choice))
-        .collect()
-}
-
 impl Candidates {
-    fn find(problem: &Problem, choice: ChoiceId) -> Candidates {
+    /// Finds the candidates of a choice.
+    pub fn find(problem: &Problem, choice: ChoiceId) -> Candidates {
         let wanted = &problem.choices[choice];
         let paths = &wanted.paths;
         let mut sets: Vec<Vec<SwitchId>> = match paths.first() {

@@ -77,8 +77,10 @@ impl Placement {
 /// Places all choices. Equal problems and seeds give equal placements.
 pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     problem.check().map_err(Refusal::Malformed)?;
-    let candidates = candidates::all(problem);
-    for choice in 0..problem.choices.len() {
+    let choices = 0..problem.choices.len();
+    let find = |choice| Candidates::find(problem, choice);
+    let candidates: Vec<Candidates> = choices.clone().map(find).collect();
+    for choice in choices {
         stands_somewhere(problem, &candidates, choice)?;
     }
     let blocks = Blocks::new(problem, &candidates, &Held::all(problem));

@@ -102,12 +102,12 @@ pub enum ProblemError {
         whose: String,
     },
     /// A switch does not have exactly one amount per resource.
-    #[error("switch `{switch}` tells of {told} resources, and there are {declared}")]
+    #[error("switch `{switch}` has amounts for {given} resources; {declared} are declared")]
     Resources {
         /// Name of the switch.
         switch: String,
         /// Number of amounts that the switch has.
-        told: usize,
+        given: usize,
         /// Number of resources.
         declared: usize,
     },
@@ -140,7 +140,7 @@ impl Problem {
                 if list.len() != self.resources.len() {
                     return Err(ProblemError::Resources {
                         switch: switch.name.clone(),
-                        told: list.len(),
+                        given: list.len(),
                         declared: self.resources.len(),
                     });
                 }

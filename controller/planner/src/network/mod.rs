@@ -138,13 +138,13 @@ pub enum NetworkError {
     #[error("the link between `{0}` and `{1}` carries 0 bit/s")]
     NoRate(String, String),
     /// No path leads from one node to another.
-    #[error("no way leads from `{0}` to `{1}`")]
+    #[error("no path leads from `{0}` to `{1}`")]
     Disconnected(String, String),
     /// A switch that can sum has no capacity for it.
     #[error("switch `{0}` can sum, but its {1} is 0")]
     NoCapacity(String, &'static str),
     /// More than the planner supports.
-    #[error("{0} {1}; at most {2} are planned for")]
+    #[error("{0} {1}; at most {2} are supported")]
     TooMany(usize, &'static str, usize),
     /// A generator's parameters allow no network.
     #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Costs of links by direction.
 
-use crate::network::{Arc, LinkId, Network};
+use crate::network::{Arc, Network};
 
 /// Costs of all arcs. Of two paths with equal costs, the one with fewer links is shorter.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +25,7 @@ impl Costs {
 
     /// Arbitrary costs, for example administrative weights.
     pub fn from_fn(network: &Network, mut cost: impl FnMut(Arc) -> u64) -> Costs {
-        let links = (0..network.links().len() as u32).map(LinkId);
-        let arcs = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
-        let by_arc: Vec<u64> = arcs.map(&mut cost).collect();
+        let by_arc: Vec<u64> = network.arcs().map(&mut cost).collect();
         let is_even = by_arc.windows(2).all(|pair| pair[0] == pair[1]);
         Costs { by_arc, is_even }
     }

@@ -91,7 +91,7 @@ fn hosts_do_not_forward() {
     }
     let routing = Routing::new(&network, Costs::hops(&network));
     let apart = NetworkError::Disconnected("a".to_owned(), "b".to_owned());
-    assert_eq!(apart.to_string(), "no way leads from `a` to `b`");
+    assert_eq!(apart.to_string(), "no path leads from `a` to `b`");
     assert_eq!(routing.path(a, b), Err(apart.clone()));
     assert_eq!(routing.distance(a, b), Err(apart.clone()));
     assert_eq!(routing.paths(a, b, 1), Err(apart.clone()));

@@ -290,7 +290,7 @@ fn a_refusal_names_what_is_full() {
     };
     let mut online = Online::new(network);
     let refused = online.arrive(&job, &[1.0], GBIT).unwrap_err();
-    let told = "job `training` would have 500000000 bit/s of 1000000000: what server `PS` takes in is full first";
+    let told = "job `training` would have 500000000 bit/s of 1000000000: the ingress of server `PS` is full first";
     assert_eq!(refused.to_string(), told);
     assert!(online.arrive(&job, &[1.0], GBIT / 2).is_ok());
     assert_eq!(

@@ -411,7 +411,7 @@ fn names_a_path_around_the_place() {
     );
     assert_eq!(
         refusal.describe(&problem),
-        "`f0` is to stand at `s1`, and packets go `s0` → `s2`"
+        "`f0` is pinned to `s1`, which the path `s0` → `s2` does not cross"
     );
 }
 

@@ -52,7 +52,7 @@ fn altogether(ways: &Ways<'_>) -> f64 {
     let ingress: f64 = ingress.iter().sum();
     let workers = ways.job.workers.len() as f64;
     let all = (sums.iter().sum::<f64>() + ingress) / workers;
-    ways.narrowest_worker().min(ingress).min(all)
+    ways.job.narrowest_bps(ways.network).min(ingress).min(all)
 }
 
 struct Tried {

@@ -15,7 +15,8 @@ pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
     let servers = ways.targets.len() as f64;
     let (_, ingress) = ways.sums_and_ingress();
     let of_servers = ingress.iter().enumerate().map(|(server, ingress)| {
-        let rate_bps = (ingress / switches as f64).min(ways.narrowest_worker() / servers);
+        let rate_bps =
+            (ingress / switches as f64).min(ways.job.narrowest_bps(ways.network) / servers);
         room.places(server, rate_bps, switches)
     });
     of_servers.collect()

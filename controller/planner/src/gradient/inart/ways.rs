@@ -185,19 +185,6 @@ impl<'n> Ways<'n> {
         (sums.collect(), ingress.collect())
     }
 
-    /// Spare rate of the worker with the narrowest links.
-    pub fn narrowest_worker(&self) -> f64 {
-        let workers = self.job.workers.iter().map(|worker| {
-            let links = self.network.adjacent(*worker).iter();
-            let rates = links.map(|(link, _)| {
-                let arc = self.network.arc(*link, *worker);
-                self.network.spare_bps(arc) as f64
-            });
-            rates.sum::<f64>()
-        });
-        workers.fold(f64::INFINITY, f64::min)
-    }
-
     /// Error that no traffic can be sent at all.
     pub fn no_room(&self) -> JobError {
         let (worker, server) = (self.job.workers[0], self.job.servers[0].host);

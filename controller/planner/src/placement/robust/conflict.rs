@@ -41,10 +41,10 @@ impl RobustConflict {
                 .limits
                 .iter()
                 .map(|limit| problem.limits[*limit].name.as_str());
-            reasons.push(format!("what there is of {}", names(limits.collect())));
+            reasons.push(format!("the limits of {}", names(limits.collect())));
         }
         if !self.excluded.is_empty() {
-            reasons.push("what does not go together".to_owned());
+            reasons.push("incompatible options".to_owned());
         }
         if let Some(most) = problem.most_points.filter(|_| self.most_points) {
             reasons.push(format!("{most} points for each user"));

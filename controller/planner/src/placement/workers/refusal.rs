@@ -111,19 +111,20 @@ impl WorkerRefusal {
                 )
             }
             WorkerRefusal::PinnedTwice(worker, a, b) => format!(
-                "worker {worker} is to run on {} and on {}",
+                "worker {worker} is pinned to {} and to {}",
                 host(*a),
                 host(*b)
             ),
             WorkerRefusal::PinsBeyondSlots(at, workers) => format!(
-                "{} workers are to run on {}, which has {} free slots",
+                "{} workers are pinned to {}, which has {} free slots",
                 workers.len(),
                 host(*at),
                 problem.machines[*at].slots
             ),
             WorkerRefusal::Conflict(conflict) => conflict.describe(problem),
             WorkerRefusal::NotFound => {
-                "no place for the workers was found, nor shown that there is none".to_owned()
+                "the search found neither a placement of the workers nor a proof that there is none"
+                    .to_owned()
             }
         }
     }
@@ -154,7 +155,7 @@ impl WorkerConflict {
                 format!("{} between `{a}` and `{b}`", limit.pairs)
             });
             reasons.push(format!(
-                "the pairs that may talk ({})",
+                "the pairs that may communicate ({})",
                 list(limits.collect())
             ));
         }
@@ -167,9 +168,9 @@ impl WorkerConflict {
             let at: Vec<String> = pinned
                 .map(|(worker, host)| format!("{worker} on `{}`", problem.machines[*host].name))
                 .collect();
-            reasons.push(format!("workers whose host is given ({})", list(at)));
+            reasons.push(format!("pinned workers ({})", list(at)));
         }
         let workers = problem.workers;
-        format!("no place for {workers} workers: {}", reasons.join(", "))
+        format!("{workers} workers cannot be placed: {}", reasons.join(", "))
     }
 }
