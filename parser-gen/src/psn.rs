@@ -230,8 +230,8 @@ pub(crate) fn write_kind(w: &mut Writer) {
     w.close();
 }
 
-/// Writes statements that put [`PsnPosition`] into `relative` and `round`. `read` (register, variable) and `write` (register, value)
-/// return a register's statements.
+/// Writes statements that put [`PsnPosition`] into `relative` and `round`. `read` (register, variable) and `write`
+/// (register, value) return a register's statements.
 pub(crate) fn write_place(
     read: impl Fn(&str, &str) -> String,
     write: impl Fn(&str, &str) -> String,
