@@ -173,7 +173,7 @@ fn quotas_of_a_tenant() {
     book.admit(&a, 0).expect("admitted");
     assert_eq!(
         refused(&mut book, &of_lab("b", 2, None), 0),
-        "tenant `lab` has a rate, so each of its jobs has one; 40Mbit/s are left"
+        "tenant `lab` has a rate, so each of its jobs needs one; 40Mbit/s are left"
     );
     assert_eq!(
         refused(&mut book, &of_lab("b", 2, Some(50_000_000)), 0),
