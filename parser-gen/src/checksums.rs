@@ -44,11 +44,11 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// The segment of a frame's transport header; `None` without one.
-    pub fn of(library: &Library, headers: &Headers, frame: &[u8]) -> Option<Segment> {
+    pub fn parse(library: &Library, headers: &Headers, frame: &[u8]) -> Option<Segment> {
         let mut network = None;
         for (id, start) in &headers.0 {
             let name = library.protocols[*id].name.as_str();
-            network = Network::of(name, *start, frame).or(network);
+            network = Network::parse(name, *start, frame).or(network);
             let end = match name {
                 "udp" => start + word(frame, start + 4),
                 "tcp" | "icmp" | "icmpv6" => network.as_ref()?.end,
@@ -66,7 +66,7 @@ impl Segment {
 }
 
 impl Network {
-    fn of(name: &str, start: usize, frame: &[u8]) -> Option<Network> {
+    fn parse(name: &str, start: usize, frame: &[u8]) -> Option<Network> {
         match name {
             "ipv4" => Some(Network {
                 addresses: start + 12..start + 20,
@@ -83,14 +83,14 @@ impl Network {
 
 impl Checksums {
     /// Finds the checksums of a frame whose headers are `headers`.
-    pub fn of(library: &Library, headers: &Headers, frame: &[u8]) -> Checksums {
+    pub fn locate(library: &Library, headers: &Headers, frame: &[u8]) -> Checksums {
         let mut all = Vec::new();
         let mut addresses = 0..0;
-        let segment = Segment::of(library, headers, frame);
+        let segment = Segment::parse(library, headers, frame);
         for (id, start) in &headers.0 {
             let protocol = &library.protocols[*id];
             let name = protocol.name.as_str();
-            if let Some(network) = Network::of(name, *start, frame) {
+            if let Some(network) = Network::parse(name, *start, frame) {
                 addresses = network.addresses;
             }
             let bit = match protocol.place("checksum") {

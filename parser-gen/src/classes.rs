@@ -3,8 +3,8 @@
 //! A switch keeps one class number per packet instead of one bit per flow. Questions about pairs of flows (can one packet be
 //! in both? is every packet of one in the other?) are answered from the classes.
 
-use crate::diagram::{Diagram, MAX_CLASSES};
-use crate::generate::{Flow, GenerateError};
+use crate::diagram::Diagram;
+use crate::flow::{Flow, GenerateError};
 use crate::library::Library;
 use crate::slice::Slice;
 use crate::terms::{Implications, Term, TermError, terms};
@@ -24,10 +24,13 @@ impl Classes {
     /// If a filter is too large, or filters overlap too much; the error names them.
     pub fn new(library: &Library, flows: &[Flow]) -> Result<Classes, GenerateError> {
         let (terms, _) = flow_terms(library, flows, false)?;
-        Ok(Classes::of(&diagram(library, flows, &terms)?, flows.len()))
+        Ok(Classes::from_diagram(
+            &diagram(library, flows, &terms)?,
+            flows.len(),
+        ))
     }
 
-    pub(crate) fn of(diagram: &Diagram, num_flows: usize) -> Classes {
+    pub(crate) fn from_diagram(diagram: &Diagram, num_flows: usize) -> Classes {
         let mut classes_of = vec![Vec::new(); num_flows];
         for (class, flows) in (0..).zip(&diagram.classes) {
             for flow in flows {
@@ -55,11 +58,8 @@ impl Classes {
     /// Class of exactly these flows, given in ascending order; `None` if no packet is in exactly these.
     #[must_use]
     pub fn number(&self, flows: &[usize]) -> Option<u32> {
-        let key = |set: &Vec<usize>| (set.len(), set.as_slice().cmp(flows));
-        let found = self.flows_of.binary_search_by(|set| {
-            let (len, order) = key(set);
-            len.cmp(&flows.len()).then(order)
-        });
+        let order = |set: &Vec<usize>| set.len().cmp(&flows.len()).then(set.as_slice().cmp(flows));
+        let found = self.flows_of.binary_search_by(order);
         found.ok().map(|class| class as u32)
     }
 
@@ -133,20 +133,10 @@ pub(crate) fn diagram(
         })
         .collect();
     Diagram::new(&closed, |key| key.largest(library)).map_err(|overflow| {
+        let flows = overflow.flows.into_iter().map(|flow| &flows[flow]);
+        let flows = flows.map(|flow| (flow.name.clone(), flow.filter.text().to_owned()));
         GenerateError::TooManyClasses {
-            flows: overflow
-                .flows
-                .into_iter()
-                .map(|flow| {
-                    (
-                        flows[flow].name.clone(),
-                        flows[flow].filter.text().to_owned(),
-                    )
-                })
-                .collect(),
+            flows: flows.collect(),
         }
     })
 }
-
-/// Maximum number of classes, for error messages.
-pub(crate) const LIMIT: usize = MAX_CLASSES;

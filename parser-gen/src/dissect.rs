@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::filter::{FieldValues, Value};
-use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
+use crate::library::{Body, Element, HeaderOptions, Kind, Library, Protocol, ProtocolId, Target};
 
 /// The headers of a frame and their byte offsets. A frame is parsed once, as on a switch, and then read or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -215,7 +215,7 @@ fn next(protocol: &Protocol, header: &[u8], rest: &mut &[u8]) -> Option<Protocol
 }
 
 #[inline]
-fn header_length(options: Options, protocol: &Protocol, header: &[u8]) -> Option<usize> {
+fn header_length(options: HeaderOptions, protocol: &Protocol, header: &[u8]) -> Option<usize> {
     let words = protocol.number(header, options.length) as usize;
     (words >= options.first_word as usize).then_some(words * 4)
 }

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use crate::arch::Arch;
 use crate::dissect::Headers;
-use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
-use crate::program::Arch;
+use crate::writer::Writer;
 
 /// Maximum number of fields in a key.
 pub const MAX_FIELDS: usize = 16;
@@ -74,7 +74,7 @@ pub enum KeyError {
     #[error("no field is called `{0}`")]
     Unknown(String),
     /// The field is not in a header, or at no fixed position in it.
-    #[error("`{0}` is no field of fixed size in a header")]
+    #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
     /// The list is empty, or too long.
     #[error("a key has 1 to {MAX_FIELDS} fields; found {0}")]
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(told(&[]), "a key has 1 to 16 fields; found 0");
         assert_eq!(
             told(&["redis.command"]),
-            "`redis.command` is no field of fixed size in a header"
+            "`redis.command` is not a header field of fixed size"
         );
     }
 

@@ -16,15 +16,18 @@
 //!
 //! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
 
+mod arch;
 mod checksums;
 mod classes;
 mod diagram;
 mod dissect;
 pub mod engine;
 pub mod filter;
+mod flow;
 mod generate;
 pub mod key;
 pub mod library;
+mod options;
 pub mod pace;
 mod program;
 pub mod psn;
@@ -32,15 +35,17 @@ pub mod reset;
 pub mod rewrite;
 mod slice;
 mod terms;
+mod writer;
 
+pub use arch::Arch;
 pub use classes::Classes;
 pub use dissect::{FieldId, Headers};
 pub use engine::EngineSpec;
 pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
-pub use generate::{
-    Flow, FrameValues, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with,
-};
+pub use flow::{Flow, GenerateError, MAX_FLOWS};
+pub use generate::{Generated, generate, generate_with};
 pub use library::{
     FieldType, Library, LibraryError, Note, PayloadSlice, ProtocolSource, SliceError,
 };
-pub use program::{Arch, program};
+pub use options::{FrameValues, Options};
+pub use program::program;

@@ -3,8 +3,8 @@
 //! The queue's state is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371). Each packet adds its
 //! time at the rate. A packet that would wait for longer than the maximum exceeds the queue.
 
-use crate::generate::writer::Writer;
-use crate::library::{Library, ProtocolId};
+use crate::library::Library;
+use crate::writer::Writer;
 
 /// A rate, and the maximum length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Pace {
     pub holds: bool,
 }
 
+/// Protocols that a program must parse for [`measure`].
+pub(crate) const PROTOCOLS: [&str; 2] = ["ipv4", "ipv6"];
 /// Length of a frame without IP, in bytes.
 const OTHER_BYTES: u32 = 60;
 /// Bytes of an Ethernet header; below, bytes of Ethernet and IPv6 headers.
@@ -79,12 +81,4 @@ pub(crate) fn measure(w: &mut Writer) {
         "bytes = (bit<32>) hdr.ipv6.payload_len + {IPV6_BYTES};"
     ));
     w.close();
-}
-
-/// Protocols that a program must parse for [`measure`].
-pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
-    let protocols = library.protocols.iter().enumerate();
-    let named =
-        protocols.filter(|(_, protocol)| ["ipv4", "ipv6"].contains(&protocol.name.as_str()));
-    named.map(|(id, _)| id)
 }

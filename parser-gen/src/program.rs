@@ -1,36 +1,7 @@
 //! The complete P4 source of a program: the embedded files of p4src, and the generated files.
 
+use crate::arch::Arch;
 use crate::generate::Generated;
-
-/// Architecture of a switch; p4src has a `main.p4` for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Arch {
-    /// Portable Switch Architecture: the embedded switch and BMv2's `psa_switch`.
-    Psa,
-    /// v1model: BMv2's `simple_switch`.
-    V1model,
-    /// Tofino Native Architecture.
-    Tna,
-}
-
-impl Arch {
-    /// All architectures.
-    pub const ALL: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
-
-    /// Name of the architecture's folder in p4src.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arch::Psa => "psa",
-            Arch::V1model => "v1model",
-            Arch::Tna => "tna",
-        }
-    }
-
-    /// Path of the file to compile, among the files of [`program`].
-    pub fn main_path(self) -> String {
-        format!("{}/main.p4", self.name())
-    }
-}
 
 macro_rules! p4src {
     ($($path:literal),* $(,)?) => {
@@ -80,18 +51,13 @@ pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
         Arch::V1model => V1MODEL,
         Arch::Tna => TNA,
     };
-    let mut files: Vec<(String, String)> = COMMON
-        .iter()
-        .chain(own)
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-        .collect();
-    files.push((
-        format!("{}/generated.p4", arch.name()),
-        generated.p4.clone(),
-    ));
-    files.push((
-        format!("{}/engine.p4", arch.name()),
-        generated.engine(arch).to_owned(),
-    ));
+    let embedded = COMMON.iter().chain(own);
+    let embedded = embedded.map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    let mut files: Vec<(String, String)> = embedded.collect();
+    let own = [
+        ("generated", generated.p4.as_str()),
+        ("engine", generated.engine(arch)),
+    ];
+    files.extend(own.map(|(name, text)| (format!("{}/{name}.p4", arch.name()), text.to_owned())));
     files
 }

@@ -5,8 +5,8 @@
 //! direction is a connection of its own. READ responses have PSNs of the requester, while all other packets from that sender to
 //! that queue pair have the sender's: responses therefore count as a separate connection.
 
-use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
+use crate::writer::Writer;
 
 /// Fields that identify a connection.
 pub const CONNECTION: [&str; 3] = ["ip.src", "ip.dst", "roce.qp"];
@@ -44,7 +44,7 @@ const HEADER: usize = 12;
 impl Packet {
     /// Parses a frame; `None` if it is no RoCEv2 packet over IPv4.
     #[must_use]
-    pub fn of(library: &Library, frame: &[u8]) -> Option<Packet> {
+    pub fn parse(library: &Library, frame: &[u8]) -> Option<Packet> {
         let headers = library.headers(frame);
         let header = |name: &str| {
             let mut found = headers.iter();
@@ -104,8 +104,8 @@ pub struct DataPacket {
 impl DataPacket {
     /// Parses a frame; `None` if it is no data packet.
     #[must_use]
-    pub fn of(library: &Library, frame: &[u8]) -> Option<DataPacket> {
-        Packet::of(library, frame)?.data()
+    pub fn parse(library: &Library, frame: &[u8]) -> Option<DataPacket> {
+        Packet::parse(library, frame)?.data()
     }
 
     /// Number to XOR into the key of the packet's connection.
@@ -117,7 +117,7 @@ impl DataPacket {
 
 /// Position of a data packet in its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PsnPosition {
     /// PSN less the connection's first PSN, modulo [`MODULUS`].
     pub relative: u32,
     /// Number of unbroken runs of PSNs so far, this packet's included; from 1.
@@ -152,7 +152,7 @@ impl Begun {
 impl Connection {
     /// Records the next data packet. `told` is the announcement that the switch has by then: if it differs from the previous
     /// one, the packet belongs to a new connection on the queue pair.
-    pub fn take(&mut self, psn: u32, told: Option<Begun>) -> Place {
+    pub fn take(&mut self, psn: u32, told: Option<Begun>) -> PsnPosition {
         let told = told.map_or(0, Begun::word);
         if told != 0 && told != self.told {
             self.told = told;
@@ -165,7 +165,7 @@ impl Connection {
             self.round = self.round.wrapping_add(1);
         }
         self.last = psn;
-        Place {
+        PsnPosition {
             relative: psn.wrapping_sub(self.first) % MODULUS,
             round: self.round,
         }
@@ -230,8 +230,8 @@ pub(crate) fn write_kind(w: &mut Writer) {
     w.close();
 }
 
-/// Writes statements that put [`Place`] into `relative` and `round`. `read` (register, variable) and `write` (register, value)
-/// return a register's statements.
+/// Writes statements that put [`PsnPosition`] into `relative` and `round`. `read` (register, variable) and `write`
+/// (register, value) return a register's statements.
 pub(crate) fn write_place(
     read: impl Fn(&str, &str) -> String,
     write: impl Fn(&str, &str) -> String,
@@ -287,7 +287,7 @@ mod tests {
         let filter = Filter::parse(&library, DATA).unwrap();
         for opcode in 0..=u8::MAX {
             let frame = frame(opcode, 0xAB_CDEF);
-            let found = DataPacket::of(&library, &frame);
+            let found = DataPacket::parse(&library, &frame);
             let values = library.dissect(&frame, 1);
             assert_eq!(filter.matches(&values), found.is_some(), "{opcode:#04x}");
             assert!(found.is_none_or(|packet| packet.psn == 0xAB_CDEF));
@@ -299,9 +299,13 @@ mod tests {
         let library = Library::builtin();
         let frame = frame(0x04, 7);
         for length in 0..54 {
-            assert_eq!(DataPacket::of(&library, &frame[..length]), None, "{length}");
+            assert_eq!(
+                DataPacket::parse(&library, &frame[..length]),
+                None,
+                "{length}"
+            );
         }
-        assert!(DataPacket::of(&library, &frame[..54]).is_some());
+        assert!(DataPacket::parse(&library, &frame[..54]).is_some());
     }
 
     #[test]

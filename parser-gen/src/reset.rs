@@ -7,12 +7,12 @@
 
 use crate::checksums::Checksums;
 use crate::dissect::Headers;
-use crate::generate::writer::Writer;
-use crate::library::{Library, ProtocolId};
+use crate::library::Library;
 use crate::rewrite::text::{fold, write_checksum};
+use crate::writer::Writer;
 
-/// Protocols whose headers the reset reads and writes.
-const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
+/// Protocols whose headers the reset reads and writes; a program must parse them.
+pub(crate) const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
 /// Bytes of a TCP header without options.
 const TCP_BYTES: usize = 20;
 /// Values of a reset's data offset and flags (bytes 12 and 13 of the TCP header), without and with ACK.
@@ -22,13 +22,6 @@ const ACK_BIT: u8 = 0x10;
 const TCP: u8 = 6;
 /// Byte offset of the checksum in an IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
-
-/// Protocols that a program must parse for a reset.
-pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
-    let protocols = library.protocols.iter().enumerate();
-    let named = protocols.filter(|(_, protocol)| PROTOCOLS.contains(&protocol.name.as_str()));
-    named.map(|(id, _)| id)
-}
 
 /// Turns a TCP frame over IPv4 or IPv6 into a reset; any other frame stays as it is. `headers` are the frame's
 /// ([`Library::parsed`]).
@@ -42,7 +35,7 @@ pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     let Some(tcp) = place("tcp") else {
         return;
     };
-    let errors = Checksums::of(library, headers, frame).errors(frame);
+    let errors = Checksums::locate(library, headers, frame).errors(frame);
     match (place("ipv4"), place("ipv6")) {
         (Some(ip), _) => put(frame, ip + 2, (tcp - ip + TCP_BYTES) as u16),
         (None, Some(ip)) => put(frame, ip + 4, TCP_BYTES as u16),
@@ -55,7 +48,7 @@ pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     }
     frame[tcp + 14..tcp + TCP_BYTES].fill(0);
     // The segment is new, so its checksum is recomputed; the network header's keeps its error, if it had one.
-    let sums = Checksums::of(library, headers, frame);
+    let sums = Checksums::locate(library, headers, frame);
     sums.restore(frame, &errors);
     sums.make_right(frame, tcp + 16);
 }

@@ -46,6 +46,15 @@ impl Slice {
         }
     }
 
+    /// Adds every path to the headers of these names.
+    pub fn add_named(&mut self, library: &Library, names: &[&str]) {
+        for (id, protocol) in library.protocols.iter().enumerate() {
+            if names.contains(&protocol.name.as_str()) {
+                self.add_protocol(library, id);
+            }
+        }
+    }
+
     /// Adds TCP and UDP directly behind Ethernet and IPv4, with IPv4 options skipped: the ports identify a flow's packets.
     pub fn add_ports(&mut self, library: &Library) {
         let named = |chain: &[ProtocolId], last: &str| {

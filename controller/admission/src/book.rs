@@ -117,12 +117,12 @@ impl Book {
     pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
         request.check()?;
         if let Some(held) = self.named(&request.name, now_ns) {
-            let held = Held::of(held, now_ns);
+            let held = Held::new(held, now_ns);
             return Err(Refusal::NameHeld { held });
         }
         for port in &request.ports {
             if let Some(held) = self.running(now_ns).find(|g| g.ports.contains(port)) {
-                let (port, held) = (*port, Held::of(held, now_ns));
+                let (port, held) = (*port, Held::new(held, now_ns));
                 return Err(Refusal::PortHeld { port, held });
             }
         }
@@ -199,7 +199,7 @@ impl Book {
             self.running(now_ns)
                 .filter(|g| g.tenant.as_ref() == Some(name))
         };
-        let holders = || others().map(|grant| Held::of(grant, now_ns)).collect();
+        let holders = || others().map(|grant| Held::new(grant, now_ns)).collect();
         if let Some(most) = jobs.filter(|most| others().count() >= *most) {
             return Err(Refusal::TenantJobs {
                 tenant: name.clone(),
@@ -249,7 +249,7 @@ impl Book {
             window,
             tenant: request.tenant.clone(),
             largest: largest(&partition, &taken),
-            holders: holders.iter().map(|g| Held::of(g, now_ns)).collect(),
+            holders: holders.iter().map(|g| Held::new(g, now_ns)).collect(),
             wait_ns: ends.into_iter().find(fits).map(|at| at - now_ns),
             partition,
         })
@@ -279,7 +279,7 @@ impl Book {
             None => Ok(number),
             Some(held) if held.runs(now_ns) => Err(Refusal::NumberHeld {
                 number,
-                held: Held::of(held, now_ns),
+                held: Held::new(held, now_ns),
             }),
             Some(rests) => Err(Refusal::NumberResting {
                 number,

@@ -37,7 +37,7 @@ pub enum Refusal {
     },
     /// Frames of the number's former job may still be in flight.
     #[error(
-        "number {number} was that of job `{name}`, which has ended; frames of it may be under way for {} more",
+        "number {number} was that of job `{name}`, which has ended; its frames may be in flight for {} more",
         show_duration(*wait_ns)
     )]
     NumberResting {
@@ -49,13 +49,13 @@ pub enum Refusal {
         wait_ns: u64,
     },
     /// The number is not valid for a job.
-    #[error("{number} is no job's number: they are 1 to 65535, but no multiple of {NUMBERS}")]
+    #[error("{number} is not a job's number: use 1 to 65535, except multiples of {NUMBERS}")]
     Number {
         /// The requested number.
         number: u16,
     },
     /// All numbers are held or reserved.
-    #[error("all numbers are held, or rest; the next is free in {}", show_duration(*wait_ns))]
+    #[error("all numbers are held or reserved; the next is free in {}", show_duration(*wait_ns))]
     NoNumber {
         /// Time until a number is free, in nanoseconds.
         wait_ns: u64,
@@ -73,14 +73,14 @@ pub enum Refusal {
         ranks: usize,
     },
     /// Two ranks have the same port.
-    #[error("port {port} is given for two ranks: each is behind a port of its own")]
+    #[error("port {port} is given for two ranks: each rank needs a port of its own")]
     PortTwice {
         /// The port.
         port: u32,
     },
     /// Another job has the port.
     #[error(
-        "port {port} is of job {held}: a port speaks for one job, or each could forge the other's frames"
+        "port {port} belongs to job {held}: two jobs behind one port could forge each other's frames"
     )]
     PortHeld {
         /// The port.
@@ -109,7 +109,7 @@ pub enum Refusal {
         known: Vec<String>,
     },
     /// The tenant has a rate quota, so each of its jobs must request a rate.
-    #[error("tenant `{tenant}` has a rate, so each of its jobs has one; {} are left", show_rate(*left_bps))]
+    #[error("tenant `{tenant}` has a rate, so each of its jobs needs one; {} are left", show_rate(*left_bps))]
     RateMissing {
         /// Name of the tenant.
         tenant: String,
@@ -118,7 +118,7 @@ pub enum Refusal {
     },
     /// The requested rate exceeds the tenant's quota.
     #[error(
-        "tenant `{tenant}` has {} left; {} were asked for. Held by {}",
+        "tenant `{tenant}` has {} left; {} were requested. Held by {}",
         show_rate(*left_bps), show_rate(*asked_bps), list(holders)
     )]
     RateLeft {
@@ -174,7 +174,7 @@ pub enum Refusal {
     },
     /// The job has ended.
     #[error(
-        "the lease of job `{name}` ran out {} ago, and its slots may be another's: admit it anew",
+        "the lease of job `{name}` ran out {} ago, and its slots may belong to another job: admit it again",
         show_duration(*since_ns)
     )]
     Lapsed {
@@ -201,7 +201,7 @@ pub struct Held {
 }
 
 impl Held {
-    pub(crate) fn of(grant: &Grant, now_ns: u64) -> Self {
+    pub(crate) fn new(grant: &Grant, now_ns: u64) -> Self {
         Self {
             name: grant.name.clone(),
             number: grant.number,
@@ -270,7 +270,7 @@ fn whole_ms(ns: u64) -> u64 {
 fn list(holders: &[Held]) -> String {
     let holders: Vec<String> = holders.iter().map(Held::to_string).collect();
     match holders.is_empty() {
-        true => "nobody".to_owned(),
+        true => "no job".to_owned(),
         false => holders.join(", "),
     }
 }
@@ -285,7 +285,7 @@ fn those(known: &[String]) -> String {
 fn when(wait_ns: Option<u64>) -> String {
     match wait_ns {
         Some(wait) => format!(
-            "; room in {}, if nobody renews",
+            "; free in {}, if no lease is renewed",
             show_duration(whole_ms(wait))
         ),
         None => String::new(),
@@ -312,8 +312,8 @@ fn no_room(refusal: &Refusal) -> String {
         return String::new();
     };
     let whose = match tenant {
-        Some(tenant) => format!("tenant `{tenant}`'s"),
-        None => "those of no tenant".to_owned(),
+        Some(tenant) => format!("the slots of tenant `{tenant}`"),
+        None => "the slots without a tenant".to_owned(),
     };
     let which = match partition.is_empty() {
         true => "there are none".to_owned(),
@@ -321,10 +321,10 @@ fn no_room(refusal: &Refusal) -> String {
     };
     let fits = match largest {
         0 => "none is free".to_owned(),
-        largest => format!("a window of {largest} has room"),
+        largest => format!("a window of {largest} fits"),
     };
     format!(
-        "no window of {window} slots has room among {whose} ({which}): {fits}{}. Held by {}",
+        "no window of {window} slots fits in {whose} ({which}): {fits}{}. Held by {}",
         when(*wait_ns),
         list(holders)
     )

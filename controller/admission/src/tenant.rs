@@ -32,7 +32,7 @@ pub struct Tenants(Vec<Tenant>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTenants {
     /// Two tenants have the same name.
-    #[error("tenant `{0}` is there twice")]
+    #[error("tenant `{0}` is declared twice")]
     Twice(String),
     /// The name is not valid.
     #[error("a tenant's name {fault}: `{name}`")]
@@ -46,7 +46,7 @@ pub enum BadTenants {
     #[error("tenant `{0}` has no slots: leave it out, or give it some")]
     Empty(String),
     /// A quota is 0.
-    #[error("tenant `{0}` may have nothing: a rate and a number of jobs are at least 1")]
+    #[error("tenant `{0}` has a quota of 0: a rate and a number of jobs are at least 1")]
     Nothing(String),
     /// The partitions have more slots than a switch.
     #[error("the tenants' slots are {0} together; a switch has {SLOTS}")]

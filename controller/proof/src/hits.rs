@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parser_gen::psn::{Packet, Place};
+use parser_gen::psn::{Packet, PsnPosition};
 use scenario::replay::{Classified, Engine, Passage, Rewritten};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Hit {
     /// Number of the frame, from 1, among those of its flow (or key) that the fault looked at; 0 if it did not look at this one.
     pub ordinal: u64,
     /// Position in the RDMA connection, if the fault selects by it.
-    pub place: Option<Place>,
+    pub place: Option<PsnPosition>,
     /// Whether the switch had received an announcement of where that connection begins.
     pub is_told: bool,
     /// The epoch in force.

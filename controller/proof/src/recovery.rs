@@ -139,7 +139,7 @@ impl<'a> Connections<'a> {
 
     /// Takes a frame that passed a port. The frames of all ports come nearly in order of time.
     pub fn see(&mut self, sight: &Sight<'_>) {
-        let packet = may_be_roce(sight.bytes).then(|| Packet::of(self.library, sight.bytes));
+        let packet = may_be_roce(sight.bytes).then(|| Packet::parse(self.library, sight.bytes));
         let Some(packet) = packet.flatten() else {
             return;
         };

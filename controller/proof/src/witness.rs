@@ -244,7 +244,7 @@ impl<'a> Witness<'a> {
                 false => sight.bytes[..sight.bytes.len().min(TOLD_BYTES)].into(),
             },
             packet: is_data
-                .then(|| Packet::of(self.library, sight.bytes))
+                .then(|| Packet::parse(self.library, sight.bytes))
                 .flatten(),
             frame,
         };

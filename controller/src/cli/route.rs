@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use controller::route::By;
-use planner::gradient::Method;
+use planner::Method;
 
 /// `weir route`
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use controller::route::{self, By, Outcome};
-use planner::gradient::Method;
+use planner::Method;
 use scenario::diagnostic::Source;
 
 use super::file_kind::FileKind;

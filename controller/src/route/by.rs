@@ -1,7 +1,7 @@
 //! The planners by the names that `--by` takes.
 
-use planner::Network;
-use planner::gradient::{Job, JobError, Method, Plan, inart};
+use planner::gradient::{Job, JobError, Plan, inart};
+use planner::{Method, Network};
 use scenario::{ReadFor, TrainingInNetwork};
 
 use super::traffic::{self, GOAT};
@@ -32,7 +32,7 @@ impl By {
     pub fn from_name(name: &str) -> Option<By> {
         match name {
             GOAT => Some(By::Goat),
-            name => Method::of(name).map(By::Method),
+            name => Method::from_name(name).map(By::Method),
         }
     }
 

@@ -6,10 +6,10 @@ mod layout;
 mod text;
 mod traffic;
 
-use planner::gradient::{Goal, Job, JobError, Loads, Method, Plan, Resource, occupy};
+use planner::gradient::{Goal, Job, JobError, Loads, Plan, Resource, occupy};
 use planner::network::Arc;
 use planner::placement::robust::plans::{self, Spread};
-use planner::{Network, NodeId};
+use planner::{Method, Network, NodeId};
 use scenario::diagnostic::Source;
 use scenario::{Diagnostic, TrainingInNetwork, refused_training};
 use serde::Serialize;
@@ -234,7 +234,7 @@ fn take(
     (place, read): (usize, &TrainingInNetwork),
     plan: &Plan,
 ) {
-    let used = Loads::of(network, &jobs[place], plan).at(plan.rate_bps);
+    let used = Loads::from_plan(network, &jobs[place], plan).at(plan.rate_bps);
     for (resource, bps) in &used {
         let Resource::Ingress(host) = resource else {
             continue;
@@ -349,7 +349,7 @@ fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) ->
             })
             .collect(),
     });
-    let binding = Loads::of(network, job, plan).binding(network, job);
+    let binding = Loads::from_plan(network, job, plan).binding(network, job);
     let is_bounded = plan.bound_bps.is_finite();
     let for_rate = is_bounded && plan.goal == Goal::Rate;
     NamedPlan {

@@ -283,7 +283,7 @@ fn what_cannot_be_planned_is_said() {
             &["--gpus", "8", "--nics", "6"],
             "`h0-0` has 4 links, and 6 NICs do not share them evenly",
         ),
-        (apart, &[], "no way leads from `h1` to `h2`"),
+        (apart, &[], "no path leads from `h1` to `h2`"),
     ];
     for (topology, more, said) in cases {
         let finished = plan("network.yaml", topology, more);

@@ -205,7 +205,7 @@ trainings:
     let finished = route(&network, trainings, &["--by", "inart", "--exact"]);
     finished.expect_code(ERROR);
     for told in [
-        "error[capacity]: the exact program of job `a` has more than the 6000 whole variables that are solved",
+        "error[capacity]: the exact program of job `a` has more than 6000 integer variables, the maximum",
         "--> trainings.yaml:3:",
         "= hint: `--by inart` without `--exact` plans it",
     ] {
@@ -252,11 +252,11 @@ links: [[ps, l1], [a, l1], [b, l2], [l1, p], [l2, p]]
     for (workers, told) in [
         (
             "count: 4, between: [{racks: [l1, l2], pairs: 1}]",
-            "no place for 4 workers: the pairs that may talk (1 between `l1` and `l2`)",
+            "4 workers cannot be placed: the pairs that may communicate (1 between `l1` and `l2`)",
         ),
         (
             "count: 6, talk: ring, between: [{racks: [l1, l2], pairs: 1}]",
-            "the pairs that may talk (1 between `l1` and `l2`)",
+            "the pairs that may communicate (1 between `l1` and `l2`)",
         ),
         (
             "count: 4, talk: ring",
@@ -525,7 +525,7 @@ fn what_has_no_plan_says_why() {
         finished.stdout
     );
     let told = "\
-error[contradiction]: job `a` has 2 servers; this planner is for one
+error[contradiction]: job `a` has 2 servers; this planner supports one
  --> trainings.yaml:2:25
   |
 2 | trainings: {a: {server: [as, bs], workers: [a1]}}
@@ -564,8 +564,8 @@ trainings:
     let finished = route(NETWORK, trainings, &[]);
     finished.expect_code(ERROR);
     for told in [
-        "error[capacity]: job `second`: server `as` has nothing left of what it takes in\n --> trainings.yaml:4:20\n",
-        "error[unreachable]: job `third`: nothing leads from `a1` to `bs` that has room left\n --> trainings.yaml:5:37\n",
+        "error[capacity]: job `second`: server `as` has no ingress rate left\n --> trainings.yaml:4:20\n",
+        "error[unreachable]: job `third`: no path from `a1` to `bs` has spare capacity\n --> trainings.yaml:5:37\n",
         "= trainings.yaml:3:3: `first` is planned before it",
         "= hint: a training has what those before it leave",
     ] {

@@ -254,7 +254,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     );
     let same_port = bed.refused("admit b --ports 2,3");
     assert!(
-        same_port.starts_with("weir: port 2 is of job `a` ("),
+        same_port.starts_with("weir: port 2 belongs to job `a` ("),
         "{same_port}"
     );
     let number = bed.refused("admit b --ports 3 --number 257");

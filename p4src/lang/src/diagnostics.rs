@@ -314,13 +314,13 @@ impl Diagnostics {
             Severity::Warning => Level::WARNING,
         };
         let title = level.primary_title(d.message.as_str()).id(d.code.as_str());
-        let excerpt = Excerpt::of(&self.source, d.span);
+        let excerpt = Excerpt::new(&self.source, d.span);
         let expansion = expansion(&self.source, d.span);
         let elsewhere: Vec<(&Label, Excerpt)> = d
             .labels
             .iter()
             .filter(|l| !excerpt.holds(l.span))
-            .map(|l| (l, Excerpt::of(&self.source, l.span)))
+            .map(|l| (l, Excerpt::new(&self.source, l.span)))
             .collect();
         // The file could not be read: there is no line to show.
         if d.code == Code::Include && self.source.text.is_empty() && excerpt.text.is_empty() {
@@ -379,7 +379,7 @@ struct Excerpt<'s> {
 const MAX_EXCERPT: usize = 400;
 
 impl<'s> Excerpt<'s> {
-    fn of(source: &'s SourceMap, span: Span) -> Excerpt<'s> {
+    fn new(source: &'s SourceMap, span: Span) -> Excerpt<'s> {
         let index = source.line_index(span.start);
         let line = source.written_line(index);
         let at = source.written_range(index, span).start.min(line.len());

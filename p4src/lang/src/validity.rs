@@ -29,7 +29,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 use paths::Diagrams;
-use state::{Facts, Kind, Place, Places, State};
+use state::{Facts, Kind, State, VarPart, VarParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -157,13 +157,13 @@ type Warnings = BTreeMap<(Span, String), String>;
 
 struct Walk<'p> {
     program: &'p Program,
-    places: Places,
+    places: VarParts,
     facts: Facts,
     /// Whether this is the first walk, which takes all paths and finds the relevant facts.
     is_first: bool,
     diagrams: Diagrams,
     /// Places of each frame's variables that belong to its caller.
-    frames: Vec<BTreeMap<u32, Place>>,
+    frames: Vec<BTreeMap<u32, VarPart>>,
     jumps: Jumps,
     exit: State,
     /// Position and unit of the statement.
@@ -209,7 +209,7 @@ impl<'p> Walk<'p> {
         ];
         Walk {
             program,
-            places: Places::default(),
+            places: VarParts::default(),
             facts: Facts::default(),
             is_first: true,
             diagrams: Diagrams::new(),
@@ -369,7 +369,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Marks all values in the place as set and all headers as valid.
-    fn give(&mut self, place: &Place, ty: &Type, state: &mut State) {
+    fn give(&mut self, place: &VarPart, ty: &Type, state: &mut State) {
         let mut headers = Vec::new();
         self.headers(place, ty, &mut headers);
         for header in headers {
@@ -381,7 +381,7 @@ impl<'p> Walk<'p> {
         state.set.insert(number);
     }
 
-    fn frame(&mut self, unit: Unit<'p>, bound: BTreeMap<u32, Place>) -> Frame<'p> {
+    fn frame(&mut self, unit: Unit<'p>, bound: BTreeMap<u32, VarPart>) -> Frame<'p> {
         self.frames.push(bound);
         Frame {
             number: self.frames.len() - 1,

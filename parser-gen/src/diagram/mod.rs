@@ -25,25 +25,25 @@ const MAX_OPEN: usize = 1 << 25;
 
 /// Target of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum To {
+pub(crate) enum EdgeTarget {
     /// Index into [`Diagram::nodes`].
     Node(u32),
     /// A class: index into [`Diagram::classes`].
     Class(u32),
 }
 
-impl To {
+impl EdgeTarget {
     /// Target of packets that are in no flow.
-    pub const NONE: To = To::Class(0);
+    pub const NONE: EdgeTarget = EdgeTarget::Class(0);
 }
 
 /// A decision by the value of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct DiagramNode {
     /// Index into [`Diagram::levels`]. Edges lead to greater levels only.
     pub level: usize,
     /// (Lowest value, target), ascending from value 0: an edge holds until the next one's value. Adjacent targets differ.
-    pub edges: Vec<(u128, To)>,
+    pub edges: Vec<(u128, EdgeTarget)>,
 }
 
 /// A reduced, ordered decision diagram over match keys whose leaves are sets of flows.
@@ -52,11 +52,11 @@ pub(crate) struct Diagram {
     /// Match keys, in the order in which the diagram tests them.
     pub levels: Vec<MatchKey>,
     /// Nodes; the target of an edge stands before the node that has the edge.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DiagramNode>,
     /// Flows of each class, ascending: first the empty set, then sets of one flow, of two …
     pub classes: Vec<Vec<usize>>,
     /// Where a packet enters the diagram.
-    pub root: To,
+    pub root: EdgeTarget,
 }
 
 impl Diagram {
@@ -72,7 +72,7 @@ impl Diagram {
             .copied()
             .collect();
         let levels: Vec<MatchKey> = levels.into_iter().collect();
-        let (remainders, open) = Remainders::of(&levels, flows);
+        let (remainders, open) = Remainders::new(&levels, flows);
         let mut builder = Builder {
             remainders,
             max: levels.iter().map(max_of).collect(),
@@ -105,18 +105,18 @@ struct Builder {
     remainders: Remainders,
     /// Largest value of each level's key.
     max: Vec<u128>,
-    nodes: Vec<Node>,
+    nodes: Vec<DiagramNode>,
     leaves: Vec<Vec<u32>>,
     /// Targets built so far, by their open terms.
-    built: HashMap<Vec<Open>, To>,
-    node_numbers: HashMap<(usize, Vec<(u128, To)>), u32>,
+    built: HashMap<Vec<Open>, EdgeTarget>,
+    node_numbers: HashMap<(usize, Vec<(u128, EdgeTarget)>), u32>,
     leaf_numbers: HashMap<Vec<u32>, u32>,
     open: usize,
     members: usize,
 }
 
 impl Builder {
-    fn build(&mut self, open: Vec<Open>) -> Result<To, Overflow> {
+    fn build(&mut self, open: Vec<Open>) -> Result<EdgeTarget, Overflow> {
         let open = without_settled(open);
         let remainders = &self.remainders;
         let Some(level) = open
@@ -131,7 +131,7 @@ impl Builder {
         }
         self.open += open.len();
         if self.open > MAX_OPEN {
-            return Err(Overflow::of(
+            return Err(Overflow::new(
                 open.iter().map(|(flow, _)| *flow),
                 &self.leaves,
             ));
@@ -142,7 +142,7 @@ impl Builder {
         let marks = self.marks(level, &here);
         // Two terms of one flow may have equal remainders and overlapping ranges, so open terms are counted.
         let mut within: BTreeMap<Open, usize> = BTreeMap::new();
-        let mut edges: Vec<(u128, To)> = Vec::new();
+        let mut edges: Vec<(u128, EdgeTarget)> = Vec::new();
         if marks.first().is_none_or(|mark| mark.at > 0) {
             edges.push((0, self.build(below.clone())?));
         }
@@ -169,7 +169,7 @@ impl Builder {
         }
         let to = match edges.as_slice() {
             [(_, only)] => *only,
-            _ => To::Node(self.node(level, edges)),
+            _ => EdgeTarget::Node(self.node(level, edges)),
         };
         self.built.insert(open, to);
         Ok(to)
@@ -194,45 +194,45 @@ impl Builder {
         marks
     }
 
-    fn node(&mut self, level: usize, edges: Vec<(u128, To)>) -> u32 {
+    fn node(&mut self, level: usize, edges: Vec<(u128, EdgeTarget)>) -> u32 {
         let next = self.nodes.len() as u32;
         let number = *self
             .node_numbers
             .entry((level, edges.clone()))
             .or_insert(next);
         if number == next {
-            self.nodes.push(Node { level, edges });
+            self.nodes.push(DiagramNode { level, edges });
         }
         number
     }
 
-    fn leaf(&mut self, flows: Vec<u32>) -> Result<To, Overflow> {
+    fn leaf(&mut self, flows: Vec<u32>) -> Result<EdgeTarget, Overflow> {
         if let Some(number) = self.leaf_numbers.get(&flows) {
-            return Ok(To::Class(*number));
+            return Ok(EdgeTarget::Class(*number));
         }
         self.members += flows.len();
         if self.leaves.len() > MAX_CLASSES || self.members > MAX_MEMBERS {
-            return Err(Overflow::of(flows.into_iter(), &self.leaves));
+            return Err(Overflow::new(flows.into_iter(), &self.leaves));
         }
         let number = self.leaves.len() as u32;
         self.leaf_numbers.insert(flows.clone(), number);
         self.leaves.push(flows);
-        Ok(To::Class(number))
+        Ok(EdgeTarget::Class(number))
     }
 
     /// Renumbers the classes by their flows, independent of the order in which they were found.
-    fn finish(self, levels: Vec<MatchKey>, root: To) -> Diagram {
+    fn finish(self, levels: Vec<MatchKey>, root: EdgeTarget) -> Diagram {
         let mut order: Vec<usize> = (0..self.leaves.len()).collect();
         order.sort_by_key(|leaf| (self.leaves[*leaf].len(), &self.leaves[*leaf]));
         let mut classes = vec![0; order.len()];
         for (class, leaf) in order.iter().enumerate() {
             classes[*leaf] = class as u32;
         }
-        let renamed = |to: To| match to {
-            To::Class(leaf) => To::Class(classes[leaf as usize]),
+        let renamed = |to: EdgeTarget| match to {
+            EdgeTarget::Class(leaf) => EdgeTarget::Class(classes[leaf as usize]),
             to => to,
         };
-        let nodes = self.nodes.into_iter().map(|node| Node {
+        let nodes = self.nodes.into_iter().map(|node| DiagramNode {
             level: node.level,
             edges: node
                 .edges

@@ -15,7 +15,7 @@ pub(crate) struct Overflow {
 
 impl Overflow {
     /// `last`: the flows that were being combined when a limit was exceeded.
-    pub fn of(last: impl Iterator<Item = u32>, leaves: &[Vec<u32>]) -> Overflow {
+    pub fn new(last: impl Iterator<Item = u32>, leaves: &[Vec<u32>]) -> Overflow {
         let last: Vec<u32> = last.collect();
         let sets = || leaves.iter().chain([&last]).filter(|flows| flows.len() > 1);
         let Some(&worst) = most_frequent(sets().flatten()).first() else {

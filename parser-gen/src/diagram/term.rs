@@ -19,7 +19,7 @@ struct Remainder {
 
 impl Remainders {
     /// Collects all remainders of the flows' terms; also returns each whole term as an open one.
-    pub fn of(levels: &[MatchKey], flows: &[Vec<Term>]) -> (Remainders, Vec<Open>) {
+    pub fn new(levels: &[MatchKey], flows: &[Vec<Term>]) -> (Remainders, Vec<Open>) {
         let mut all = Vec::new();
         let mut numbers: HashMap<Remainder, u32> = HashMap::new();
         let mut open = Vec::new();

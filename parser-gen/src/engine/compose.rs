@@ -7,8 +7,8 @@ use super::trigger;
 use super::unit::holds;
 use super::wait;
 use super::{Action, Side, TriggerSpec, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::pace;
+use crate::writer::Writer;
 
 /// Effect of a unit on the packets that it fires on, as an action of the composition.
 struct Acting {
@@ -23,7 +23,7 @@ struct Acting {
 }
 
 impl Acting {
-    fn of(number: usize, action: &Action) -> Option<Acting> {
+    fn for_action(number: usize, action: &Action) -> Option<Acting> {
         let (rank, name, body): (u8, String, Vec<String>) = match action {
             // These actions have controls or statements of their own, or no effect.
             Action::Observe
@@ -108,7 +108,7 @@ pub(super) fn write(
     trigger::state(dialect, triggers, w);
     let units_acting = units.iter().enumerate();
     let acting: Vec<Acting> = units_acting
-        .filter_map(|(number, unit)| Acting::of(number, &unit.action))
+        .filter_map(|(number, unit)| Acting::for_action(number, &unit.action))
         .collect();
     if dialect.is_tna() && !acting.is_empty() {
         w.blank();

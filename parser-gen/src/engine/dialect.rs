@@ -1,7 +1,7 @@
 //! Architecture-specific spelling of registers and counters in P4.
 
-use crate::generate::writer::Writer;
-use crate::program::Arch;
+use crate::arch::Arch;
+use crate::writer::Writer;
 
 /// Architecture for which P4 text is written.
 #[derive(Debug, Clone, Copy)]

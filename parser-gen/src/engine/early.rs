@@ -5,7 +5,7 @@
 //! faults are armed, and ordinals are constants of the program.
 
 use super::{Side, UnitSpec};
-use crate::generate::writer::Writer;
+use crate::writer::Writer;
 
 /// Selects packets of a flow by index: the ordinal less one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

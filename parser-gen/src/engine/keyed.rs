@@ -6,8 +6,8 @@
 
 use super::dialect::Dialect;
 use super::{Keys, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::key::{PacketKey, WAYS};
+use crate::writer::Writer;
 
 /// Keys of one unit or trigger, for writing P4 text. `tag` is appended to all names, since a control can have several keys.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) struct Keyed<'a> {
 
 impl<'a> Keyed<'a> {
     /// Keys of a unit; `None` if the unit does not number packets per key.
-    pub fn of(dialect: Dialect, unit: &'a UnitSpec) -> Option<Keyed<'a>> {
+    pub fn for_unit(dialect: Dialect, unit: &'a UnitSpec) -> Option<Keyed<'a>> {
         let (key, keys) = unit.key.as_ref().zip(unit.keys)?;
         Some(Keyed {
             dialect,

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::{Action, UnitSpec};
-use crate::generate::writer::Writer;
+use crate::writer::Writer;
 
 /// Number of upper bits of the word that index the table.
 const BITS: usize = 10;

@@ -15,14 +15,14 @@ mod trigger;
 mod unit;
 mod wait;
 
-use crate::generate::Options;
-use crate::generate::writer::Writer;
+use crate::arch::Arch;
 use crate::key::PacketKey;
 use crate::library::Library;
+use crate::options::Options;
 use crate::pace::Pace;
-use crate::program::Arch;
 use crate::reset;
 use crate::rewrite::Rewrite;
+use crate::writer::Writer;
 use dialect::Dialect;
 pub use early::Early;
 pub use trigger::{RESETS, Stage, TriggerSpec};

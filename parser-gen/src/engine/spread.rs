@@ -1,7 +1,7 @@
 //! Copies of a packet that are due one after the other: egress, which can tell copies apart, moves their deadlines.
 
 use super::{Action, EngineSpec};
-use crate::generate::writer::Writer;
+use crate::writer::Writer;
 
 pub(super) fn write(spec: &EngineSpec, w: &mut Writer) {
     let units = spec.ingress.iter();

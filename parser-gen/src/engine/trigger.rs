@@ -12,8 +12,8 @@
 use super::Keys;
 use super::dialect::Dialect;
 use super::keyed::{BEGINS, Keyed};
-use crate::generate::writer::Writer;
 use crate::key::PacketKey;
+use crate::writer::Writer;
 
 /// Bit of a packet's events that restarts the trigger; the bits below it are one for each stage.
 pub const RESETS: u32 = 15;

@@ -11,9 +11,9 @@ use super::keyed::Keyed;
 use super::lot;
 use super::wait;
 use super::{Action, Select, Side, UnitSpec};
-use crate::generate::writer::Writer;
 use crate::key::PacketKey;
 use crate::psn;
+use crate::writer::Writer;
 
 /// Match key of `select` that identifies a packet's flows.
 const FLOWS: &str = "meta.class: exact;";
@@ -38,7 +38,7 @@ impl Needs<'_> {
 
     /// Keys by which its packets are numbered; `None`: they are numbered per flow.
     fn keyed(&self) -> Option<Keyed<'_>> {
-        Keyed::of(self.dialect, self.unit)
+        Keyed::for_unit(self.dialect, self.unit)
     }
 
     /// Whether the unit selects packets by their position in an RDMA connection.

@@ -3,8 +3,8 @@
 
 use super::dialect::Dialect;
 use super::{Action, EngineSpec, Reorder, UnitSpec};
-use crate::generate::writer::Writer;
-use crate::program::Arch;
+use crate::arch::Arch;
+use crate::writer::Writer;
 
 /// How long the packets of a unit wait; `None` if they do not.
 pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use super::error::{FilterError, FilterErrorKind};
 use super::syntax::{Comparison, Condition, Item, Literal, LiteralKind, Name, Syntax, SyntaxKind};
 use super::{Expr, Node, Test, TextPattern, ValueSet, foreign};
-use crate::library::{FieldRef, FieldType, Library};
+use crate::library::{FieldRef, FieldType, Library, max_value};
 
 pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterError> {
     let nodes = |parts: &[Syntax]| {
@@ -254,10 +254,6 @@ pub(crate) fn merged(mut ranges: Vec<RangeInclusive<u128>>) -> Vec<RangeInclusiv
         }
     }
     merged
-}
-
-pub(crate) fn max_value(bits: u32) -> u128 {
-    u128::MAX.checked_shr(128 - bits).unwrap_or(0)
 }
 
 fn type_clash(field: &FieldRef<'_>, literal: &Literal) -> FilterError {

@@ -1,8 +1,9 @@
 //! Header types, `headers_t`, and the deparser, which emits headers in wire order.
 
-use super::writer::Writer;
-use super::{FrameValues, Program, roce};
+use super::{Program, roce};
 use crate::library::{Body, Protocol, ProtocolId};
+use crate::options::FrameValues;
+use crate::writer::Writer;
 
 impl Program<'_> {
     /// Whether a header is declared: also if no state parses it but the aggregator of p4src/common names it.

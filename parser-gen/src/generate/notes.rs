@@ -1,8 +1,11 @@
 //! `meta.parse_note`: the codes that a program sets, and their names in P4.
 
 use super::Program;
-use super::writer::Writer;
 use crate::library::{Note, Target};
+use crate::writer::Writer;
+
+/// State that accepts a packet which was read as deep as the filters need.
+pub(super) const COMPLETE: &str = "complete";
 
 /// Codes that the program's parser or classifier can set, ascending.
 pub(super) fn used(program: &Program<'_>) -> Vec<Note> {

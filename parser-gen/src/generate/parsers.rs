@@ -1,13 +1,11 @@
 //! `FlowParser` and `FlowParserShort`: one state per header of the slice, and states for its options.
 
-use super::notes;
+use super::Program;
+use super::notes::{self, COMPLETE};
 use super::roce;
-use super::writer::{Transition, Writer, extract};
-use super::{FrameValues, Program};
-use crate::library::{Body, Edge, Options, ProtocolId, Target};
-
-/// State that accepts a packet which was read as deep as the filters need.
-pub(super) const COMPLETE: &str = "complete";
+use crate::library::{Body, Edge, HeaderOptions, ProtocolId, Target};
+use crate::options::FrameValues;
+use crate::writer::{Transition, Writer, extract, extract_values};
 
 pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
     w.line("// Reads a packet as deep as the flows need; meta.parse_note says why where it could not. A packet that ends");
@@ -181,7 +179,7 @@ fn select_value(value: u128, field: &str) -> String {
 fn option_states(
     program: &Program<'_>,
     id: ProtocolId,
-    options: Options,
+    options: HeaderOptions,
     state: &str,
     after: &str,
     w: &mut Writer,
@@ -225,13 +223,7 @@ fn values_states(summed: FrameValues, state: &str, extracted: &[String], w: &mut
     );
     w.state(
         "parse_values",
-        &values(summed.blocks()),
+        &extract_values(summed.blocks()),
         &Transition::to(COMPLETE),
     );
-}
-
-/// Statements that extract `blocks` blocks of values.
-pub(super) fn values(blocks: u16) -> Vec<String> {
-    let blocks = 0..blocks;
-    blocks.map(|n| extract(&format!("values{n}"))).collect()
 }

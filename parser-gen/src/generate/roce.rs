@@ -2,9 +2,10 @@
 //!
 //! A switch parses them only in packets to the address of a job's sum; other packets have other bytes there.
 
-use super::parsers::{COMPLETE, values};
-use super::writer::{Transition, Writer, extract};
-use super::{FrameValues, Program};
+use super::Program;
+use super::notes::COMPLETE;
+use crate::options::FrameValues;
+use crate::writer::{Transition, Writer, extract, extract_values};
 
 /// Type and instance of the headers before the values, as p4src/common/headers.p4 declares them.
 pub(super) const BEFORE_VALUES: [(&str, &str); 3] = [
@@ -61,7 +62,7 @@ pub(super) fn write_states(program: &Program<'_>, others: &str, w: &mut Writer) 
     let blocks = program.options.aggregate.map_or(0, FrameValues::blocks);
     w.state(
         "parse_roce_values",
-        &values(blocks),
+        &extract_values(blocks),
         &Transition::to("parse_roce_icrc"),
     );
     w.state(

@@ -17,7 +17,7 @@ pub(super) struct Carriage {
 }
 
 impl Carriage {
-    pub(super) fn of(protocols: &[Protocol], root: ProtocolId) -> Carriage {
+    pub(super) fn new(protocols: &[Protocol], root: ProtocolId) -> Carriage {
         let all = 0..protocols.len();
         let names = protocols.iter().map(|protocol| protocol.filter.clone());
         let mut carriage = Carriage {

@@ -3,25 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::carriage::Carriage;
+use super::error::{LibraryError, invalid, located, misshapen};
 use super::own::{self, ProtocolSource};
 use super::payload::{self, PayloadSlice, SliceError};
 use super::protocol::Context;
-use super::schema::{CarrierFile, EdgeFile, NoteFile, ProtocolFile, WhenFile};
+use super::schema::{CarrierFile, EdgeFile, NoteFile, ProtocolFile, WhenFile, parse};
 use super::{Library, Note};
-
-/// Error in a protocol file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {message}")]
-pub struct LibraryError {
-    /// Name of the file.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// Description of the error, with the field or edge that has it.
-    pub message: String,
-}
 
 macro_rules! builtin {
     ($($name:literal),* $(,)?) => {
@@ -194,7 +181,7 @@ impl Library {
                 if !filter_names.insert(name.clone()) {
                     return Err(invalid(
                         file,
-                        format!("filters know another `{name}` already"),
+                        format!("the filter name `{name}` is declared twice"),
                     ));
                 }
             }
@@ -211,7 +198,7 @@ impl Library {
             [_, second, ..] => return Err(invalid(files[*second].0, "a second root".to_owned())),
         };
         let mut library = Library {
-            carriage: Carriage::of(&loaded, root),
+            carriage: Carriage::new(&loaded, root),
             protocols: loaded,
             notes,
             root,
@@ -225,29 +212,6 @@ impl Library {
                 .retain(|name| !library.uncarried.contains(name));
         }
         Ok(library)
-    }
-}
-
-pub(super) fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
-    serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
-}
-
-/// Converts an error of serde_yaml, and its position.
-fn misshapen(file: &str, error: &serde_yaml::Error) -> LibraryError {
-    let (line, column) = error
-        .location()
-        .map_or((1, 1), |at| (at.line(), at.column()));
-    let message = error.to_string();
-    let message = message
-        .split(" at line ")
-        .next()
-        .unwrap_or(&message)
-        .to_owned();
-    LibraryError {
-        file: file.to_owned(),
-        line,
-        column,
-        message,
     }
 }
 
@@ -345,9 +309,9 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
         let fields = carrier.select.iter().map(|name| format!("`{name}`"));
         let fields = fields.collect::<Vec<_>>().join(", ");
         return Err(match fields.as_str() {
-            "" => format!("`{by}` is followed by nothing"),
+            "" => format!("`{by}` carries no protocol"),
             fields => format!(
-                "`{by}` is followed by what {fields} say: {} values for them",
+                "`{by}` selects what follows by {fields}: give one value for each, not {}",
                 when.len()
             ),
         });
@@ -360,88 +324,18 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
         match value {
             WhenFile::Value(value) if bits < 64 && *value >> bits != 0 => {
                 return Err(format!(
-                    "`{value}` does not fit the {bits} bits of `{name}`, which says what follows `{by}`"
+                    "`{value}` does not fit the {bits} bits of `{name}`, which selects what follows `{by}`"
                 ));
             }
             WhenFile::Word(word) if word != "any" => {
                 return Err(format!(
-                    "`{word}` is neither a number nor `any`; `{name}`, a number, says what follows `{by}`"
+                    "`{word}` is neither a number nor `any`; `{name}`, a number, selects what follows `{by}`"
                 ));
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-/// Error without a position; [`located`] adds it before the error is returned.
-pub(super) fn invalid(file: &str, message: String) -> LibraryError {
-    LibraryError {
-        file: file.to_owned(),
-        line: 0,
-        column: 0,
-        message,
-    }
-}
-
-/// Error at the first position of a name in its message: the first word in backticks that the file contains. If the message
-/// begins with a key of the file, positions behind that key come first.
-pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    let section = section(text, &message);
-    let places = |word: &str| {
-        let is_whole = |at: &usize| {
-            let before = text[..*at].chars().next_back();
-            let after = text[at + word.len()..].chars().next();
-            !before.is_some_and(is_word) && !after.is_some_and(is_word)
-        };
-        let is_said = |at: &usize| {
-            let line = text[..*at].rsplit('\n').next().unwrap_or("");
-            !line.starts_with('#') && !line.contains(" #")
-        };
-        let all = text.match_indices(word).map(|(at, _)| at);
-        let all = all.filter(is_whole).filter(is_said);
-        all.collect::<Vec<usize>>()
-    };
-    let find = |word: &str| {
-        let places = places(word);
-        // A complete key or value, rather than a word in a sentence.
-        let is_value = |at: &&usize| {
-            let before = text[..**at].trim_end_matches([' ', '"']);
-            before.is_empty() || before.ends_with([':', '[', '{', ',', '-', '\n'])
-        };
-        let behind = |at: &&usize| **at >= section;
-        let values = || places.iter().filter(is_value);
-        let value = values().find(behind).or(values().next());
-        value.or(places.first()).copied()
-    };
-    let mut named = message
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|word| !word.is_empty());
-    let at = named.find_map(find).unwrap_or(0);
-    let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    LibraryError {
-        file: file.to_owned(),
-        line: text[..at].matches('\n').count() + 1,
-        column: text[line_start..at].chars().count() + 1,
-        message,
-    }
-}
-
-/// Byte offset of the key with which a message begins, as in `carried_by: …` and `next 2: …`; 0 if the file lacks it.
-fn section(text: &str, message: &str) -> usize {
-    let key = message.split([':', ' ', '`']).next().unwrap_or("");
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let rest = line.strip_prefix(key).filter(|_| !key.is_empty());
-        if rest.is_some_and(|rest| rest.trim_start().starts_with(':')) {
-            return at;
-        }
-        at += line.len();
-    }
-    0
 }
 
 fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
@@ -463,7 +357,7 @@ fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
         if !codes.insert(note.code) || !names.insert(&note.name) {
             return Err(invalid(
                 file,
-                format!("note `{}`: its code or name is taken", note.name),
+                format!("note `{}`: another note has its code or name", note.name),
             ));
         }
     }

@@ -5,6 +5,7 @@
 //! into this model.
 
 mod carriage;
+mod error;
 mod load;
 mod message;
 mod own;
@@ -12,10 +13,8 @@ mod payload;
 mod protocol;
 mod schema;
 
-use crate::filter::typing::max_value;
-
 use carriage::Carriage;
-pub use load::LibraryError;
+pub use error::LibraryError;
 pub(crate) use message::{Element, Kind};
 pub use own::ProtocolSource;
 pub(crate) use payload::bounds as payload_bounds;
@@ -80,7 +79,7 @@ pub(crate) enum Body {
         common: bool,
         /// Whether the values that p4src/common/aggregate.p4 sums follow.
         values: bool,
-        options: Option<Options>,
+        options: Option<HeaderOptions>,
         payload: Option<PayloadLength>,
     },
     /// Elements in sequence, some without a fixed length. Each has an entry in `fields`.
@@ -89,7 +88,7 @@ pub(crate) enum Body {
 
 /// Options: 32-bit words behind a header's fixed part. A field holds their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct HeaderOptions {
     /// Index of the field that holds the header's length in words, options included.
     pub length: usize,
     /// Length in words of a header without options.
@@ -211,6 +210,11 @@ pub struct FieldRef<'a> {
     pub about: &'a str,
 }
 
+/// Largest value of a field of `bits` bits.
+pub(crate) fn max_value(bits: u32) -> u128 {
+    u128::MAX.checked_shr(128 - bits).unwrap_or(0)
+}
+
 impl Library {
     /// The protocols, in wire order.
     pub fn protocols(&self) -> &[Protocol] {
@@ -319,7 +323,7 @@ impl Protocol {
     }
 
     #[inline]
-    pub(crate) fn options(&self) -> Option<Options> {
+    pub(crate) fn options(&self) -> Option<HeaderOptions> {
         match self.body {
             Body::Header { options, .. } => options,
             _ => None,

@@ -1,7 +1,7 @@
 //! Protocol files of a user: sorts them behind their carriers, and checks the limits of a generated parser.
 
-use super::load::{LibraryError, located, parse};
-use super::schema::{Declared, EdgeFile, ProtocolFile};
+use super::error::{LibraryError, located};
+use super::schema::{Declared, EdgeFile, ProtocolFile, parse};
 
 /// Protocol file of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) fn in_wire_order<'a>(
         let Some(ready) = waiting.iter().position(free) else {
             let names = waiting.iter().map(|(_, file)| format!("`{}`", file.name));
             let names = names.collect::<Vec<_>>().join(", ");
-            let message = format!("{names}: each waits for another, so a parser would loop");
+            let message = format!("{names}: each is carried by another, so a parser would loop");
             let (source, _) = waiting[0];
             return Err(located(&source.file, &source.text, message));
         };
@@ -88,9 +88,7 @@ fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
         .find(|other| within(name, other) || within(other, name))
     {
         let message = "their headers' names could be the same";
-        return Err(format!(
-            "`{name}` begins as `{other}` does, or the other way round: {message}"
-        ));
+        return Err(format!("`{name}` and `{other}` begin alike: {message}"));
     }
     let is_value = |name: &str| {
         let number = name.strip_prefix("values");
@@ -125,10 +123,10 @@ fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
                 .and_then(|rest| rest.strip_prefix('_'))
         };
         if let Some(other) = elements.iter().find(|other| of(other).is_some_and(part)) {
-            return Err(format!("`{name}` is what a part of `{other}` is called"));
+            return Err(format!("`{name}` is the name of a part of `{other}`"));
         }
         if *name == "here" || name.strip_prefix("literal_").is_some_and(part) {
-            return Err(format!("`{name}` is what a part of the message is called"));
+            return Err(format!("`{name}` is the name of a part of every message"));
         }
     }
     for word in fields.chain(elements).chain([name.as_str()]) {

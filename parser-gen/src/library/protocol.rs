@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::load::{LibraryError, invalid};
+use super::error::{LibraryError, invalid};
 use super::message::{self, Kind};
 use super::schema::{Declared, EdgeFile, ElementFile, FieldFile, ProtocolFile, TypeFile, WhenFile};
 use super::{
-    Body, Edge, Element, Field, FieldType, FilterField, Note, Options, PayloadLength, Protocol,
-    Target,
+    Body, Edge, Element, Field, FieldType, FilterField, HeaderOptions, Note, PayloadLength,
+    Protocol, Target,
 };
 
 /// Context for the checks of one file.
@@ -70,7 +70,7 @@ impl Context<'_> {
         for field in &file.fields {
             self.identifier("field", &field.name)?;
             if !names.insert(&field.name) {
-                return Err(self.error(format!("field `{}` is there twice", field.name)));
+                return Err(self.error(format!("field `{}` is declared twice", field.name)));
             }
             if !(1..=128).contains(&field.bits) {
                 return Err(self.error(format!(
@@ -104,7 +104,7 @@ impl Context<'_> {
             if element.literal.is_none() {
                 self.identifier("field", &name)?;
                 if fields.iter().any(|field| field.name == name) {
-                    return Err(self.error(format!("field `{name}` is there twice")));
+                    return Err(self.error(format!("field `{name}` is declared twice")));
                 }
             }
             if let Some(filter) = element
@@ -213,7 +213,7 @@ impl Context<'_> {
                                 options.first_word
                             )));
                         }
-                        Some(Options {
+                        Some(HeaderOptions {
                             length,
                             first_word: options.first_word,
                             max: options.max,

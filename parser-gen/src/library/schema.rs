@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::error::{LibraryError, misshapen};
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProtocolFile {
@@ -147,4 +149,9 @@ pub(super) struct NoteFile {
     pub code: u8,
     pub name: String,
     pub about: String,
+}
+
+/// Parses a protocol file.
+pub(super) fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
+    serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
 }

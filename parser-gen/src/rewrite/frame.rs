@@ -1,6 +1,6 @@
 //! Rewrite of a frame's bytes: the model that proves a run. It computes checksums as full sums over the frame.
 
-use super::{Rewrite, To};
+use super::{NewValue, Rewrite};
 use crate::checksums::{Checksums, Segment};
 use crate::dissect::Headers;
 use crate::library::Library;
@@ -12,9 +12,11 @@ impl Rewrite {
     /// If checksums are updated, a header in the padding behind the packet stays unchanged, and so do addresses whose transport
     /// checksum is not parsed.
     pub fn apply(&self, library: &Library, headers: &Headers, frame: &mut [u8], mask: u128) {
-        let sums = self.mends.then(|| Checksums::of(library, headers, frame));
+        let sums = self
+            .mends
+            .then(|| Checksums::locate(library, headers, frame));
         let errors = sums.as_ref().map(|sums| sums.errors(frame));
-        let segment = Segment::of(library, headers, frame);
+        let segment = Segment::parse(library, headers, frame);
         for change in &self.changes {
             let mut found = headers.0.iter().filter(|(id, _)| *id == change.protocol);
             let Some((id, start)) = found.next() else {
@@ -31,9 +33,9 @@ impl Rewrite {
             let begin = start * 8 + change.begin;
             let old = read(frame, begin, change.bits);
             let new = match change.to {
-                To::Set(value) => value,
-                To::Xor(mask) => old ^ mask,
-                To::Drawn => old ^ mask,
+                NewValue::Set(value) => value,
+                NewValue::Xor(mask) => old ^ mask,
+                NewValue::Drawn => old ^ mask,
             };
             write(frame, begin, change.bits, new);
         }

@@ -12,7 +12,7 @@ use covers::{Cover, Coverage, covers};
 
 /// New value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To {
+pub enum NewValue {
     /// This value.
     Set(u128),
     /// The old value with these bits flipped.
@@ -39,7 +39,7 @@ struct Change {
     /// Offset of the field in its header, in bits; below, its width.
     begin: usize,
     bits: usize,
-    to: To,
+    to: NewValue,
     /// Checksums that are updated with the field; none if checksums are left alone.
     covers: Vec<Cover>,
 }
@@ -51,16 +51,16 @@ pub enum RewriteError {
     #[error("no field is called `{0}`")]
     Unknown(String),
     /// The field is not in a header, or at no fixed position in it.
-    #[error("`{0}` is no field of fixed size in a header")]
+    #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
     /// The packet is forwarded by the field.
-    #[error("`{0}` says where the packet goes, which faults leave alone")]
+    #[error("`{0}` decides where the packet goes; faults cannot change it")]
     Forwarding(String),
     /// The field belongs to weir's own protocol.
-    #[error("`{0}` belongs to weir's own aggregation, which a switch reads")]
+    #[error("`{0}` belongs to weir's own aggregation header; faults cannot change it")]
     Own(String),
     /// The layout of the frame depends on the field, so checksums cannot be updated.
-    #[error("the rest of the frame is laid out by `{0}`: its checksums cannot be mended")]
+    #[error("the layout of the frame depends on `{0}`: its checksums cannot be mended")]
     Layout(String),
     /// The value exceeds the field's width.
     #[error("`{field}` has {bits} bits")]
@@ -71,7 +71,7 @@ pub enum RewriteError {
         bits: u32,
     },
     /// The field is a checksum, which is updated with other fields.
-    #[error("`{0}` is a checksum, and checksums are to follow the fields")]
+    #[error("`{0}` is a checksum, which follows the changed fields")]
     Checksum(String),
     /// The ICRC covers the field: a CRC-32 at the end of the packet, which no parser reads.
     #[error("`{0}` is covered by RoCE's ICRC, which a switch cannot mend")]
@@ -87,7 +87,7 @@ pub enum RewriteError {
         checksum: String,
     },
     /// The change has no effect.
-    #[error("this leaves `{0}` as it is")]
+    #[error("the new value of `{0}` is the old one")]
     Nothing(String),
 }
 
@@ -95,7 +95,7 @@ impl Rewrite {
     /// Builds changes of fields, which have their names in filters.
     pub fn new(
         library: &Library,
-        changes: &[(&str, To)],
+        changes: &[(&str, NewValue)],
         mends: bool,
     ) -> Result<Rewrite, RewriteError> {
         let changes = changes
@@ -158,13 +158,21 @@ impl Rewrite {
 
     /// Width in bits of the field whose bits are drawn, if there is one.
     pub fn drawn_bits(&self) -> Option<usize> {
-        let mut drawn = self.changes.iter().filter(|change| change.to == To::Drawn);
+        let mut drawn = self
+            .changes
+            .iter()
+            .filter(|change| change.to == NewValue::Drawn);
         drawn.next().map(|change| change.bits)
     }
 }
 
 impl Change {
-    fn new(library: &Library, name: &str, to: To, mends: bool) -> Result<Change, RewriteError> {
+    fn new(
+        library: &Library,
+        name: &str,
+        to: NewValue,
+        mends: bool,
+    ) -> Result<Change, RewriteError> {
         let found = library
             .protocols
             .iter()
@@ -198,10 +206,10 @@ impl Change {
             return Err(RewriteError::Layout(name.to_owned()));
         }
         let field = &protocol.fields[index];
-        let full = crate::filter::typing::max_value(field.bits);
+        let full = crate::library::max_value(field.bits);
         let value = match to {
-            To::Set(value) | To::Xor(value) => value,
-            To::Drawn => 0,
+            NewValue::Set(value) | NewValue::Xor(value) => value,
+            NewValue::Drawn => 0,
         };
         if value > full {
             return Err(RewriteError::TooLarge {
@@ -209,7 +217,7 @@ impl Change {
                 bits: field.bits,
             });
         }
-        if to == To::Xor(0) {
+        if to == NewValue::Xor(0) {
             return Err(RewriteError::Nothing(name.to_owned()));
         }
         let begin: u32 = protocol.fields[..index]

@@ -1,9 +1,9 @@
 //! Rewrite as P4 text. Checksums are updated by the difference (RFC 1624, equation 3), in ones' complement.
 
 use super::covers::{CHECKSUM, Coverage, between, checksum_at};
-use super::{Change, Rewrite, To};
-use crate::generate::writer::Writer;
+use super::{Change, NewValue, Rewrite};
 use crate::library::{Library, Protocol, ProtocolId};
+use crate::writer::Writer;
 
 /// Protocols whose checksum covers addresses but that no program parses: DCCP, UDP-Lite.
 const UNREAD: [u8; 2] = [33, 136];
@@ -52,9 +52,9 @@ impl Change {
             self.write_padded("old", number, w);
         }
         w.line(match self.to {
-            To::Set(value) => format!("{field} = {value:#x};"),
-            To::Xor(mask) => format!("{field} = {field} ^ {mask:#x};"),
-            To::Drawn => format!("{field} = {field} ^ mask;"),
+            NewValue::Set(value) => format!("{field} = {value:#x};"),
+            NewValue::Xor(mask) => format!("{field} = {field} ^ {mask:#x};"),
+            NewValue::Drawn => format!("{field} = {field} ^ mask;"),
         });
         if !self.covers.is_empty() {
             self.write_padded("new", number, w);

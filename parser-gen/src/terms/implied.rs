@@ -179,7 +179,7 @@ fn selected(
         let asked = fields.filter(|(key, _)| keys.contains(key));
         let ranges = asked.filter_map(|(key, values)| {
             let ranges = values.into_iter().map(|value| value..=value);
-            Some((key, Ranges::of(ranges.collect())?))
+            Some((key, Ranges::new(ranges.collect())?))
         });
         (id, ranges.collect())
     };

@@ -9,8 +9,8 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use crate::filter::typing::max_value;
 use crate::filter::{Expr, Node, Test, ValueSet};
+use crate::library::max_value;
 use crate::library::{Kind, Library, ProtocolId};
 pub(crate) use implied::Implications;
 pub(crate) use ranges::Ranges;
@@ -116,7 +116,7 @@ impl Lowering<'_> {
         let mut terms = match &test.set {
             ValueSet::Numbers(ranges) => {
                 let key = MatchKey::Field(field.protocol, field.index);
-                let values = match Ranges::of(ranges.clone()) {
+                let values = match Ranges::new(ranges.clone()) {
                     Some(inside) if !within => inside.complement(key.largest(self.library)),
                     inside => inside,
                 };

@@ -15,7 +15,7 @@ impl Ranges {
     }
 
     /// Union of ranges; `None` if it is empty.
-    pub fn of(ranges: Vec<RangeInclusive<u128>>) -> Option<Ranges> {
+    pub fn new(ranges: Vec<RangeInclusive<u128>>) -> Option<Ranges> {
         let ranges: Vec<(u128, u128)> = merged(ranges)
             .iter()
             .map(|range| (*range.start(), *range.end()))
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn ranges(of: &[(u128, u128)]) -> Ranges {
-        Ranges::of(of.iter().map(|(low, high)| *low..=*high).collect()).expect("not empty")
+        Ranges::new(of.iter().map(|(low, high)| *low..=*high).collect()).expect("not empty")
     }
 
     #[test]

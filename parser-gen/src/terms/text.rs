@@ -141,7 +141,7 @@ impl<'a> TextField<'a> {
         };
         let first = first as u128 + less;
         (first <= last)
-            .then(|| Ranges::of(vec![first..=last]))
+            .then(|| Ranges::new(vec![first..=last]))
             .flatten()
     }
 
@@ -155,7 +155,7 @@ impl<'a> TextField<'a> {
         let max = self.number.1;
         match self.values(first, last) {
             Some(values) => values.complement(max).map(|values| (key, values)),
-            None => Ranges::of(vec![0..=max]).map(|values| (key, values)),
+            None => Ranges::new(vec![0..=max]).map(|values| (key, values)),
         }
     }
 
@@ -183,13 +183,13 @@ fn either_case(byte: u8, ignore_case: bool) -> Ranges {
     let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
     let (lower, upper) = (u128::from(lower), u128::from(upper));
     ignore_case
-        .then(|| Ranges::of(vec![upper..=upper, lower..=lower]))
+        .then(|| Ranges::new(vec![upper..=upper, lower..=lower]))
         .flatten()
         .unwrap_or_else(|| Ranges::single(u128::from(byte)))
 }
 
 fn ends_at(ends: &[u8]) -> Option<Ranges> {
-    Ranges::of(
+    Ranges::new(
         ends.iter()
             .map(|end| u128::from(*end)..=u128::from(*end))
             .collect(),

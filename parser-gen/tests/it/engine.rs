@@ -7,7 +7,7 @@ use parser_gen::engine::{
 use parser_gen::key::PacketKey;
 use parser_gen::pace::Pace;
 use parser_gen::psn;
-use parser_gen::rewrite::{Rewrite, To};
+use parser_gen::rewrite::{NewValue, Rewrite};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
 const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
@@ -58,21 +58,21 @@ fn copies() -> Copies {
 }
 
 fn drawn() -> Rewrite {
-    Rewrite::new(&Library::builtin(), &[("tcp.seq", To::Drawn)], true).unwrap()
+    Rewrite::new(&Library::builtin(), &[("tcp.seq", NewValue::Drawn)], true).unwrap()
 }
 
 /// Fields of every kind: aligned and not, narrow and wide, with and without a checksum over them.
 fn rewrite() -> Rewrite {
     let changes = [
-        ("ip.ecn", To::Set(3)),
-        ("ip.src", To::Set(0x0a00_0063)),
-        ("ip.ttl", To::Xor(0x81)),
-        ("ipv6.dst", To::Xor(u128::MAX)),
-        ("ipv6.hlim", To::Set(1)),
-        ("tcp.flags.psh", To::Xor(1)),
-        ("tcp.seq", To::Set(0xFFFF_FFFF)),
-        ("udp.sport", To::Set(0)),
-        ("eth.src", To::Set(7)),
+        ("ip.ecn", NewValue::Set(3)),
+        ("ip.src", NewValue::Set(0x0a00_0063)),
+        ("ip.ttl", NewValue::Xor(0x81)),
+        ("ipv6.dst", NewValue::Xor(u128::MAX)),
+        ("ipv6.hlim", NewValue::Set(1)),
+        ("tcp.flags.psh", NewValue::Xor(1)),
+        ("tcp.seq", NewValue::Set(0xFFFF_FFFF)),
+        ("udp.sport", NewValue::Set(0)),
+        ("eth.src", NewValue::Set(7)),
     ];
     Rewrite::new(&Library::builtin(), &changes, true).unwrap()
 }

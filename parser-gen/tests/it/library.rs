@@ -246,7 +246,7 @@ fn notes_are_checked() {
         ),
         (
             "- {code: 1, name: a, about: x}\n- {code: 1, name: b, about: x}",
-            "notes.yaml: note `b`: its code or name is taken",
+            "notes.yaml: note `b`: another note has its code or name",
         ),
     ] {
         let error =

@@ -254,7 +254,7 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "name: memo ",
             "name: redis_key ",
-            "memo.yaml:1:7: `redis_key` begins as `redis` does, or the other way round: their headers' names could be the same",
+            "memo.yaml:1:7: `redis_key` and `redis` begin alike: their headers' names could be the same",
         ),
         (
             "memo",
@@ -278,7 +278,7 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "text: title",
             "text: author_read",
-            "memo.yaml:10:12: `author_read` is what a part of `author` is called",
+            "memo.yaml:10:12: `author_read` is the name of a part of `author`",
         ),
         (
             "memo",
@@ -296,13 +296,13 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "{by: tcp, when: [7070]}",
             "{by: tcp, when: [70000]}",
-            "memo.yaml:12:22: carried_by: `70000` does not fit the 16 bits of `dst_port`, which says what follows `tcp`",
+            "memo.yaml:12:22: carried_by: `70000` does not fit the 16 bits of `dst_port`, which selects what follows `tcp`",
         ),
         (
             "memo",
             "{by: tcp, when: [7070]}",
             "{by: tcp, when: [memo]}",
-            "memo.yaml:12:22: carried_by: `memo` is neither a number nor `any`; `dst_port`, a number, says what follows `tcp`",
+            "memo.yaml:12:22: carried_by: `memo` is neither a number nor `any`; `dst_port`, a number, selects what follows `tcp`",
         ),
         (
             "memo",
@@ -344,7 +344,7 @@ fn what_is_refused_is_said_with_its_place() {
             "shim",
             "{by: udp, when: [9999]}",
             "{by: cell, when: []}",
-            "cell.yaml:2:7: `cell`, `shim`: each waits for another, so a parser would loop",
+            "cell.yaml:2:7: `cell`, `shim`: each is carried by another, so a parser would loop",
         ),
         (
             "shim",

@@ -85,7 +85,7 @@ fn a_number_rests_until_frames_of_it_are_gone() {
     book.release("a", 10 * SECOND).expect("released");
     assert_eq!(
         refused(&mut book, &equal, 15 * SECOND),
-        "number 44 was that of job `a`, which has ended; frames of it may be under way for 25s more"
+        "number 44 was that of job `a`, which has ended; its frames may be in flight for 25s more"
     );
     let at = 10 * SECOND + QUARANTINE_NS;
     assert_eq!(book.sweep(at - 1), Vec::<u16>::new());
@@ -116,8 +116,8 @@ fn no_room_names_the_holders_and_when_there_is_room() {
     }
     assert_eq!(
         refused(&mut book, &of_lab("c", 3, 128, 9), 0),
-        "no window of 128 slots has room among tenant `lab`'s (0 to 255): a window of 64 has room; room in 50s, if nobody \
-         renews. Held by `a` (number 1, slots 0 to 63, for 100s more), `b` (number 2, slots 128 to 255, for 50s more)"
+        "no window of 128 slots fits in the slots of tenant `lab` (0 to 255): a window of 64 fits; free in 50s, if no lease is \
+         renewed. Held by `a` (number 1, slots 0 to 63, for 100s more), `b` (number 2, slots 128 to 255, for 50s more)"
     );
     // `b` lies where windows of its size begin, and leaves a place for another of its size.
     book.release("b", SECOND).expect("released");
@@ -138,7 +138,7 @@ fn a_lease_runs_out_and_is_not_renewed_behind_its_end() {
         book.renew("a", None, 113 * SECOND)
             .expect_err("lapsed")
             .to_string(),
-        "the lease of job `a` ran out 3s ago, and its slots may be another's: admit it anew"
+        "the lease of job `a` ran out 3s ago, and its slots may belong to another job: admit it again"
     );
     let other = book.admit(&request("b", &[1]), 113 * SECOND);
     assert_eq!(
@@ -173,11 +173,11 @@ fn quotas_of_a_tenant() {
     book.admit(&a, 0).expect("admitted");
     assert_eq!(
         refused(&mut book, &of_lab("b", 2, None), 0),
-        "tenant `lab` has a rate, so each of its jobs has one; 40Mbit/s are left"
+        "tenant `lab` has a rate, so each of its jobs needs one; 40Mbit/s are left"
     );
     assert_eq!(
         refused(&mut book, &of_lab("b", 2, Some(50_000_000)), 0),
-        "tenant `lab` has 40Mbit/s left; 50Mbit/s were asked for. Held by `a` (number 1, slots 0 to 63, 60Mbit/s, until it is \
+        "tenant `lab` has 40Mbit/s left; 50Mbit/s were requested. Held by `a` (number 1, slots 0 to 63, 60Mbit/s, until it is \
          released)"
     );
     book.admit(&of_lab("b", 2, Some(40_000_000)), 0)
@@ -244,15 +244,15 @@ fn what_is_no_request_is_refused_for_what_it_is() {
                 ports: vec![1, 2, 1],
                 ..good.clone()
             },
-            "port 1 is given for two ranks: each is behind a port of its own",
+            "port 1 is given for two ranks: each rank needs a port of its own",
         ),
         (
             Request {
                 ports: vec![1, 7],
                 ..good.clone()
             },
-            "port 7 is of job `held` (number 1, slots 0 to 63, for 60s more): a port speaks for one job, or each could forge \
-             the other's frames",
+            "port 7 belongs to job `held` (number 1, slots 0 to 63, for 60s more): two jobs behind one port could forge each \
+             other's frames",
         ),
         (
             Request {
@@ -293,7 +293,7 @@ fn tenants_that_do_not_fit_are_refused() {
     let twice = Tenants::new(vec![tenant("a", 1), tenant("a", 1)]);
     assert_eq!(
         twice.expect_err("twice").to_string(),
-        "tenant `a` is there twice"
+        "tenant `a` is declared twice"
     );
     let many = Tenants::new(vec![tenant("a", 1000), tenant("b", 25)]);
     assert_eq!(

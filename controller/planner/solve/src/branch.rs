@@ -76,7 +76,7 @@ pub(super) struct PseudoCosts {
 
 impl PseudoCosts {
     /// Pseudo-costs without observations.
-    pub fn of(columns: usize) -> PseudoCosts {
+    pub fn new(columns: usize) -> PseudoCosts {
         PseudoCosts {
             columns: vec![PseudoCost::default(); columns],
         }

@@ -203,7 +203,7 @@ mod tests {
         let x = model.variable(0.0, 1.0, 1.0);
         let y = model.variable(0.0, 1.0, 1.0);
         model.constrain([(x, 1.0), (y, 1.0)], Cmp::Ge, 1.0);
-        let program = Program::of(&model).unwrap();
+        let program = Program::from_model(&model).unwrap();
         let of = |y: f64| bound(&program, &program.bounds, &program.cost, &[y]);
         assert_eq!(of(1.0), 1.0);
         assert_eq!(of(0.5), 0.5);
@@ -229,7 +229,7 @@ mod tests {
                 let activity: f64 = row.iter().zip(&x).map(|(a, x)| a * x).sum();
                 model.constrain(vars.iter().copied().zip(row.iter().copied()), Cmp::Le, activity + 1e-9);
             }
-            let program = Program::of(&model).unwrap();
+            let program = Program::from_model(&model).unwrap();
             let mut y = y;
             signed(&program, &mut y);
             let proved = bound(&program, &program.bounds, &program.cost, &y);

@@ -17,7 +17,7 @@ const NODES: usize = 2_000;
 /// a lower bound above an upper one.
 #[must_use]
 pub fn conflict(model: &Model) -> Vec<Row> {
-    if Program::of(model).is_err() {
+    if Program::from_model(model).is_err() {
         return Vec::new();
     }
     let all: Vec<usize> = (0..model.rows()).collect();
@@ -53,7 +53,7 @@ pub fn conflict(model: &Model) -> Vec<Row> {
 
 /// If rows are proved infeasible together: the rows that the proof uses.
 fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
-    let mut part = Program::of(&model.only(rows)).ok()?;
+    let mut part = Program::from_model(&model.only(rows)).ok()?;
     part.cost.fill(0.0);
     // Without tightening, since a refutation by multipliers names its rows.
     let mut relaxer = Relaxer::once(&part, &part.bounds);
@@ -66,7 +66,7 @@ fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
 
 /// Whether bounds alone are infeasible, regardless of the row.
 fn is_void(model: &Model, row: usize) -> bool {
-    let Ok(mut part) = Program::of(&model.only(&[row])) else {
+    let Ok(mut part) = Program::from_model(&model.only(&[row])) else {
         return false;
     };
     part.cost.fill(0.0);

@@ -71,9 +71,9 @@ pub(super) struct Factor {
 impl Factor {
     /// Factorizes a matrix, given as one column per place. Fails with the places of linearly dependent columns, and as many
     /// rows that no column covers.
-    pub fn of(columns: &[Vec<(usize, f64)>]) -> Result<Factor, (Vec<usize>, Vec<usize>)> {
+    pub fn new(columns: &[Vec<(usize, f64)>]) -> Result<Factor, (Vec<usize>, Vec<usize>)> {
         let m = columns.len();
-        let order = Peeled::of(columns);
+        let order = Peeled::new(columns);
         let mut factor = Factor {
             pivots: Vec::with_capacity(m),
             lower: Columns::new(),
@@ -299,7 +299,7 @@ struct Peeled {
 }
 
 impl Peeled {
-    fn of(columns: &[Vec<(usize, f64)>]) -> Peeled {
+    fn new(columns: &[Vec<(usize, f64)>]) -> Peeled {
         let m = columns.len();
         let mut by_row: Vec<Vec<u32>> = vec![Vec::new(); m];
         let mut in_column = vec![0_u32; m];
@@ -424,7 +424,7 @@ mod tests {
             let m = columns.len();
             let z = &z[..m];
             let mut columns = columns;
-            let mut factor = Factor::of(&columns).unwrap();
+            let mut factor = Factor::new(&columns).unwrap();
             for _ in 0..2 {
                 let mut x = times(&columns, z);
                 factor.forward(&mut x);
@@ -454,7 +454,7 @@ mod tests {
             vec![(0, 2.0), (1, 4.0)],
             vec![(2, 1.0)],
         ];
-        let (lost, uncovered) = Factor::of(&columns).unwrap_err();
+        let (lost, uncovered) = Factor::new(&columns).unwrap_err();
         assert_eq!((lost.len(), uncovered.len()), (1, 1));
         assert!(lost[0] < 2 && uncovered[0] < 2);
     }

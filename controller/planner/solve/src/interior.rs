@@ -45,7 +45,7 @@ pub(super) fn solve(
     goal: Goal,
     attempt: usize,
 ) -> Raw {
-    let scaled = Scaled::of(program, bounds, implied, goal);
+    let scaled = Scaled::new(program, bounds, implied, goal);
     let Some(settings) = settings(attempt) else {
         return Raw::Failed;
     };
@@ -114,7 +114,7 @@ fn settings(attempt: usize) -> Option<DefaultSettings<f64>> {
 
 /// Positions of a program's row in the solver's program.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct RowSides {
     /// Position of the row as an upper bound, or as an equality.
     high: Option<usize>,
     /// Position of the row as a lower bound.
@@ -134,11 +134,11 @@ struct Scaled {
     /// Size of a unit of each such column, and the position of its 0.
     unit: Vec<f64>,
     origin: Vec<f64>,
-    places: Vec<Place>,
+    places: Vec<RowSides>,
 }
 
 impl Scaled {
-    fn of(program: &Program, bounds: &Bounds, implied: &Bounds, goal: Goal) -> Scaled {
+    fn new(program: &Program, bounds: &Bounds, implied: &Bounds, goal: Goal) -> Scaled {
         let n = program.width();
         let mut origin = vec![0.0; n];
         let mut columns = Vec::new();
@@ -154,7 +154,7 @@ impl Scaled {
             }
         }
         let unit = scale::units(program, implied);
-        let mut places = vec![Place::default(); program.height()];
+        let mut places = vec![RowSides::default(); program.height()];
         let mut rhs = Vec::new();
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
 
@@ -284,7 +284,7 @@ impl Scaled {
 /// Bounds without those that rows imply, which the solver does not need.
 ///
 /// Only rows in the solver's program count, each with the bounds left at its turn: no bound is dropped that another needs.
-fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Place]) -> Bounds {
+fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[RowSides]) -> Bounds {
     let mut left = bounds.clone();
     // For the least and greatest activity of each row: sum of the finite terms, and number of infinite ones.
     let mut least = vec![(0.0, 0_usize); program.height()];
@@ -377,7 +377,7 @@ fn place_rows(
     bounds: &Bounds,
     unit: &[f64],
     origin: &[f64],
-    places: &mut [Place],
+    places: &mut [RowSides],
     rhs: &mut Vec<f64>,
 ) -> usize {
     let mut shift = vec![0.0; places.len()];

@@ -10,7 +10,7 @@ use super::relax::{Relaxed, Relaxer};
 /// The answer is `proven` if bound and objective differ by at most [`GAP`](super::GAP) times the objective's greatest term;
 /// otherwise its bound still holds.
 pub fn lp(model: &Model) -> Result<Answer, SolveError> {
-    let program = Program::of(model)?;
+    let program = Program::from_model(model)?;
     let mut implied = program.bounds.clone();
     if propagate::tighten(&program, &mut implied, &[], None).is_err() {
         return Err(SolveError::Infeasible);

@@ -44,7 +44,7 @@ impl Default for Limits {
 /// `start` are initial values, by [`Var::index`](super::Var::index). Values of integer variables are used as given; others are
 /// solved for if they do not fit. A start that leads to no answer is no error.
 pub fn milp(model: &Model, limits: &Limits, start: Option<&[f64]>) -> Result<Answer, SolveError> {
-    let program = Program::of(model)?;
+    let program = Program::from_model(model)?;
     solve(&program, limits, start)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn solve(
             MAX_INTEGERS,
         ));
     }
-    let Some(mut search) = Search::of(program, limits) else {
+    let Some(mut search) = Search::new(program, limits) else {
         return Err(SolveError::Infeasible);
     };
     if let Some(start) = start {
@@ -94,7 +94,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Prepares the search; `None` if no point is within bounds and rows.
-    fn of(program: &'a Program, limits: &'a Limits) -> Option<Search<'a>> {
+    fn new(program: &'a Program, limits: &'a Limits) -> Option<Search<'a>> {
         let integers: Vec<usize> = (0..program.width())
             .filter(|j| program.integer[*j])
             .collect();
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
             bounds.lower[j] = implied.lower[j];
             bounds.upper[j] = implied.upper[j];
         }
-        let costs = PseudoCosts::of(integers.len());
+        let costs = PseudoCosts::new(integers.len());
         let at = |bounds: &[f64]| integers.iter().map(|j| bounds[*j]).collect();
         let root = Node {
             lower: at(&bounds.lower),

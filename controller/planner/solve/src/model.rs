@@ -257,7 +257,7 @@ pub enum SolveError {
     #[error("not solved: {0}")]
     Unsolved(Unsolved),
     /// The model exceeds a maximum size.
-    #[error("{0} {1}; at most {2} are solved for")]
+    #[error("{0} {1}; at most {2} are supported")]
     TooLarge(usize, &'static str, usize),
     /// A number in the model is not finite, or not valid.
     #[error("{what} {index} {trouble}")]

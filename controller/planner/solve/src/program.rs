@@ -99,7 +99,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub fn of(model: &Model) -> Result<Program, SolveError> {
+    pub fn from_model(model: &Model) -> Result<Program, SolveError> {
         within(model)?;
         let n = model.variables();
         let sign = match model.sense {

@@ -107,7 +107,7 @@ impl<'a> Relaxer<'a> {
         let is_first = methods.first() == Some(&Method::Simplex);
         Relaxer {
             program,
-            simplex: is_first.then(|| Simplex::of(program, implied)),
+            simplex: is_first.then(|| Simplex::new(program, implied)),
             methods,
         }
     }
@@ -143,7 +143,7 @@ impl<'a> Relaxer<'a> {
     ) -> Option<Relaxed> {
         let program = self.program;
         let iterations = ITERATIONS.min(100 + 2 * (program.width() + program.height()));
-        let make = || Simplex::of(program, implied);
+        let make = || Simplex::new(program, implied);
         let simplex = self.simplex.get_or_insert_with(make);
         match simplex.solve(program, bounds, implied, basis, iterations) {
             Found::Optimal { x, y } => {
@@ -397,7 +397,7 @@ mod tests {
         /// method, if rays are nearly feasible.
         #[test]
         fn corners_and_the_middle_cost_the_same(model in model()) {
-            let program = Program::of(&model).unwrap();
+            let program = Program::from_model(&model).unwrap();
             let mut implied = program.bounds.clone();
             let is_broken = propagate::tighten(&program, &mut implied, &[], None).is_err();
             prop_assume!(!is_broken);

@@ -17,7 +17,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub fn of(program: &Program, implied: &Bounds) -> Scale {
+    pub fn new(program: &Program, implied: &Bounds) -> Scale {
         let unit = units(program, implied);
         let row = (0..program.height()).map(|row| {
             let terms = program

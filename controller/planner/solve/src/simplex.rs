@@ -83,8 +83,8 @@ pub(super) struct Stuck;
 
 impl Simplex {
     /// Prepares a program, scaled by the implied bounds.
-    pub fn of(program: &Program, implied: &Bounds) -> Simplex {
-        let scale = Scale::of(program, implied);
+    pub fn new(program: &Program, implied: &Bounds) -> Simplex {
+        let scale = Scale::new(program, implied);
         let (n, m) = (program.width(), program.height());
         let columns = program.columns.mapped(|j, i| scale.unit[j] * scale.row[i]);
         let rows = program.rows.mapped(|i, j| scale.unit[j] * scale.row[i]);
@@ -230,7 +230,7 @@ impl Simplex {
     pub(super) fn factorise(&mut self) -> Result<(), Stuck> {
         for _ in 0..3 {
             let columns: Vec<_> = self.head.iter().map(|j| self.column(*j)).collect();
-            match Factor::of(&columns) {
+            match Factor::new(&columns) {
                 Ok(factor) => {
                     self.factor = Some(factor);
                     self.place_basics();

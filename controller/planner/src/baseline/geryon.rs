@@ -6,7 +6,7 @@
 
 use crate::flow::Flow;
 use crate::gradient::grid::streams::{bisect, whole};
-use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Route};
+use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Route};
 use crate::network::{Network, NodeId};
 
 /// Plans a job with one server at the greatest common rate of its workers.
@@ -36,34 +36,23 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
         best = Some(raw(network, job, routes.collect()));
         true
     });
-    best.ok_or_else(|| JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(job.workers[0]).to_owned(),
-        to: network.name(server.host).to_owned(),
-    })
+    best.ok_or_else(|| job.no_way(network, job.workers[0], server.host))
 }
 
 fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
     let members = routes.into_iter().enumerate();
     let members = members.map(|(worker, route)| Member { worker, route });
-    let mut plan = Plan {
-        job: job.name.clone(),
-        parts: vec![Part {
-            piece: 0,
-            share: 1.0,
-            server: 0,
-            at: job.servers[0].host,
-            members: members.collect(),
-            up: Route::new(),
-        }],
-        answers: Vec::new(),
-        rate_bps: 0.0,
-        bound_bps: 0.0,
-        goal: Goal::Rate,
-        is_optimal: true,
+    let part = Part {
+        piece: 0,
+        share: 1.0,
+        server: 0,
+        at: job.servers[0].host,
+        members: members.collect(),
+        up: Route::new(),
     };
-    let binding = Loads::of(network, job, &plan).binding(network, job);
-    plan.rate_bps = binding.map_or(f64::INFINITY, |binding| binding.rate_bps);
+    let mut plan = Plan::new(job, vec![part]);
+    plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
     plan.bound_bps = plan.rate_bps;
+    plan.is_optimal = true;
     plan
 }

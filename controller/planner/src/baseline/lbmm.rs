@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::nearest::{joint_rate_bps, ways};
-use crate::gradient::{Goal, Job, JobError, Member, Part, Plan, Route};
+use crate::gradient::{Job, JobError, Member, Part, Plan, Route};
 use crate::network::{Arc, Network};
 use crate::routing::{Costs, Routing};
 
@@ -56,15 +56,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
             up: Route::new(),
         });
     }
-    let mut plan = Plan {
-        job: job.name.clone(),
-        parts,
-        answers: Vec::new(),
-        rate_bps: 0.0,
-        bound_bps: f64::INFINITY,
-        goal: Goal::Rate,
-        is_optimal: false,
-    };
+    let mut plan = Plan::new(job, parts);
     plan.rate_bps = joint_rate_bps(
         network,
         std::slice::from_ref(job),
@@ -76,9 +68,5 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     if plan.rate_bps > 0.0 {
         return Ok(plan);
     }
-    Err(JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(job.workers[0]).to_owned(),
-        to: network.name(job.servers[0].host).to_owned(),
-    })
+    Err(job.no_way(network, job.workers[0], job.servers[0].host))
 }

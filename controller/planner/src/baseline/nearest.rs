@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Resource, Route, spare_bps};
-use crate::network::{Network, NetworkError, NodeId};
+use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Resource, Route, spare_bps};
+use crate::network::{Network, NetworkError, NodeId, Switch};
 use crate::routing::{Costs, Path, Routing};
 
 /// Maximum number of equally short paths among which streams are spread.
@@ -122,15 +122,7 @@ pub(super) fn ways(
 ) -> Result<Vec<Path>, JobError> {
     let ways: Result<_, NetworkError> = routing.paths(from, to, WAYS);
     let ways = ways.ok().filter(|ways: &Vec<Path>| !ways.is_empty());
-    ways.ok_or_else(|| no_way(routing.network(), job, from, to))
-}
-
-fn no_way(network: &Network, job: &Job, from: NodeId, to: NodeId) -> JobError {
-    JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(from).to_owned(),
-        to: network.name(to).to_owned(),
-    }
+    ways.ok_or_else(|| job.no_way(routing.network(), from, to))
 }
 
 fn first_switch(network: &Network, route: &Route) -> (Option<NodeId>, usize) {
@@ -144,8 +136,7 @@ fn first_switch(network: &Network, route: &Route) -> (Option<NodeId>, usize) {
 
 /// Rate in bit/s that a switch can still sum; infinite if it has no limit.
 pub(super) fn spare_sums_bps(network: &Network, switch: NodeId) -> f64 {
-    let switch = network.switch(switch);
-    let spare = switch.and_then(|s| Some(s.throughput_bps?.saturating_sub(s.load_bps)));
+    let spare = network.switch(switch).and_then(Switch::spare_sums_bps);
     spare.map_or(f64::INFINITY, |bps| bps as f64)
 }
 
@@ -159,7 +150,8 @@ pub(super) fn fastest(
 ) -> Result<Vec<Plan>, JobError> {
     let plans_at = |rate_bps: f64| plans(jobs, racks, &summed(rate_bps), rate_bps);
     let most_bps = |plans: &[Plan]| joint_rate_bps(network, jobs, plans);
-    let (mut low, mut high) = (0.0, widest_bps(network, jobs));
+    let narrowest = jobs.iter().map(|job| job.narrowest_bps(network));
+    let (mut low, mut high) = (0.0, 2.0 * narrowest.fold(f64::INFINITY, f64::min));
     // Bisect down to adjacent floating-point numbers.
     loop {
         let middle: f64 = low + (high - low) / 2.0;
@@ -187,13 +179,10 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
     let mut plans: Vec<Plan> = jobs
         .iter()
         .map(|job| Plan {
-            job: job.name.clone(),
-            parts: Vec::new(),
-            answers: Vec::new(),
             rate_bps,
             bound_bps: rate_bps,
-            goal: Goal::Rate,
             is_optimal: true,
+            ..Plan::new(job, Vec::new())
         })
         .collect();
     for (rack, summed) in racks.iter().zip(summed) {
@@ -203,22 +192,11 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
     plans
 }
 
-/// Upper bound of the rate at which any worker can send.
-fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
-    let workers = jobs.iter().flat_map(|job| &job.workers);
-    let rates = workers.map(|worker| {
-        let links = network.adjacent(*worker).iter();
-        let rates = links.map(|(link, _)| network.spare_bps(network.arc(*link, *worker)) as f64);
-        2.0 * rates.sum::<f64>()
-    });
-    rates.fold(f64::INFINITY, f64::min)
-}
-
 /// Greatest common rate of all jobs' workers if all plans run at once.
 pub(super) fn joint_rate_bps(network: &Network, jobs: &[Job], plans: &[Plan]) -> f64 {
     let mut loads: BTreeMap<Resource, (f64, f64)> = BTreeMap::new();
     for (job, plan) in jobs.iter().zip(plans) {
-        for (resource, load) in Loads::of(network, job, plan).iter() {
+        for (resource, load) in Loads::from_plan(network, job, plan).iter() {
             let spare = spare_bps(network, job, resource).unwrap_or(f64::INFINITY);
             let entry = loads.entry(resource).or_insert((0.0, f64::INFINITY));
             *entry = (entry.0 + load, entry.1.min(spare));
@@ -240,5 +218,5 @@ fn cut_off(network: &Network, jobs: &[Job], racks: &[Rack]) -> JobError {
     };
     let job = &jobs[rack.job];
     let server = job.servers[rack.server].host;
-    no_way(network, job, job.workers[worker], server)
+    job.no_way(network, job.workers[worker], server)
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::nearest::way;
-use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Route};
+use super::nearest::{spare_sums_bps, way};
+use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Route};
 use crate::network::generate::random::unit;
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
@@ -153,26 +153,15 @@ impl Rounded {
                     up,
                 })
             });
-        let mut plan = Plan {
-            job: job.name.clone(),
-            parts: parts.collect::<Result<_, JobError>>()?,
-            answers: Vec::new(),
-            rate_bps: 0.0,
-            bound_bps: f64::INFINITY,
-            goal: Goal::Rate,
-            is_optimal: false,
-        };
-        let binding = Loads::of(network, job, &plan).binding(network, job);
-        plan.rate_bps = binding.map_or(f64::INFINITY, |binding| binding.rate_bps);
+        let parts = parts.collect::<Result<_, JobError>>()?;
+        let mut plan = Plan::new(job, parts);
+        plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
         Ok(plan)
     }
 }
 
 /// Rate in bit/s that a switch can still sum; `None` for a host, or a switch that is not programmable.
 fn sums_bps(network: &Network, node: NodeId) -> Option<f64> {
-    let switch = network.switch(node).filter(|switch| switch.programmable)?;
-    Some(match switch.throughput_bps {
-        Some(bps) => bps.saturating_sub(switch.load_bps) as f64,
-        None => f64::INFINITY,
-    })
+    let can_sum = network.switch(node)?.programmable;
+    can_sum.then(|| spare_sums_bps(network, node))
 }

@@ -61,7 +61,7 @@ pub fn goat(is_chain: bool) -> Result<(Network, Job), NetworkError> {
 /// Cost of a byte in [`goat`]'s example: 1 for each link, except links from workers, whose load is equal in every plan.
 #[must_use]
 pub fn links_behind_workers(network: &Network) -> Costs {
-    Costs::of_each(network, |arc: Arc| {
+    Costs::from_fn(network, |arc: Arc| {
         u64::from(network.host(network.ends(arc).0).is_none())
     })
 }

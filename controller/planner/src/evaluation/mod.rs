@@ -67,7 +67,10 @@ impl Instance {
         let mut hosts: Vec<NodeId> = network.hosts().collect();
         let count = self.workers + self.servers;
         if count > hosts.len() {
-            let message = format!("a job on {count} hosts, of {}", hosts.len());
+            let message = format!(
+                "the job needs {count} hosts; the network has {}",
+                hosts.len()
+            );
             return Err(NetworkError::Shape(message));
         }
         let mut random = ChaCha12Rng::seed_from_u64(seed);
@@ -176,6 +179,6 @@ mod tests {
             ..instance(Shape::FatTree)
         };
         let refused = vast.draw(0).unwrap_err().to_string();
-        assert_eq!(refused, "a job on 193 hosts, of 192");
+        assert_eq!(refused, "the job needs 193 hosts; the network has 192");
     }
 }

@@ -117,20 +117,16 @@ pub fn by_slots(
     sends: &[Send],
 ) -> Result<Passed, JobError> {
     let server = job.server()?.host;
-    let no_way = |from: NodeId| JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(from).to_owned(),
-        to: network.name(server).to_owned(),
-    };
+    let no_way = |from: NodeId| job.no_way(network, from, server);
     let ways = job.workers.iter();
     let ways = ways.map(|worker| routing.path(*worker, server).map_err(|_| no_way(*worker)));
     let ways: Vec<Path> = ways.collect::<Result<_, _>>()?;
-    let mut switches: BTreeMap<NodeId, Switch> = BTreeMap::new();
+    let mut switches: BTreeMap<NodeId, SlotSwitch> = BTreeMap::new();
     for (worker, way) in ways.iter().enumerate() {
         for (place, arc) in way.iter().enumerate() {
             let at = network.ends(*arc).0;
             if network.switch(at).is_some_and(|switch| switch.programmable) {
-                let switch = switches.entry(at).or_insert_with(|| Switch {
+                let switch = switches.entry(at).or_insert_with(|| SlotSwitch {
                     slots: slots(at),
                     up: way[place..].to_vec(),
                     below: BTreeSet::new(),
@@ -141,7 +137,7 @@ pub fn by_slots(
             }
         }
     }
-    let mut run = Run {
+    let mut run = Simulation {
         network,
         collision,
         now: 0,
@@ -159,7 +155,7 @@ pub fn by_slots(
     Ok(run.passed)
 }
 
-struct Switch {
+struct SlotSwitch {
     /// Maximum number of sums that it holds at a time.
     slots: usize,
     /// Path to the server.
@@ -172,16 +168,16 @@ struct Switch {
     begun: usize,
 }
 
-struct Run<'n> {
+struct Simulation<'n> {
     network: &'n Network,
     collision: Collision,
     /// Index of the current send.
     now: usize,
-    switches: BTreeMap<NodeId, Switch>,
+    switches: BTreeMap<NodeId, SlotSwitch>,
     passed: Passed,
 }
 
-impl Run<'_> {
+impl Simulation<'_> {
     /// Sends a fragment, the sum of the workers `of`, along a path until a switch holds it.
     fn send(&mut self, way: Path, piece: usize, of: BTreeSet<usize>) {
         let mut of = of;

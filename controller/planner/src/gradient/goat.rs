@@ -29,8 +29,8 @@ use rand_chacha::rand_core::SeedableRng;
 use super::{Goal, Job, JobError, Loads, Plan};
 use crate::network::Network;
 use crate::routing::Costs;
-use instance::Instance;
-use search::Placement;
+use instance::GoatProblem;
+use search::OpenSites;
 
 /// Number of roundings of one relaxation; each is random.
 const ROUNDINGS: usize = 8;
@@ -64,7 +64,7 @@ pub enum GoatError {
 /// Costs of 1 for each link: the cost of a byte is the number of links that it crosses.
 #[must_use]
 pub fn links(network: &Network) -> Costs {
-    Costs::of_each(network, |_| 1)
+    Costs::from_fn(network, |_| 1)
 }
 
 /// Plan with the least traffic that is found: where each sub-model is summed. Equal seeds give equal plans.
@@ -74,10 +74,10 @@ pub fn plan(
     gradient: &Gradient<'_>,
     seed: u64,
 ) -> Result<Plan, GoatError> {
-    let instance = Instance::of(network, job, gradient)?;
+    let instance = GoatProblem::new(network, job, gradient)?;
     let relaxed = relax::relax(&instance);
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    let mut best = search::improved(&instance, Placement::closed(&instance));
+    let mut best = search::improved(&instance, OpenSites::closed(&instance));
     if let Some(open) = &relaxed.open {
         for _ in 0..ROUNDINGS {
             if best.cost(&instance) <= relaxed.bound * (1.0 + PRECISION) {
@@ -101,13 +101,12 @@ pub fn plan(
         bound = bound.max(proved);
     }
     let cost = best.cost(&instance);
-    let mut plan = instance.plan(&best);
+    let mut plan = instance.plan(&best.open);
     plan.is_optimal = cost <= bound * (1.0 + PRECISION);
     plan.goal = Goal::Traffic {
         byte_cost: cost,
         bound: bound.min(cost),
     };
-    let binding = Loads::of(network, job, &plan).binding(network, job);
-    plan.rate_bps = binding.map_or(f64::INFINITY, |binding| binding.rate_bps);
+    plan.rate_bps = Loads::from_plan(network, job, &plan).rate_bps(network, job);
     Ok(plan)
 }

@@ -15,6 +15,7 @@
 
 mod bound;
 mod classes;
+mod paths;
 mod search;
 mod short;
 pub(crate) mod streams;
@@ -25,7 +26,8 @@ use std::collections::BTreeMap;
 use super::{Answers, Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use bound::{Relaxed, relax};
-use search::{Search, Ways};
+use paths::StreamPaths;
+use search::Search;
 use streams::Streams;
 
 /// Relative gap below which a plan counts as optimal.
@@ -74,7 +76,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
     if let Some(cut_off) = cut_off(network, job, server.host, answers) {
         return Err(cut_off);
     }
-    let streams = Streams::of(network, job, server, answers);
+    let streams = Streams::new(network, job, server, answers);
     let most = streams.most_bps();
     let rates = streams.rates(0.0, most);
     let (mut low, mut high) = (0, rates.len());
@@ -87,7 +89,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
         };
         match Search::new(&streams, rates[middle]).quick() {
             Some(ways) => {
-                let found = Found::of(&streams, ways, rates[middle]);
+                let found = Found::new(&streams, ways, rates[middle]);
                 // The paths may allow a higher rate than the tried one.
                 let reached = rates.partition_point(|rate| *rate <= found.rate_bps);
                 low = reached.max(middle + 1);
@@ -96,7 +98,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
             None => high = middle,
         }
     }
-    let best = best.ok_or_else(|| no_way(network, job, (job.workers[0], server.host)))?;
+    let best = best.ok_or_else(|| job.no_way(network, job.workers[0], server.host))?;
     let best = best.shortened(&streams);
     Ok(Plan {
         bound_bps: most.max(best.rate_bps),
@@ -119,7 +121,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
     if plan.is_optimal {
         return Ok(());
     }
-    let streams = Streams::of(network, job, job.server()?, !plan.answers.is_empty());
+    let streams = Streams::new(network, job, job.server()?, !plan.answers.is_empty());
     let rates = streams.rates(plan.rate_bps, plan.bound_bps);
     let (mut low, mut high) = (0, rates.len());
     let mut best: Option<Found> = None;
@@ -147,7 +149,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
             break;
         }
         if let Some(ways) = Search::new(&streams, rate_bps).near(&switches, &mut tries) {
-            best = Some(Found::of(&streams, ways, rate_bps));
+            best = Some(Found::new(&streams, ways, rate_bps));
         }
     }
     if let Some(best) = best.map(|best| best.shortened(&streams)) {
@@ -162,20 +164,20 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
 
 /// Paths of all streams, and the rate of all workers on them.
 struct Found {
-    ways: Ways,
+    ways: StreamPaths,
     rate_bps: f64,
 }
 
 impl Found {
     /// Paths with capacity at some rate keep it up to the rate at which a resource is full.
-    fn of(streams: &Streams<'_>, ways: Ways, at_bps: f64) -> Found {
+    fn new(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }
     }
 
     fn shortened(self, streams: &Streams<'_>) -> Found {
         let ways = Search::new(streams, self.rate_bps).shortened(self.ways);
-        Found::of(streams, ways, self.rate_bps)
+        Found::new(streams, ways, self.rate_bps)
     }
 
     fn answers(&self, streams: &Streams<'_>) -> Vec<Answers> {
@@ -240,16 +242,8 @@ fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Optio
         workers.find(|worker| !reached[worker.index()]).copied()
     };
     if let Some(worker) = missing(&reached(server, false)) {
-        return Some(no_way(network, job, (worker, server)));
+        return Some(job.no_way(network, worker, server));
     }
     let unanswered = answers.then(|| missing(&reached(server, true))).flatten()?;
-    Some(no_way(network, job, (server, unanswered)))
-}
-
-fn no_way(network: &Network, job: &Job, (from, to): (NodeId, NodeId)) -> JobError {
-    JobError::NoWay {
-        job: job.name.clone(),
-        from: network.name(from).to_owned(),
-        to: network.name(to).to_owned(),
-    }
+    Some(job.no_way(network, server, unanswered))
 }

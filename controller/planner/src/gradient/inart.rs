@@ -23,7 +23,7 @@ mod ways;
 pub use exact::MOST_VARIABLES;
 pub use online::{Online, Refused};
 
-use super::{Goal, Job, JobError, Loads, Plan};
+use super::{Job, JobError, Loads, Plan};
 use crate::network::Network;
 use search::Search;
 use ways::Ways;
@@ -41,7 +41,7 @@ const MORE_IN_AN_EVENT: usize = 4;
 /// First phase: the servers' shares with the greatest rate that is found, and the plan for them.
 pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError> {
     job.check(network)?;
-    let ways = Ways::of(network, job)?;
+    let ways = Ways::new(network, job)?;
     let count = job.servers.len();
     let mut best: Option<Found<'_>> = None;
     let relaxed = relax::relax(&ways, None);
@@ -50,7 +50,7 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
         .map(|relaxed| Search::rounded(&ways, relaxed));
     for start in Search::starts(&ways).into_iter().chain(rounded) {
         // The streams of a start give better shares than any shares given before.
-        let shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
+        let shares = share::best(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
         take_turns(&mut best, start, shares, TURNS);
     }
     // The best shares for few streams may leave out servers that could take more streams.
@@ -93,7 +93,7 @@ fn take_turns<'w>(
     for _ in 0..turns {
         search.improve(&shares);
         let reached = search.rate(&shares);
-        let better = share::of(&search).map(|next| (search.rate(&next), next));
+        let better = share::best(&search).map(|next| (search.rate(&next), next));
         let (reached, next) = match better {
             Some((with_next, next)) if with_next > reached => (with_next, next),
             _ => (reached, shares.clone()),
@@ -175,7 +175,7 @@ fn ways<'n>(network: &'n Network, job: &'n Job, shares: &[f64]) -> Result<Ways<'
     if shares.len() != job.servers.len() || !makes_sense {
         return Err(JobError::Shares(job.name.clone(), job.servers.len()));
     }
-    Ways::of(network, job)
+    Ways::new(network, job)
 }
 
 /// Best search result, and an upper bound of any plan's rate.
@@ -206,16 +206,8 @@ fn finished(
     shares: &[f64],
     most: f64,
 ) -> Plan {
-    let mut plan = Plan {
-        job: job.name.clone(),
-        parts: search.parts(ways, shares),
-        answers: Vec::new(),
-        rate_bps: 0.0,
-        bound_bps: most,
-        goal: Goal::Rate,
-        is_optimal: false,
-    };
-    let binding = Loads::of(network, job, &plan).binding(network, job);
+    let mut plan = Plan::new(job, search.parts(ways, shares));
+    let binding = Loads::from_plan(network, job, &plan).binding(network, job);
     plan.rate_bps = binding.map_or(most, |binding| binding.rate_bps);
     debug_assert!(
         plan.rate_bps <= most * (1.0 + PRECISION),

@@ -58,16 +58,16 @@ pub enum JobError {
     #[error("job `{0}` has no server")]
     NoServer(String),
     /// The planner supports one server only.
-    #[error("job `{0}` has {1} servers; this planner is for one")]
+    #[error("job `{0}` has {1} servers; this planner supports one")]
     OneServer(String, usize),
     /// The job contains a host twice; ranks on one host cannot be distinguished.
     #[error("job `{0}` has host `{1}` twice")]
     HostTwice(String, String),
     /// A worker or server is no host.
-    #[error("job `{0}`: `{1}` is no host")]
+    #[error("job `{0}`: `{1}` is not a host")]
     NoHost(String, String),
     /// No path leads there, or all paths are full.
-    #[error("job `{job}`: nothing leads from `{from}` to `{to}` that has room left")]
+    #[error("job `{job}`: no path from `{from}` to `{to}` has spare capacity")]
     NoWay {
         /// The job.
         job: String,
@@ -77,13 +77,13 @@ pub enum JobError {
         to: String,
     },
     /// The number of shares is not that of the servers, or their sum is not 1.
-    #[error("job `{0}` has {1} servers: it needs a share from 0 to 1 for each, 1 together")]
+    #[error("job `{0}` has {1} servers: give each a share from 0 to 1; their sum is 1")]
     Shares(String, usize),
     /// The exact program is solved for small networks only.
-    #[error("the exact program of job `{0}` has more than the {1} whole variables that are solved")]
+    #[error("the exact program of job `{0}` has more than {1} integer variables, the maximum")]
     TooLarge(String, usize),
     /// The server has no ingress rate left.
-    #[error("job `{0}`: server `{1}` has nothing left of what it takes in")]
+    #[error("job `{0}`: server `{1}` has no ingress rate left")]
     NoIngress(String, String),
 }
 
@@ -111,6 +111,26 @@ impl Job {
             return Err(JobError::NoIngress(self.name.clone(), name(full.host)));
         }
         Ok(())
+    }
+
+    /// Spare rate in bit/s of the links of the worker that has the least.
+    pub(crate) fn narrowest_bps(&self, network: &Network) -> f64 {
+        let workers = self.workers.iter().map(|worker| {
+            let links = network.adjacent(*worker).iter();
+            let rates =
+                links.map(|(link, _)| network.spare_bps(network.arc(*link, *worker)) as f64);
+            rates.sum::<f64>()
+        });
+        workers.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Error that no path with spare capacity leads from one node to another.
+    pub(crate) fn no_way(&self, network: &Network, from: NodeId, to: NodeId) -> JobError {
+        JobError::NoWay {
+            job: self.name.clone(),
+            from: network.name(from).to_owned(),
+            to: network.name(to).to_owned(),
+        }
     }
 
     /// The job's server, if it has exactly one.

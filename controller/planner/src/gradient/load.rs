@@ -26,8 +26,8 @@ impl Resource {
                 let (from, to) = network.ends(arc);
                 format!("the link from `{}` to `{}`", name(from), name(to))
             }
-            Resource::Sums(switch) => format!("what switch `{}` sums", name(switch)),
-            Resource::Ingress(host) => format!("what server `{}` takes in", name(host)),
+            Resource::Sums(switch) => format!("the sums of switch `{}`", name(switch)),
+            Resource::Ingress(host) => format!("the ingress of server `{}`", name(host)),
         }
     }
 }
@@ -48,7 +48,7 @@ pub struct Binding {
 impl Loads {
     /// Loads of a plan.
     #[must_use]
-    pub fn of(network: &Network, job: &Job, plan: &Plan) -> Loads {
+    pub fn from_plan(network: &Network, job: &Job, plan: &Plan) -> Loads {
         let mut loads = Loads::default();
         for part in &plan.parts {
             loads.add_part(network, job, part);
@@ -63,7 +63,7 @@ impl Loads {
 
     /// Loads of one part of a plan.
     #[must_use]
-    pub fn of_part(network: &Network, job: &Job, part: &Part) -> Loads {
+    pub fn from_part(network: &Network, job: &Job, part: &Part) -> Loads {
         let mut loads = Loads::default();
         loads.add_part(network, job, part);
         loads
@@ -118,6 +118,11 @@ impl Loads {
         });
         limits.min_by(|a, b| a.rate_bps.total_cmp(&b.rate_bps))
     }
+    /// Rate in bit/s of all workers at which the first resource is full; infinite if none is limited.
+    pub(crate) fn rate_bps(&self, network: &Network, job: &Job) -> f64 {
+        let binding = self.binding(network, job);
+        binding.map_or(f64::INFINITY, |binding| binding.rate_bps)
+    }
 }
 
 /// Reserves the rates that a plan uses, except servers' ingress, which belongs to their jobs.
@@ -149,11 +154,7 @@ fn change(network: &mut Network, used: &[(Resource, u64)], by: impl Fn(u64, u64)
 pub fn spare_bps(network: &Network, job: &Job, resource: Resource) -> Option<f64> {
     match resource {
         Resource::Link(arc) => Some(network.spare_bps(arc) as f64),
-        Resource::Sums(switch) => {
-            let switch = network.switch(switch)?;
-            let spare = switch.throughput_bps?.saturating_sub(switch.load_bps);
-            Some(spare as f64)
-        }
+        Resource::Sums(switch) => Some(network.switch(switch)?.spare_sums_bps()? as f64),
         Resource::Ingress(host) => {
             let server = job.servers.iter().find(|server| server.host == host)?;
             Some(server.spare_bps(network) as f64)

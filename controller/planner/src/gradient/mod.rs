@@ -16,10 +16,8 @@ pub mod grid;
 pub mod inart;
 mod job;
 mod load;
-mod method;
 mod plan;
 
 pub use job::{Job, JobError, Server};
 pub use load::{Binding, Loads, Resource, occupy, release, spare_bps};
-pub use method::Method;
 pub use plan::{Answers, Goal, Member, Part, Plan, Route};

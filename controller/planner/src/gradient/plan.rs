@@ -1,5 +1,6 @@
 //! Plans, the results of planners.
 
+use super::Job;
 use crate::network::{Arc, NodeId};
 
 /// Arcs that a frame crosses, in order.
@@ -77,6 +78,19 @@ pub struct Answers {
 }
 
 impl Plan {
+    /// Plan of these parts, without answers; its rate is not computed yet.
+    pub(crate) fn new(job: &Job, parts: Vec<Part>) -> Plan {
+        Plan {
+            job: job.name.clone(),
+            parts,
+            answers: Vec::new(),
+            rate_bps: 0.0,
+            bound_bps: f64::INFINITY,
+            goal: Goal::Rate,
+            is_optimal: false,
+        }
+    }
+
     /// Number of links that all streams of a round cross in total.
     #[must_use]
     pub fn hops(&self) -> usize {

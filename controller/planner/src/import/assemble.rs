@@ -19,7 +19,7 @@ pub fn assemble(graph: &Graph<'_>, options: &Options) -> Result<Imported, Import
     let mut report = Report::default();
     let nodes = nodes_by_id(graph)?;
     let joins = pair(graph, &nodes)?;
-    let units = Units::of(graph, options)?;
+    let units = Units::from_graph(graph, options)?;
 
     let mut network = Network::new();
     let ids = add_nodes(graph, options, &joins, &units, &mut network, &mut report)?;
@@ -50,7 +50,7 @@ struct Units {
 }
 
 impl Units {
-    fn of(graph: &Graph<'_>, options: &Options) -> Result<Units, ImportError> {
+    fn from_graph(graph: &Graph<'_>, options: &Options) -> Result<Units, ImportError> {
         let unit = |name: &str, dimension: Dimension, given: Option<u64>| {
             let Some(said) = graph.attributes.find(name) else {
                 return Ok(given);

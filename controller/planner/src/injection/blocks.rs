@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::Candidates;
-use super::domains::Domains;
 use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
 
 /// Index of a block.
@@ -38,7 +37,7 @@ impl Held {
 
 /// Option of a block: the switches at which it is placed.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct BlockOption {
     pub switches: Vec<SwitchId>,
     pub hops: u64,
 }
@@ -48,7 +47,7 @@ pub(super) struct Place {
 pub(super) struct Block {
     pub members: Vec<ChoiceId>,
     pub charges: Vec<ChargeId>,
-    pub options: Vec<Place>,
+    pub options: Vec<BlockOption>,
     /// Other blocks, and the index of the pair in [`Blocks::pairs`].
     pub partners: Vec<(BlockId, usize)>,
 }
@@ -95,7 +94,7 @@ impl<'p> Blocks<'p> {
         let mut pairs = Vec::new();
         for ((a, b), rules) in wanted {
             if a == b {
-                let go = |place: &Place| {
+                let go = |place: &BlockOption| {
                     let mut rules = rules.iter();
                     rules.all(|rule| rule.allows(problem, &place.switches, &place.switches))
                 };
@@ -140,46 +139,6 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// Blocks with only the options left in `domains`.
-    pub fn only(&self, domains: &Domains) -> Blocks<'p> {
-        let left = |block: BlockId| domains.options(block);
-        let mut blocks = self.blocks.clone();
-        for (number, block) in blocks.iter_mut().enumerate() {
-            let options = left(number).map(|option| block.options[option].clone());
-            block.options = options.collect();
-            block.partners.clear();
-        }
-        let mut pairs = Vec::new();
-        for (first, block) in self.blocks.iter().enumerate() {
-            let own = block.partners.iter();
-            for &(second, pair) in own.filter(|(second, _)| *second > first) {
-                let goes = |(a, b): (usize, usize)| self.go_together(pair, first, a, b);
-                let both = left(first).flat_map(|a| left(second).map(move |b| (a, b)));
-                let allowed: Vec<bool> = both.map(goes).collect();
-                if allowed.iter().all(|allowed| *allowed) {
-                    continue;
-                }
-                for (block, other) in [(first, second), (second, first)] {
-                    blocks[block].partners.push((other, pairs.len()));
-                }
-                let width = domains.left(second);
-                pairs.push(Pair {
-                    first,
-                    width,
-                    allowed,
-                });
-            }
-        }
-        Blocks {
-            problem: self.problem,
-            blocks,
-            pairs,
-            limits: self.limits.clone(),
-            free: self.free.clone(),
-            cut: self.cut,
-        }
-    }
-
     /// Looser problem for bounds: a block with missing options may take any one switch of its shortest path, which costs less
     /// than any of its options. A bound of this problem holds for the whole. Without pairs.
     pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
@@ -194,7 +153,7 @@ impl<'p> Blocks<'p> {
             let paths = self.problem.choices[choice].paths.iter();
             let switches = paths.map(|path| &self.problem.paths[*path]);
             let shortest = switches.min_by_key(|switches| switches.len());
-            let places = shortest.into_iter().flatten().map(|switch| Place {
+            let places = shortest.into_iter().flatten().map(|switch| BlockOption {
                 switches: vec![*switch],
                 hops: 0,
             });
@@ -282,7 +241,7 @@ fn block(
     let common = own.iter().filter(|set| {
         !is_tied || set.len() == 1 && members.iter().all(|choice| sets(*choice).contains(set))
     });
-    let options = common.map(|set| Place {
+    let options = common.map(|set| BlockOption {
         switches: set.clone(),
         hops: members.iter().map(|m| problem.hops(*m, set)).sum(),
     });

@@ -31,7 +31,7 @@ pub(super) struct Prices {
 
 /// Amount against which loads are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(super) enum LoadMeasure {
     /// Free amounts of binding resources: utilization.
     Free,
     /// Free amounts of one resource: its utilization.
@@ -42,7 +42,7 @@ pub(super) enum Measure {
 
 impl Prices {
     /// Finds the best prices. Every block must have an option.
-    pub fn find(blocks: &Blocks<'_>, measure: Measure) -> Prices {
+    pub fn find(blocks: &Blocks<'_>, measure: LoadMeasure) -> Prices {
         let parts = parts(blocks);
         let rows = rows(blocks, measure);
         let mut logs = vec![0.0_f64; rows.len()];
@@ -153,17 +153,17 @@ fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
 }
 
 /// By row: reciprocal of the amount against which loads are measured; 0 for rows that do not count.
-fn rows(blocks: &Blocks<'_>, measure: Measure) -> Vec<f64> {
+fn rows(blocks: &Blocks<'_>, measure: LoadMeasure) -> Vec<f64> {
     let resources = blocks.problem.resources.len();
     let rows = blocks.limits.iter().zip(&blocks.free).enumerate();
     rows.map(|(row, (limit, free))| match measure {
-        Measure::One(resource) if row % resources != resource => 0.0,
-        Measure::One(_) => 1.0 / *free as f64,
-        Measure::Free if !blocks.problem.resources[row % resources].binds => 0.0,
-        Measure::Free => 1.0 / *free as f64,
-        Measure::Limits if *limit == u64::MAX => 0.0,
+        LoadMeasure::One(resource) if row % resources != resource => 0.0,
+        LoadMeasure::One(_) => 1.0 / *free as f64,
+        LoadMeasure::Free if !blocks.problem.resources[row % resources].binds => 0.0,
+        LoadMeasure::Free => 1.0 / *free as f64,
+        LoadMeasure::Limits if *limit == u64::MAX => 0.0,
         // Limit 0: treat it as a tiny limit, since whole units are taken.
-        Measure::Limits => 1.0 / (*limit as f64).max(0.5),
+        LoadMeasure::Limits => 1.0 / (*limit as f64).max(0.5),
     })
     .collect()
 }
@@ -190,17 +190,17 @@ pub(super) struct Levels {
 
 impl Levels {
     /// Levels of all binding resources.
-    pub fn of(blocks: &Blocks<'_>) -> Levels {
-        Levels::of_those(blocks, |resource| blocks.problem.resources[resource].binds)
+    pub fn new(blocks: &Blocks<'_>) -> Levels {
+        Levels::for_resources(blocks, |resource| blocks.problem.resources[resource].binds)
     }
 
     /// Levels of one resource.
-    pub fn of_one(blocks: &Blocks<'_>, resource: usize) -> Levels {
-        Levels::of_those(blocks, |other| other == resource)
+    pub fn for_resource(blocks: &Blocks<'_>, resource: usize) -> Levels {
+        Levels::for_resources(blocks, |other| other == resource)
     }
 
     /// Levels of all rows that an option touches.
-    fn of_those(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
+    fn for_resources(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
         let problem = blocks.problem;
         let mut steps = vec![0_u64; problem.resources.len()];
         let charges = blocks.blocks.iter().flat_map(|block| &block.charges);

@@ -20,7 +20,7 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// Finds the candidates of a choice.
-    pub fn of(problem: &Problem, choice: ChoiceId) -> Candidates {
+    pub fn find(problem: &Problem, choice: ChoiceId) -> Candidates {
         let wanted = &problem.choices[choice];
         let paths = &wanted.paths;
         let mut sets: Vec<Vec<SwitchId>> = match paths.first() {
@@ -29,7 +29,7 @@ impl Candidates {
         };
         let mut cut = false;
         if wanted.spreads {
-            let mut spreads = Spreads::of(problem, paths);
+            let mut spreads = Spreads::new(problem, paths);
             spreads.descend();
             cut = spreads.cut;
             spreads.found.sort_by_key(Vec::len);
@@ -86,7 +86,7 @@ struct Spreads<'p> {
 }
 
 impl<'p> Spreads<'p> {
-    fn of(problem: &'p Problem, paths: &'p [PathId]) -> Spreads<'p> {
+    fn new(problem: &'p Problem, paths: &'p [PathId]) -> Spreads<'p> {
         let mut crossing: BTreeMap<SwitchId, Vec<usize>> = BTreeMap::new();
         for (place, path) in paths.iter().enumerate() {
             for switch in &problem.paths[*path] {

@@ -6,10 +6,10 @@
 //! set: without any of its members it has no contradiction.
 
 use super::blocks::{Blocks, Held};
-use super::bound::{Levels, Measure, Prices};
+use super::bound::{Levels, LoadMeasure, Prices};
 use super::candidates::Candidates;
 use super::domains::Domains;
-use super::place::Placing;
+use super::placing::Placing;
 use super::problem::Problem;
 use super::refusal::{Conflict, Refusal};
 use super::search::{Known, Wanted, search};
@@ -62,7 +62,7 @@ pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
         |held| &mut held.pins,
         |held, choice| held.choices[choice] && problem.choices[choice].pin.is_some(),
     );
-    Refusal::of(filter.conflict())
+    Refusal::from_conflict(filter.conflict())
 }
 
 /// By row: whether an active choice can be placed at its switch.
@@ -134,17 +134,17 @@ impl Filter<'_> {
         let Some(domains) = Domains::consistent(&blocks) else {
             return none;
         };
-        let blocks = blocks.only(&domains);
+        let blocks = domains.remaining(&blocks);
         let domains = Domains::new(&blocks);
         // Test the bound first: without a placement, the heuristic would run up to its limit.
-        let limits = Prices::find(&blocks, Measure::Limits);
+        let limits = Prices::find(&blocks, LoadMeasure::Limits);
         if limits.bound > SURELY {
             return none;
         }
         if Placing::place(&blocks, &domains, 0).is_some() {
             return Answer::Yes;
         }
-        let levels = Levels::of(&blocks);
+        let levels = Levels::new(&blocks);
         let known = Known {
             prices: &limits,
             limits: &limits,

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::blocks::{BlockId, Blocks};
-use super::place::groups;
+use super::groups::groups;
 use super::problem::{ResourceId, SwitchId};
 
 /// Number of rounds of updates.
@@ -90,14 +90,14 @@ impl Group {
         let small = members.iter().filter(|members| members.len() <= MOST);
         let mut counted = BTreeSet::new();
         small
-            .filter_map(|members| Group::of(blocks, members, resource))
+            .filter_map(|members| Group::new(blocks, members, resource))
             // Two groups may have the same charge: it is counted once.
             .filter(|group| counted.insert(group.charge))
             .collect()
     }
 
     /// Group of blocks; `None` if they share no charge that takes of this resource.
-    fn of(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
+    fn new(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
             let mut cost = problem.charges[*charge].cost.iter();

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::blocks::{BlockId, Blocks};
-use super::loads::Loads;
+use super::blocks::{BlockId, Blocks, Pair};
+use super::loads::SwitchLoads;
 
 /// Remaining options, with a trail for backtracking.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Domains {
     /// without a compatible option of a partner (arc consistency, Mackworth 1977). `None` if a block has no option left.
     pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
         let mut domains = Domains::new(blocks);
-        let mut loads = Loads::new(blocks);
+        let mut loads = SwitchLoads::new(blocks);
         let mut is_put = vec![false; blocks.blocks.len()];
         loop {
             let before = domains.trail.len();
@@ -92,6 +92,46 @@ impl Domains {
             }
         }
         true
+    }
+
+    /// Blocks with only the remaining options.
+    pub fn remaining<'p>(&self, all: &Blocks<'p>) -> Blocks<'p> {
+        let left = |block: BlockId| self.options(block);
+        let mut blocks = all.blocks.clone();
+        for (number, block) in blocks.iter_mut().enumerate() {
+            let options = left(number).map(|option| block.options[option].clone());
+            block.options = options.collect();
+            block.partners.clear();
+        }
+        let mut pairs = Vec::new();
+        for (first, block) in all.blocks.iter().enumerate() {
+            let own = block.partners.iter();
+            for &(second, pair) in own.filter(|(second, _)| *second > first) {
+                let goes = |(a, b): (usize, usize)| all.go_together(pair, first, a, b);
+                let both = left(first).flat_map(|a| left(second).map(move |b| (a, b)));
+                let allowed: Vec<bool> = both.map(goes).collect();
+                if allowed.iter().all(|allowed| *allowed) {
+                    continue;
+                }
+                for (block, other) in [(first, second), (second, first)] {
+                    blocks[block].partners.push((other, pairs.len()));
+                }
+                let width = self.left(second);
+                pairs.push(Pair {
+                    first,
+                    width,
+                    allowed,
+                });
+            }
+        }
+        Blocks {
+            problem: all.problem,
+            blocks,
+            pairs,
+            limits: all.limits.clone(),
+            free: all.free.clone(),
+            cut: all.cut,
+        }
     }
 
     /// Remaining options of a block, in order.

@@ -7,7 +7,7 @@ use rand_chacha::rand_core::RngCore;
 
 use super::blocks::BlockId;
 use super::cost::Utilisation;
-use super::place::{Ceiling, Placing};
+use super::placing::{Ceiling, Fullness, Placing};
 use super::problem::SwitchId;
 
 /// Maximum depth of displaced groups for one move.
@@ -15,42 +15,23 @@ const DEEPEST: u8 = 2;
 /// Maximum number of times that a block is placed during random moves.
 const SHAKING: u64 = 400_000;
 
-/// Quantity that is reduced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    /// Used part of limits, until no limit is exceeded.
-    Pressed,
-    /// Worst utilization of binding resources.
-    Binding,
-    /// Worst utilization of other resources, without raising that of binding ones.
-    Slowing,
-}
-
 impl Placing<'_, '_> {
     /// Improves the placement until no move reduces its cost.
     pub fn improve(&mut self, bound: Utilisation) {
-        self.flatten(Measure::Binding, bound);
-        self.descend(Measure::Slowing, Utilisation::NONE, 0);
+        self.flatten(Fullness::Binding, bound);
+        self.descend(Fullness::Slowing, Utilisation::NONE, 0);
         self.gather();
         self.draw_near();
     }
 
-    fn level(&self, switch: SwitchId, measure: Measure) -> Utilisation {
-        match measure {
-            Measure::Pressed => self.loads.pressed(switch),
-            Measure::Binding => self.loads.at(switch).0,
-            Measure::Slowing => self.loads.at(switch).1,
-        }
-    }
-
     /// Reduces the fullness of the fullest switch repeatedly. If no move does, makes a random move, and keeps it if the result
     /// is no worse (iterated local search).
-    pub(super) fn flatten(&mut self, measure: Measure, bound: Utilisation) {
+    pub(super) fn flatten(&mut self, measure: Fullness, bound: Utilisation) {
         self.descend(measure, bound, DEEPEST);
         let end = self.loads.puts()
             + match measure {
                 // Without this step there would be no placement at all.
-                Measure::Pressed => 3 * SHAKING,
+                Fullness::Pressed => 3 * SHAKING,
                 _ => SHAKING,
             };
         while self.loads.puts() < end {
@@ -68,7 +49,7 @@ impl Placing<'_, '_> {
     }
 
     /// Fullness of the fullest switch, and the number of switches with it.
-    fn fullness(&self, measure: Measure) -> (Utilisation, usize) {
+    fn fullness(&self, measure: Fullness) -> (Utilisation, usize) {
         let switches = 0..self.blocks.problem.switches.len();
         let levels = switches.map(|switch| self.level(switch, measure));
         levels.fold(
@@ -82,7 +63,7 @@ impl Placing<'_, '_> {
     }
 
     /// Moves a random group away from one of the fullest switches, whatever that costs.
-    fn shake(&mut self, measure: Measure, worst: Utilisation) {
+    fn shake(&mut self, measure: Fullness, worst: Utilisation) {
         let switches = 0..self.blocks.problem.switches.len();
         let full: Vec<SwitchId> = switches
             .filter(|s| self.level(*s, measure) == worst)
@@ -112,7 +93,7 @@ impl Placing<'_, '_> {
     }
 
     /// Moves groups away from the fullest switch where the result is less full, displacing others if necessary.
-    fn descend(&mut self, measure: Measure, bound: Utilisation, deepest: u8) {
+    fn descend(&mut self, measure: Fullness, bound: Utilisation, deepest: u8) {
         let switches = self.blocks.problem.switches.len();
         for _ in 0..4 * self.blocks.blocks.len() {
             let level = |switch: &SwitchId| self.level(*switch, measure);
@@ -125,7 +106,7 @@ impl Placing<'_, '_> {
             if worst <= bound || !self.relieve_any(fullest, (measure, worst), deepest) {
                 return;
             }
-            if measure == Measure::Slowing && self.loads.cost().worst > before {
+            if measure == Fullness::Slowing && self.loads.cost().worst > before {
                 self.restore(mark);
                 return;
             }
@@ -133,7 +114,7 @@ impl Placing<'_, '_> {
     }
 
     /// Moves any group away from a switch, with as few displaced groups as possible.
-    fn relieve_any(&mut self, from: SwitchId, aim: (Measure, Utilisation), deepest: u8) -> bool {
+    fn relieve_any(&mut self, from: SwitchId, aim: (Fullness, Utilisation), deepest: u8) -> bool {
         let groups = self.groups_at(from);
         (0..=deepest).any(|depth| {
             groups.iter().any(|group| {
@@ -170,7 +151,7 @@ impl Placing<'_, '_> {
         &mut self,
         group: &[BlockId],
         from: SwitchId,
-        (measure, worst): (Measure, Utilisation),
+        (measure, worst): (Fullness, Utilisation),
         depth: u8,
     ) -> bool {
         let before = self.mark();
@@ -194,16 +175,11 @@ impl Placing<'_, '_> {
         done
     }
 
-    pub(super) fn is_full(&self, switch: SwitchId, measure: Measure, worst: Utilisation) -> bool {
-        let is_over = measure != Measure::Pressed && self.loads.is_over(switch);
-        is_over || self.level(switch, measure) >= worst
-    }
-
     /// Moves another group away from each switch that a group has just filled.
     fn push_on(
         &mut self,
         group: &[BlockId],
-        (measure, worst): (Measure, Utilisation),
+        (measure, worst): (Fullness, Utilisation),
         depth: u8,
     ) -> bool {
         let blocks = self.blocks;

@@ -29,7 +29,7 @@ impl Worst {
 
 /// State of a complete or partial placement.
 #[derive(Debug, Clone)]
-pub(super) struct Loads<'b, 'p> {
+pub(super) struct SwitchLoads<'b, 'p> {
     blocks: &'b Blocks<'p>,
     /// Amount taken, by switch and resource.
     taken: Vec<u64>,
@@ -46,12 +46,12 @@ pub(super) struct Loads<'b, 'p> {
     puts: u64,
 }
 
-impl<'b, 'p> Loads<'b, 'p> {
+impl<'b, 'p> SwitchLoads<'b, 'p> {
     /// Loads of an empty placement.
-    pub fn new(blocks: &'b Blocks<'p>) -> Loads<'b, 'p> {
+    pub fn new(blocks: &'b Blocks<'p>) -> SwitchLoads<'b, 'p> {
         let problem = blocks.problem;
         let switches = problem.switches.len();
-        Loads {
+        SwitchLoads {
             blocks,
             taken: vec![0; switches * problem.resources.len()],
             needed: vec![0; switches * problem.charges.len()],
@@ -92,7 +92,7 @@ impl<'b, 'p> Loads<'b, 'p> {
         self.puts += 1;
     }
 
-    /// Undoes [`Loads::put`].
+    /// Undoes [`SwitchLoads::put`].
     pub fn lift(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());

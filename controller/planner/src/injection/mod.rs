@@ -15,9 +15,11 @@ mod conflict;
 mod cost;
 mod cover;
 mod domains;
+mod groups;
 mod improve;
 mod loads;
 mod place;
+mod placing;
 mod problem;
 mod refusal;
 mod relaxed;
@@ -25,17 +27,17 @@ mod sample;
 mod search;
 
 use blocks::{Blocks, Held};
-use bound::{Levels, Measure, Prices};
+use bound::{Levels, LoadMeasure, Prices};
 use candidates::Candidates;
 use domains::Domains;
-use loads::Loads;
-use place::Placing;
+use loads::SwitchLoads;
+use placing::Placing;
 use search::{Known, Wanted, search};
 
 pub use cost::{Cost, Utilisation};
 pub use problem::{
-    Charge, ChargeId, Choice, ChoiceId, DEFAULT_SHARE_PPM, PathId, Problem, ProblemError, Resource,
-    ResourceId, Switch, SwitchId,
+    Charge, ChargeId, Choice, ChoiceId, DEFAULT_SHARE_PPM, InjectionSwitch, PathId, Problem,
+    ProblemError, ResourceId, SwitchId, SwitchResource,
 };
 pub use refusal::{Conflict, Refusal};
 pub use sample::{Scale, sample, sample_of};
@@ -75,8 +77,10 @@ impl Placement {
 /// Places all choices. Equal problems and seeds give equal placements.
 pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     problem.check().map_err(Refusal::Malformed)?;
-    let candidates = problem.candidates();
-    for choice in 0..problem.choices.len() {
+    let choices = 0..problem.choices.len();
+    let find = |choice| Candidates::find(problem, choice);
+    let candidates: Vec<Candidates> = choices.clone().map(find).collect();
+    for choice in choices {
         stands_somewhere(problem, &candidates, choice)?;
     }
     let blocks = Blocks::new(problem, &candidates, &Held::all(problem));
@@ -85,9 +89,9 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
         false => conflict::explain(problem, &candidates),
     };
     let domains = Domains::consistent(&blocks).ok_or_else(none)?;
-    let blocks = blocks.only(&domains);
+    let blocks = domains.remaining(&blocks);
     let domains = Domains::new(&blocks);
-    let limits = Prices::find(&blocks, Measure::Limits);
+    let limits = Prices::find(&blocks, LoadMeasure::Limits);
     if limits.bound > conflict::SURELY {
         return Err(none());
     }
@@ -97,8 +101,8 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     {
         return Err(refusal);
     }
-    let prices = Prices::find(&blocks, Measure::Free);
-    let levels = Levels::of(&blocks);
+    let prices = Prices::find(&blocks, LoadMeasure::Free);
+    let levels = Levels::new(&blocks);
     let bound = match blocks.cut {
         true => at_least(&blocks.relaxed(&candidates)),
         false => at_least(&blocks),
@@ -177,8 +181,8 @@ fn stands_somewhere(
     })
 }
 
-fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> Loads<'b, 'p> {
-    let mut loads = Loads::new(blocks);
+fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> SwitchLoads<'b, 'p> {
+    let mut loads = SwitchLoads::new(blocks);
     for (block, option) in chosen.iter().enumerate() {
         loads.put(block, *option);
     }
@@ -191,18 +195,18 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let resources = blocks.problem.resources.iter().enumerate();
     let binding = resources.filter(|(_, resource)| resource.binds);
     let each = binding.map(|(resource, _)| {
-        let prices = Prices::find(blocks, Measure::One(resource));
+        let prices = Prices::find(blocks, LoadMeasure::One(resource));
         let bound = prices.bound.max(cover::at_least(blocks, resource));
-        Levels::of_one(blocks, resource).at_least(bound)
+        Levels::for_resource(blocks, resource).at_least(bound)
     });
-    let together = Prices::find(blocks, Measure::Free);
-    let together = Levels::of(blocks).at_least(together.bound);
+    let together = Prices::find(blocks, LoadMeasure::Free);
+    let together = Levels::new(blocks).at_least(together.bound);
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 
 /// Greatest utilization that a single block causes, each block placed where it causes the least.
 fn alone(blocks: &Blocks<'_>) -> Utilisation {
-    let mut loads = Loads::new(blocks);
+    let mut loads = SwitchLoads::new(blocks);
     let mut worst = Utilisation::NONE;
     for (number, block) in blocks.blocks.iter().enumerate() {
         let levels = (0..block.options.len()).map(|option| {

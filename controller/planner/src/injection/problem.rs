@@ -1,7 +1,5 @@
 //! Problem: choices to be placed, the switches that they may have, and the resources that they take.
 
-use super::candidates::Candidates;
-
 /// Index into [`Problem::resources`].
 pub type ResourceId = usize;
 /// Index into [`Problem::switches`].
@@ -20,9 +18,9 @@ pub const DEFAULT_SHARE_PPM: u32 = 100_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problem {
     /// Resources of which switches have limited amounts.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<SwitchResource>,
     /// Switches at which faults can be placed.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<InjectionSwitch>,
     /// Paths as lists of switches, from the sender on. A path crosses no switch twice.
     pub paths: Vec<Vec<SwitchId>>,
     /// Charges of the choices.
@@ -39,7 +37,7 @@ pub struct Problem {
 
 /// Resource of which switches have a limited amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct SwitchResource {
     /// Name for people: `units in ingress`.
     pub name: String,
     /// Whether its limit is hard. Other resources, such as a recirculation port, make traffic slow instead: they are optimized
@@ -51,7 +49,7 @@ pub struct Resource {
 
 /// A switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Switch {
+pub struct InjectionSwitch {
     /// Name for people.
     pub name: String,
     /// Capacity of each resource.
@@ -104,12 +102,12 @@ pub enum ProblemError {
         whose: String,
     },
     /// A switch does not have exactly one amount per resource.
-    #[error("switch `{switch}` tells of {told} resources, and there are {declared}")]
+    #[error("switch `{switch}` has amounts for {given} resources; {declared} are declared")]
     Resources {
         /// Name of the switch.
         switch: String,
         /// Number of amounts that the switch has.
-        told: usize,
+        given: usize,
         /// Number of resources.
         declared: usize,
     },
@@ -142,7 +140,7 @@ impl Problem {
                 if list.len() != self.resources.len() {
                     return Err(ProblemError::Resources {
                         switch: switch.name.clone(),
-                        told: list.len(),
+                        given: list.len(),
                         declared: self.resources.len(),
                     });
                 }
@@ -259,11 +257,5 @@ impl Problem {
                 _ => true,
             }
         })
-    }
-
-    /// Candidates of each choice.
-    pub(super) fn candidates(&self) -> Vec<Candidates> {
-        let choices = 0..self.choices.len();
-        choices.map(|choice| Candidates::of(self, choice)).collect()
     }
 }

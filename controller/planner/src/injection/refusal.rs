@@ -70,7 +70,7 @@ pub struct Conflict {
 
 impl Refusal {
     /// Refusal for a set of constraints that contradict each other.
-    pub(super) fn of(conflict: Conflict) -> Refusal {
+    pub(super) fn from_conflict(conflict: Conflict) -> Refusal {
         let Conflict {
             limits,
             orders,
@@ -117,7 +117,7 @@ impl Refusal {
                 path: around,
                 ..
             } => format!(
-                "{} is to stand at {}, and packets go {}",
+                "{} is pinned to {}, which the path {} does not cross",
                 choice(of),
                 switch(at),
                 path(around)
@@ -139,12 +139,12 @@ impl Refusal {
                 )
             }
             Refusal::Order { before, after } => format!(
-                "packets meet {} before {}, which is to be met first",
+                "packets meet {} before {}, which they must meet first",
                 choice(after),
                 choice(before)
             ),
             Refusal::Clash { first, second } => format!(
-                "{} and {} match the same packets at the only switches where they can stand",
+                "{} and {} match the same packets at the only switches where they can be placed",
                 choice(first),
                 choice(second)
             ),
@@ -153,7 +153,9 @@ impl Refusal {
                 choices(&conflict.choices),
                 conflict.kinds().join(", ")
             ),
-            Refusal::NotFound => "no placement was found, nor shown to be impossible".to_owned(),
+            Refusal::NotFound => {
+                "the search found neither a placement nor a proof that there is none".to_owned()
+            }
         }
     }
 }
@@ -162,8 +164,8 @@ impl Conflict {
     /// Kinds of its constraints, for people.
     fn kinds(&self) -> Vec<&'static str> {
         let all = [
-            (!self.pins.is_empty(), "places that the file names"),
-            (!self.limits.is_empty(), "what switches have"),
+            (!self.pins.is_empty(), "pinned switches"),
+            (!self.limits.is_empty(), "limits of switches"),
             (!self.orders.is_empty(), "the order of faults"),
             (!self.clashes.is_empty(), "rules of other tenants"),
             (!self.ties.is_empty(), "shared state"),

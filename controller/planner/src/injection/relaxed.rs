@@ -30,12 +30,12 @@ enum Rule {
 
 /// Reason why there is certainly no placement; `None` if the relaxation has a solution, or is too large.
 pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<Refusal> {
-    let program = Program::of(blocks, candidates)?;
+    let program = Program::new(blocks, candidates)?;
     let rows = conflict(&program.model);
     if rows.is_empty() {
         return None;
     }
-    Some(Refusal::of(program.conflict(blocks, &rows)))
+    Some(Refusal::from_conflict(program.conflict(blocks, &rows)))
 }
 
 struct Program<'b, 'p> {
@@ -50,7 +50,7 @@ struct Program<'b, 'p> {
 }
 
 impl<'b, 'p> Program<'b, 'p> {
-    fn of(blocks: &'b Blocks<'p>, candidates: &[Candidates]) -> Option<Program<'b, 'p>> {
+    fn new(blocks: &'b Blocks<'p>, candidates: &[Candidates]) -> Option<Program<'b, 'p>> {
         let mut program = Program {
             blocks,
             model: Model::new(Sense::Minimize),

@@ -3,7 +3,9 @@
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use super::problem::{Charge, Choice, DEFAULT_SHARE_PPM, Problem, Resource, Switch, SwitchId};
+use super::problem::{
+    Charge, Choice, DEFAULT_SHARE_PPM, InjectionSwitch, Problem, SwitchId, SwitchResource,
+};
 
 /// Size of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,8 +168,8 @@ impl Sample {
     }
 }
 
-fn resources() -> Vec<Resource> {
-    let of = |(name, _): &(&str, u64)| Resource {
+fn resources() -> Vec<SwitchResource> {
+    let of = |(name, _): &(&str, u64)| SwitchResource {
         name: (*name).to_owned(),
         binds: true,
         share_ppm: Some(DEFAULT_SHARE_PPM),
@@ -181,8 +183,8 @@ impl Scale {
     }
 
     /// Edge switches, then aggregation switches, by pod; then the core.
-    fn switches(self) -> Vec<Switch> {
-        let of = |name: String| Switch {
+    fn switches(self) -> Vec<InjectionSwitch> {
+        let of = |name: String| InjectionSwitch {
             name,
             capacity: RESOURCES.iter().map(|(_, capacity)| *capacity).collect(),
             used: vec![0; RESOURCES.len()],

@@ -4,7 +4,7 @@ use super::blocks::{BlockId, Blocks};
 use super::bound::{Levels, Prices};
 use super::cost::Cost;
 use super::domains::Domains;
-use super::loads::Loads;
+use super::loads::SwitchLoads;
 
 /// Goal of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn search(
         wanted,
         steps,
         domains: domains.clone(),
-        loads: Loads::new(blocks),
+        loads: SwitchLoads::new(blocks),
         chosen: vec![None; blocks.blocks.len()],
         price: known.prices.bound,
         limit: known.limits.bound,
@@ -78,7 +78,7 @@ struct Search<'b, 'p> {
     wanted: Wanted,
     steps: u64,
     domains: Domains,
-    loads: Loads<'b, 'p>,
+    loads: SwitchLoads<'b, 'p>,
     chosen: Vec<Option<usize>>,
     /// Cost, at the prices of utilization, of the options taken and of the cheapest options of open blocks.
     price: f64,

@@ -82,6 +82,14 @@ pub struct Switch {
     pub load_bps: u64,
 }
 
+impl Switch {
+    /// Rate in bit/s that it can still sum; `None` if it has no limit.
+    #[must_use]
+    pub fn spare_sums_bps(&self) -> Option<u64> {
+        Some(self.throughput_bps?.saturating_sub(self.load_bps))
+    }
+}
+
 /// A full-duplex link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
@@ -130,13 +138,13 @@ pub enum NetworkError {
     #[error("the link between `{0}` and `{1}` carries 0 bit/s")]
     NoRate(String, String),
     /// No path leads from one node to another.
-    #[error("no way leads from `{0}` to `{1}`")]
+    #[error("no path leads from `{0}` to `{1}`")]
     Disconnected(String, String),
     /// A switch that can sum has no capacity for it.
     #[error("switch `{0}` can sum, but its {1} is 0")]
     NoCapacity(String, &'static str),
     /// More than the planner supports.
-    #[error("{0} {1}; at most {2} are planned for")]
+    #[error("{0} {1}; at most {2} are supported")]
     TooMany(usize, &'static str, usize),
     /// A generator's parameters allow no network.
     #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Costs of links by direction.
 
-use crate::network::{Arc, LinkId, Network};
+use crate::network::{Arc, Network};
 
 /// Costs of all arcs. Of two paths with equal costs, the one with fewer links is shorter.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,27 +14,25 @@ impl Costs {
     /// Costs of 0: the shortest path has the fewest links.
     #[must_use]
     pub fn hops(network: &Network) -> Costs {
-        Costs::of_each(network, |_| 0)
+        Costs::from_fn(network, |_| 0)
     }
 
     /// Costs equal to delays, in nanoseconds.
     #[must_use]
     pub fn delay(network: &Network) -> Costs {
-        Costs::of_each(network, |arc| network.link(arc.link).delay_ns)
+        Costs::from_fn(network, |arc| network.link(arc.link).delay_ns)
     }
 
     /// Arbitrary costs, for example administrative weights.
-    pub fn of_each(network: &Network, mut cost: impl FnMut(Arc) -> u64) -> Costs {
-        let links = (0..network.links().len() as u32).map(LinkId);
-        let arcs = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
-        let by_arc: Vec<u64> = arcs.map(&mut cost).collect();
+    pub fn from_fn(network: &Network, mut cost: impl FnMut(Arc) -> u64) -> Costs {
+        let by_arc: Vec<u64> = network.arcs().map(&mut cost).collect();
         let is_even = by_arc.windows(2).all(|pair| pair[0] == pair[1]);
         Costs { by_arc, is_even }
     }
 
     /// Cost of an arc.
     #[must_use]
-    pub fn of(&self, arc: Arc) -> u64 {
+    pub fn get(&self, arc: Arc) -> u64 {
         self.by_arc[arc.index()]
     }
 }

@@ -109,7 +109,7 @@ impl<'n> Routing<'n> {
     pub fn length(&self, path: &[Arc]) -> Distance {
         let start = Distance::default();
         path.iter()
-            .fold(start, |sum, arc| sum.plus(self.costs.of(*arc)))
+            .fold(start, |sum, arc| sum.plus(self.costs.get(*arc)))
     }
 
     /// Nodes of a path, in order; empty for an empty path.
@@ -130,7 +130,7 @@ impl<'n> Routing<'n> {
         let here = self.find(at, to).filter(|here| here.hops > 0)?;
         Some(self.onward(at, to).filter_map(move |(arc, next)| {
             let there = self.find_onward(next, to)?;
-            (there.plus(self.costs.of(arc)) == here).then_some((arc, next))
+            (there.plus(self.costs.get(arc)) == here).then_some((arc, next))
         }))
     }
 
@@ -149,7 +149,7 @@ impl<'n> Routing<'n> {
         }
         let ways = self.onward(from, to).filter_map(|(arc, next)| {
             let there = self.find_onward(next, to)?;
-            Some(there.plus(self.costs.of(arc)))
+            Some(there.plus(self.costs.get(arc)))
         });
         ways.min()
     }
@@ -167,7 +167,7 @@ impl<'n> Routing<'n> {
         let ways = last.filter_map(|(link, switch)| {
             let place = self.place[switch.index()]?;
             let arc = self.network.arc(*link, *switch);
-            Some(self.row(place)[from]?.plus(self.costs.of(arc)))
+            Some(self.row(place)[from]?.plus(self.costs.get(arc)))
         });
         ways.min()
     }

@@ -27,7 +27,7 @@ impl Routing<'_> {
                     if let Some(before) = self.place[before.index()]
                         && distance[before].is_none()
                     {
-                        distance[before] = Some(here.plus(self.costs.of(arc)));
+                        distance[before] = Some(here.plus(self.costs.get(arc)));
                         queue.push_back(before);
                     }
                 }
@@ -43,7 +43,7 @@ impl Routing<'_> {
                 let Some(before) = self.place[before.index()] else {
                     continue;
                 };
-                let through = here.plus(self.costs.of(arc));
+                let through = here.plus(self.costs.get(arc));
                 if distance[before].is_none_or(|known| through < known) {
                     distance[before] = Some(through);
                     heap.push(Reverse((through, before)));
@@ -77,7 +77,7 @@ impl Routing<'_> {
                 if !may_be_on_it || is_avoided {
                     continue;
                 }
-                let through = here.plus(self.costs.of(arc));
+                let through = here.plus(self.costs.get(arc));
                 if distance[before.index()].is_none_or(|known| through < known) {
                     distance[before.index()] = Some(through);
                     heap.push(Reverse((through, before)));
@@ -89,7 +89,7 @@ impl Routing<'_> {
         while at != to {
             let here = distance[at.index()];
             let (arc, next) = self.onward(at, to).find(|(arc, next)| {
-                let through = distance[next.index()].map(|d| d.plus(self.costs.of(*arc)));
+                let through = distance[next.index()].map(|d| d.plus(self.costs.get(*arc)));
                 through == here && !avoided.arcs.contains(arc)
             })?;
             path.push(arc);

@@ -91,7 +91,7 @@ fn hosts_do_not_forward() {
     }
     let routing = Routing::new(&network, Costs::hops(&network));
     let apart = NetworkError::Disconnected("a".to_owned(), "b".to_owned());
-    assert_eq!(apart.to_string(), "no way leads from `a` to `b`");
+    assert_eq!(apart.to_string(), "no path leads from `a` to `b`");
     assert_eq!(routing.path(a, b), Err(apart.clone()));
     assert_eq!(routing.distance(a, b), Err(apart.clone()));
     assert_eq!(routing.paths(a, b, 1), Err(apart.clone()));
@@ -175,7 +175,7 @@ fn yens_example() {
         network.connect(of(a), of(b), 1).unwrap();
     }
     // Directed edges: the reverse direction is expensive.
-    let costs = Costs::of_each(&network, |arc| match arc.back {
+    let costs = Costs::from_fn(&network, |arc| match arc.back {
         false => edges[arc.link.index()].2,
         true => 1_000,
     });
@@ -245,7 +245,7 @@ proptest! {
     #[test]
     fn ways_are_those_that_trying_all_finds((network, costs) in small(), even: bool) {
         let cost = |arc: Arc| if even { 3 } else { costs[arc.index()] };
-        let routing = Routing::new(&network, Costs::of_each(&network, cost));
+        let routing = Routing::new(&network, Costs::from_fn(&network, cost));
         for (from, to) in network.ids().flat_map(|a| network.ids().map(move |b| (a, b))) {
             let mut all = all_ways(&network, from, to);
             all.sort_by_key(|path| (routing.length(path), path.clone()));

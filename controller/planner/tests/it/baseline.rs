@@ -188,7 +188,7 @@ fn check(network: &Network, jobs: &[Job], plans: &[Plan]) {
             }
         }
         shares.into_iter().for_each(|share| near(share, 1.0));
-        for (resource, load) in Loads::of(network, job, plan).iter() {
+        for (resource, load) in Loads::from_plan(network, job, plan).iter() {
             let spare = spare_bps(network, job, resource).unwrap_or(f64::INFINITY);
             let entry = loads.entry(resource).or_insert((0.0, spare));
             entry.0 += load * plan.rate_bps;

@@ -171,7 +171,7 @@ proptest! {
         let (byte_cost, bound) = cost_and_bound(&plan);
         prop_assert!((byte_cost - cost).abs() < 1e-6 * cost);
         prop_assert!(bound <= byte_cost);
-        let binding = Loads::of(network, job, &plan).binding(network, job).unwrap();
+        let binding = Loads::from_plan(network, job, &plan).binding(network, job).unwrap();
         prop_assert_eq!(binding.rate_bps, plan.rate_bps);
     }
 

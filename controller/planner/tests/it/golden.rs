@@ -73,7 +73,7 @@ fn answers_take_the_link_that_detours_leave() {
     let by_switch = of_answers.contains(&(far, by)) && of_answers.contains(&(by, near));
     assert!(by_link != by_switch, "{of_answers:?}");
     assert_eq!(
-        Loads::of(&network, &job, &plan)
+        Loads::from_plan(&network, &job, &plan)
             .binding(&network, &job)
             .unwrap()
             .rate_bps,

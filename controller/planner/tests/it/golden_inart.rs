@@ -56,7 +56,7 @@ fn equal_split(network: &Network, job: &Job, at: impl Fn(usize) -> Option<NodeId
         goal: Goal::Rate,
         is_optimal: false,
     };
-    Loads::of(network, job, &plan)
+    Loads::from_plan(network, job, &plan)
         .binding(network, job)
         .unwrap()
         .rate_bps

@@ -284,7 +284,7 @@ proptest! {
                 continue;
             }
             let [quick, plan] = planned.unwrap();
-            let binding = Loads::of(&network, &job, &plan).binding(&network, &job).unwrap();
+            let binding = Loads::from_plan(&network, &job, &plan).binding(&network, &job).unwrap();
             // The plan's rate is that of its loads, so it exceeds no capacity.
             prop_assert!((binding.rate_bps - plan.rate_bps).abs() <= 1e-9 * plan.rate_bps);
             prop_assert!(plan.rate_bps >= quick.rate_bps);

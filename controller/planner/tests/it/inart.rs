@@ -125,7 +125,7 @@ fn check(network: &Network, job: &Job, plan: &Plan) -> Result<(), TestCaseError>
         }
     }
     prop_assert!(plan.rate_bps > 0.0 && plan.rate_bps <= plan.bound_bps);
-    for (resource, load) in Loads::of(network, job, plan).iter() {
+    for (resource, load) in Loads::from_plan(network, job, plan).iter() {
         if let Some(spare) = spare_bps(network, job, resource) {
             prop_assert!(
                 load * plan.rate_bps <= spare * (1.0 + 1e-9),
@@ -180,7 +180,7 @@ fn by_trying_all(network: &Network, job: &Job, shares: &[f64]) -> f64 {
             goal: planner::gradient::Goal::Rate,
             is_optimal: false,
         };
-        let binding = Loads::of(network, job, &plan)
+        let binding = Loads::from_plan(network, job, &plan)
             .binding(network, job)
             .unwrap();
         best = best.max(binding.rate_bps);
@@ -290,7 +290,7 @@ fn a_refusal_names_what_is_full() {
     };
     let mut online = Online::new(network);
     let refused = online.arrive(&job, &[1.0], GBIT).unwrap_err();
-    let told = "job `training` would have 500000000 bit/s of 1000000000: what server `PS` takes in is full first";
+    let told = "job `training` would have 500000000 bit/s of 1000000000: the ingress of server `PS` is full first";
     assert_eq!(refused.to_string(), told);
     assert!(online.arrive(&job, &[1.0], GBIT / 2).is_ok());
     assert_eq!(
@@ -388,7 +388,7 @@ fn of_many_racks_few_switches_sum() {
     };
     let (network, job) = instance.draw(1).unwrap();
     let plan = inart::plan(&network, &job, &[0.25; 4]).unwrap();
-    let loads = Loads::of(&network, &job, &plan);
+    let loads = Loads::from_plan(&network, &job, &plan);
     let binding = loads.binding(&network, &job).unwrap();
     assert!(binding.rate_bps >= plan.rate_bps * (1.0 - 1e-9));
     let split = equal_split::plan(&network, std::slice::from_ref(&job)).unwrap();

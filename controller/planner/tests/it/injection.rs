@@ -1,20 +1,20 @@
 //! Injection points: compared with all placements of small problems, refusals and their reasons, and the large sample.
 
 use planner::injection::{
-    Charge, Choice, Conflict, Cost, Placement, Problem, ProblemError, Refusal, Resource, Switch,
-    Utilisation, sample, solve,
+    Charge, Choice, Conflict, Cost, InjectionSwitch, Placement, Problem, ProblemError, Refusal,
+    SwitchResource, Utilisation, sample, solve,
 };
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
 
 /// A problem with one binding resource and another one, with these capacities.
 fn problem(capacities: &[[u64; 2]]) -> Problem {
-    let resource = |name: &str, binds| Resource {
+    let resource = |name: &str, binds| SwitchResource {
         name: name.to_owned(),
         binds,
         share_ppm: None,
     };
-    let switch = |(number, capacity): (usize, &[u64; 2])| Switch {
+    let switch = |(number, capacity): (usize, &[u64; 2])| InjectionSwitch {
         name: format!("s{number}"),
         capacity: capacity.to_vec(),
         used: vec![0, 0],
@@ -411,7 +411,7 @@ fn names_a_path_around_the_place() {
     );
     assert_eq!(
         refusal.describe(&problem),
-        "`f0` is to stand at `s1`, and packets go `s0` → `s2`"
+        "`f0` is pinned to `s1`, which the path `s0` → `s2` does not cross"
     );
 }
 

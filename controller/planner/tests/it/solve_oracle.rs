@@ -30,7 +30,7 @@ fn optima_are_those_that_highs_finds() {
     assert_eq!(answers.len(), 2 * all.len());
     let mut wrong = Vec::new();
     for ((kind, seed), want) in all.iter().zip(answers.chunks(2)) {
-        let case = Case::of(*kind, *seed);
+        let case = Case::new(*kind, *seed);
         let model = case.model();
         let whole = milp(&model, &Limits::default(), None);
         let fractional = lp(&model);

@@ -2,7 +2,7 @@
 //! unless the file asks for `mended`. With `bits: 2` or `bytes: 1` the drawn word selects the bits.
 
 use parser_gen::engine::Action;
-use parser_gen::rewrite::{Rewrite, RewriteError, To};
+use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 use parser_gen::{Headers, Library};
 
 use super::distribution::{QUANTILES, of_lot};
@@ -66,8 +66,8 @@ pub(super) const KIND: Kind = Kind {
             return None;
         };
         let to = match way {
-            "xor" => To::Xor(value(sink, by, "xor")?),
-            _ => To::Drawn,
+            "xor" => NewValue::Xor(value(sink, by, "xor")?),
+            _ => NewValue::Drawn,
         };
         let mends = match fields.get("checksums") {
             Some(node) => are_mended(sink, node)?,
@@ -87,9 +87,11 @@ pub(super) const KIND: Kind = Kind {
             }
         };
         let (told, masks) = match (to, rewrite.drawn_bits()) {
-            (To::Drawn, Some(width)) => drawn(sink, way, by, width)?,
-            (To::Set(mask) | To::Xor(mask), _) => (format!("by {mask:#x}"), Box::default()),
-            (To::Drawn, None) => return None,
+            (NewValue::Drawn, Some(width)) => drawn(sink, way, by, width)?,
+            (NewValue::Set(mask) | NewValue::Xor(mask), _) => {
+                (format!("by {mask:#x}"), Box::default())
+            }
+            (NewValue::Drawn, None) => return None,
         };
         Some(Effect::Corrupt(Corrupt {
             rewrite,

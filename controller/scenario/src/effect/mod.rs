@@ -27,7 +27,7 @@ pub use duplicate::Duplicate;
 pub use observe::Observe;
 use parser_gen::engine::Action;
 use parser_gen::pace::Pace;
-use parser_gen::rewrite::{Rewrite, To};
+use parser_gen::rewrite::{NewValue, Rewrite};
 use parser_gen::{Headers, Library};
 pub(crate) use rate::OVER;
 pub use rate::Rate;
@@ -100,11 +100,11 @@ impl Effect {
             Effect::Duplicate(Duplicate::ONCE),
             Effect::Observe(Observe),
         ];
-        samples.extend(change(To::Set(1)).map(|rewrite| {
+        samples.extend(change(NewValue::Set(1)).map(|rewrite| {
             let told = "ip.ttl 1".to_owned();
             Effect::Set(Set { rewrite, told })
         }));
-        samples.extend(change(To::Xor(1)).map(|rewrite| {
+        samples.extend(change(NewValue::Xor(1)).map(|rewrite| {
             let told = "ip.ttl by 0x1".to_owned();
             Effect::Corrupt(Corrupt::by(rewrite, told))
         }));

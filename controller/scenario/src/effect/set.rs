@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use parser_gen::engine::Action;
-use parser_gen::rewrite::{Rewrite, RewriteError, To};
+use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 use parser_gen::{FieldType, Headers, Library};
 
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
@@ -57,11 +57,11 @@ pub(super) const KIND: Kind = Kind {
             sink.error(Code::OutOfRange, node.span, message);
             return None;
         }
-        let mut changes: Vec<(&str, To)> = Vec::new();
+        let mut changes: Vec<(&str, NewValue)> = Vec::new();
         for entry in fields() {
             // Each field is checked on its own, so that the error points at the wrong one. An unknown field has no value.
             let alone = |to| Rewrite::new(&sink.protocols(), &[(entry.key.as_str(), to)], mends);
-            if let Err(error) = alone(To::Set(0)) {
+            if let Err(error) = alone(NewValue::Set(0)) {
                 let value = wanted(&entry.value);
                 report(sink, entry.key_span, &error, value);
                 continue;
@@ -69,7 +69,7 @@ pub(super) const KIND: Kind = Kind {
             let Some(value) = value(sink, &entry.value, &entry.key) else {
                 continue;
             };
-            let to = To::Set(value);
+            let to = NewValue::Set(value);
             let alone = Rewrite::new(&sink.protocols(), &[(entry.key.as_str(), to)], mends);
             match alone {
                 Ok(_) => changes.push((&entry.key, to)),
@@ -80,8 +80,8 @@ pub(super) const KIND: Kind = Kind {
             return None;
         }
         let told = changes.iter().map(|(name, to)| match to {
-            To::Set(value) | To::Xor(value) => format!("{name} {value}"),
-            To::Drawn => (*name).to_owned(),
+            NewValue::Set(value) | NewValue::Xor(value) => format!("{name} {value}"),
+            NewValue::Drawn => (*name).to_owned(),
         });
         let told = told.collect::<Vec<_>>().join(", ");
         Some(Effect::Set(Set {
@@ -156,7 +156,8 @@ pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError, want
     let diagnostic = sink.error(code, span, error.to_string());
     match error {
         RewriteError::Unknown(name) => {
-            let fits = |field: &str| Rewrite::new(&protocols, &[(field, To::Drawn)], false).is_ok();
+            let fits =
+                |field: &str| Rewrite::new(&protocols, &[(field, NewValue::Drawn)], false).is_ok();
             diagnostic.hint(hint_for_field(&protocols, name, wanted, &fits));
         }
         RewriteError::Layout(_)

@@ -12,7 +12,7 @@ mod ways;
 
 use std::collections::BTreeMap;
 
-use planner::gradient::Method;
+use planner::Method;
 use serde::{Serialize, Serializer};
 
 pub(crate) use entries::{forwarding, groups};

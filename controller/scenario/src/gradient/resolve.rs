@@ -1,6 +1,7 @@
 //! Turns a file's `plan` into the planner's result.
 
-use planner::gradient::{self as planners, JobError, Method, Server};
+use planner::Method;
+use planner::gradient::{self as planners, JobError, Server};
 
 use super::{Gradients, ways};
 use crate::diagnostic::{Code, Sink, Spanned};

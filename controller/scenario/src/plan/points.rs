@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planner::injection::{Charge, Choice, Problem, Resource, Switch, solve};
+use planner::injection::{Charge, Choice, InjectionSwitch, Problem, SwitchResource, solve};
 
 use super::cost::held_by;
 use super::place::{Meetings, Placement, Wanted, meetings};
@@ -254,8 +254,8 @@ impl<'w, 's> Asked<'w, 's> {
     }
 }
 
-fn resources(target: &TargetModel) -> Vec<Resource> {
-    let resource = |name: &str| Resource {
+fn resources(target: &TargetModel) -> Vec<SwitchResource> {
+    let resource = |name: &str| SwitchResource {
         name: name.to_owned(),
         binds: true,
         share_ppm: None,
@@ -276,7 +276,7 @@ fn resources(target: &TargetModel) -> Vec<Resource> {
     resources
 }
 
-fn switch(name: &str, target: &TargetModel) -> Switch {
+fn switch(name: &str, target: &TargetModel) -> InjectionSwitch {
     let units = target.units as u64;
     let mut capacity = vec![
         units,
@@ -286,7 +286,7 @@ fn switch(name: &str, target: &TargetModel) -> Switch {
         target.loop_rate_bps,
     ];
     capacity.extend(target.fault_takes.iter().map(|_| 1_000));
-    Switch {
+    InjectionSwitch {
         name: name.to_owned(),
         used: vec![0; capacity.len()],
         opening: vec![0; capacity.len()],

@@ -313,7 +313,8 @@ impl Engine {
     fn data(&self, frame: &[u8]) -> Option<DataPacket> {
         let mut units = self.ingress.iter();
         let asks = units.any(Unit::places);
-        asks.then(|| DataPacket::of(&self.library, frame)).flatten()
+        asks.then(|| DataPacket::parse(&self.library, frame))
+            .flatten()
     }
 
     /// The sequence number with which a frame opens a TCP connection.

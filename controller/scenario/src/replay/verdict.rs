@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parser_gen::psn::Place;
+use parser_gen::psn::PsnPosition;
 
 use crate::effect::{Effect, Fate};
 
@@ -57,7 +57,7 @@ pub struct Verdict {
     /// The injections that fired.
     pub hits: Vec<usize>,
     /// The packet's position in its RDMA connection, for injections that select by it.
-    pub places: Vec<(usize, Place)>,
+    pub places: Vec<(usize, PsnPosition)>,
     /// The injections that fired without a visible effect, because another one dropped the packet.
     pub overridden: Vec<usize>,
     /// The packet's fate.
@@ -84,7 +84,7 @@ impl Verdict {
     /// The packet's position in its RDMA connection, for an injection that selects by it.
     #[must_use]
     #[inline]
-    pub fn place_for(&self, injection: usize) -> Option<Place> {
+    pub fn place_for(&self, injection: usize) -> Option<PsnPosition> {
         let mut places = self.places.iter();
         let found = places.find(|(by, _)| *by == injection)?;
         Some(found.1)

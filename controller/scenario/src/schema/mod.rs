@@ -26,7 +26,7 @@ mod trainings;
 mod triggers;
 mod workload;
 
-use planner::gradient::Method;
+use planner::Method;
 use shape::{DURATION, Object, SIZE, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;

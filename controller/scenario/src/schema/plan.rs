@@ -1,6 +1,6 @@
 //! `plan`: the planner that decides where gradients are summed.
 
-use planner::gradient::Method;
+use planner::Method;
 
 use super::reader;
 use super::shape::{Object, Shape, needed};
@@ -21,6 +21,6 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> 
     let node = fields.get("by")?;
     let written = reader::variant(sink, node, "`by`", &Method::INSTALLED)?;
     written.nothing(sink);
-    let planner = Method::of(written.name)?;
+    let planner = Method::from_name(written.name)?;
     Some(Spanned::new(planner, node.span))
 }

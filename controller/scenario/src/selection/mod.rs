@@ -10,7 +10,7 @@ pub use counted::Counted;
 pub use psn::{Psn, Ranges};
 pub use share::Share;
 
-use parser_gen::psn::{Connection, Place};
+use parser_gen::psn::{Connection, PsnPosition};
 
 use crate::decision::{Draws, Words, coarse, probability};
 
@@ -72,7 +72,7 @@ pub struct Turn {
     /// Hash of the packet's key, if the selection uses it.
     pub hash: u32,
     /// Position of the packet in its RDMA connection, if the selection uses it.
-    pub place: Option<Place>,
+    pub place: Option<PsnPosition>,
     /// Whether the effect needs drawn words.
     pub draws_words: bool,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use parser_gen::psn::Place;
+use parser_gen::psn::PsnPosition;
 
 /// Selects packets by their position in their connection, which is the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Psn {
 impl Psn {
     /// Whether the packet at this position is selected.
     #[must_use]
-    pub fn fires_at(&self, place: Place) -> bool {
+    pub fn fires_at(&self, place: PsnPosition) -> bool {
         self.at.contains(place.relative) && self.rounds.contains(place.round)
     }
 
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn both_have_to_fit() {
         let some = psn(&[3..=5, 9..=9], &[1..=2]);
-        let fires = |relative, round| some.fires_at(Place { relative, round });
+        let fires = |relative, round| some.fires_at(PsnPosition { relative, round });
         assert!(fires(3, 1) && fires(9, 2));
         assert!(!fires(6, 1) && !fires(3, 3) && !fires(0, 1));
         assert!(psn(&[4..=5], &[2..=2]).is_within(&some));

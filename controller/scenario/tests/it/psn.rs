@@ -160,7 +160,7 @@ impl Lab {
     fn pass(&mut self, is_back: bool, frame: &[u8]) -> Vec<Vec<u8>> {
         let from = if is_back { "s" } else { "a" };
         let port = self.scenario.topology.next_hop("sw", from).unwrap().number;
-        let packet = Packet::of(&self.scenario.protocols, frame);
+        let packet = Packet::parse(&self.scenario.protocols, frame);
         let told = Told::at("sw", &self.tellings);
         let classified = Classified {
             told: packet.and_then(|packet| told.begun(&packet, self.now_ns)),

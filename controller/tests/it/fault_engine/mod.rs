@@ -18,7 +18,7 @@ use std::sync::Arc;
 use p4lang::runtime::Match;
 use parser_gen::Arch;
 use parser_gen::Library;
-use parser_gen::rewrite::{Rewrite, To};
+use parser_gen::rewrite::{NewValue, Rewrite};
 use pipeline::{Config, Switch};
 use scenario::model::{Direction, Scenario};
 use scenario::replay::{Classified, Engine, Recorded, State};
@@ -928,7 +928,7 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
     }
     // What has no checksum gets none, and 0 is never made (RFC 768).
     let library = Library::builtin();
-    let set = |to| Rewrite::new(&library, &[("udp.dport", To::Set(to))], true).unwrap();
+    let set = |to| Rewrite::new(&library, &[("udp.dport", NewValue::Set(to))], true).unwrap();
     let lab = Lab::of(Arch::Psa, &text, |_, text| text.to_owned());
     for port in 0..=u16::MAX {
         let mut frame = sound_frame(&lab, &[], 0, 17, b"x");

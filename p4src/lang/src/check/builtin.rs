@@ -4,7 +4,7 @@ use super::Checker;
 use super::call::Call;
 use super::fold;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -89,7 +89,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Lowers `stack.push_front(n)` and `stack.pop_front(n)`.
-    fn shift_elements(&mut self, stack: &Place, at: Span, method: &ast::Ident, call: Call<'a, '_>) {
+    fn shift_elements(&mut self, stack: &LVal, at: Span, method: &ast::Ident, call: Call<'a, '_>) {
         let [arg] = call.args else {
             let message = format!("`{}` takes one argument, a constant", method.name);
             return self.err(Code::Type, call.span, message);
@@ -158,7 +158,7 @@ impl<'a> Checker<'a, '_> {
         Some(hint)
     }
 
-    fn writable(&mut self, p: &Place, span: Span) -> bool {
+    fn writable(&mut self, p: &LVal, span: Span) -> bool {
         match p.read_only {
             Some(why) => {
                 self.err(

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
-use super::value::{Item, ListVal, Place, Val};
+use super::value::{Item, LVal, ListVal, Val};
 use crate::ast::{self, ExprKind, UnOp};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -381,9 +381,9 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Returns the place of a value; a value without a place is saved in a temporary.
-    pub(crate) fn place_of(&mut self, ty: Ty, e: ir::Expr, span: Span) -> Place {
+    pub(crate) fn place_of(&mut self, ty: Ty, e: ir::Expr, span: Span) -> LVal {
         if let ir::ExprKind::Read(lv) = e.kind {
-            return Place {
+            return LVal {
                 ty,
                 lv,
                 read_only: Some("it is a value"),
@@ -395,7 +395,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Checks an expression that is the destination of a write.
-    pub(crate) fn lvalue(&mut self, e: &'a ast::Expr) -> Option<Place> {
+    pub(crate) fn lvalue(&mut self, e: &'a ast::Expr) -> Option<LVal> {
         match self.expr(e, None) {
             Val::Place(p) => {
                 if let Some(why) = p.read_only {

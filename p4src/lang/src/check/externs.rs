@@ -209,7 +209,7 @@ impl<'a> Checker<'a, '_> {
         self.emit(
             ir::StmtKind::CallMethod {
                 object,
-                method: ir::Method::of(&ir::ExternKind::named(&decl.name.name), &method.name),
+                method: ir::Method::new(&ir::ExternKind::named(&decl.name.name), &method.name),
                 type_args,
                 args,
                 result,

@@ -6,7 +6,7 @@ use super::call::Call;
 use super::infer::Infer;
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind};
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast::{self, Direction};
 use crate::diagnostics::Code;
 use crate::ir;
@@ -141,7 +141,7 @@ impl<'a> Checker<'a, '_> {
         if *ret == Ty::Void {
             return (None, None);
         }
-        let place: Place = self.variable("$return", ret);
+        let place: LVal = self.variable("$return", ret);
         let param = ir::Param {
             name: "$return".to_owned(),
             var: place.lv.var,

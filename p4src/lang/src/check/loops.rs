@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast::{self, BinOp, DeclKind, ForCollection};
 use crate::diagnostics::Code;
 use crate::ir;
@@ -74,7 +74,7 @@ impl<'a> Checker<'a, '_> {
         self.pop_scope();
     }
 
-    fn loop_variable(&mut self, ty: &Ty, name: &'a ast::Ident) -> Place {
+    fn loop_variable(&mut self, ty: &Ty, name: &'a ast::Ident) -> LVal {
         let place = self.variable(&name.name, ty);
         let mut seen = place.clone();
         seen.read_only = Some("it is a loop's variable");
@@ -287,7 +287,7 @@ impl<'a> Checker<'a, '_> {
 enum Collection {
     List(Vec<(ir::Expr, Span)>),
     /// A stack and its number of elements.
-    Stack(Place, u32),
+    Stack(LVal, u32),
 }
 
 /// A 32-bit constant.

@@ -4,7 +4,7 @@ use super::Checker;
 use super::fold;
 use super::scope::nearest;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast::{self, ExprKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Access};
@@ -57,7 +57,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    fn place_member(&mut self, p: Place, member: &ast::Ident) -> Val<'a> {
+    fn place_member(&mut self, p: LVal, member: &ast::Ident) -> Val<'a> {
         let bare = self.types.strip_new(&p.ty).clone();
         match &bare {
             Ty::Struct(i) => {
@@ -89,7 +89,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    fn stack_member(&mut self, p: Place, elem: Ty, n: u32, member: &ast::Ident) -> Val<'a> {
+    fn stack_member(&mut self, p: LVal, elem: Ty, n: u32, member: &ast::Ident) -> Val<'a> {
         let in_parser = matches!(self.unit.kind, super::unit::UnitKind::Parser);
         match member.name.as_str() {
             "next" | "last" | "lastIndex" if !in_parser => {
@@ -226,7 +226,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Extends a place by one access.
-    pub(crate) fn step(&self, mut p: Place, access: Access, ty: Ty) -> Place {
+    pub(crate) fn step(&self, mut p: LVal, access: Access, ty: Ty) -> LVal {
         p.lv.path.push(access);
         p.lv.ty = self.types.ir(&ty);
         p.ty = ty;
@@ -234,7 +234,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// An element of an array; in the IR, an element that is no struct is the field of a one-field struct.
-    pub(crate) fn element(&self, array: Place, at: ir::Expr, elem: &Ty) -> Place {
+    pub(crate) fn element(&self, array: LVal, at: ir::Expr, elem: &Ty) -> LVal {
         let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
         match self.types.element(elem) {
             Some(_) => self.step(p, Access::Field(0), elem.clone()),
@@ -358,7 +358,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    fn indexable(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, Result<Place, ir::Expr>)> {
+    fn indexable(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, Result<LVal, ir::Expr>)> {
         match val {
             Val::Place(p) => Some((p.ty.clone(), Ok(p))),
             other => {

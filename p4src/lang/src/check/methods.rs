@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
         let action = self.method_body(&full, proto, body, item);
         self.unit.this = this;
         if let Some(made) = self.out.externs.get_mut(id.index()) {
-            let method = ir::Method::of(&made.kind, &proto.name.name);
+            let method = ir::Method::new(&made.kind, &proto.name.name);
             made.methods.push(ir::MethodBody {
                 method,
                 control,

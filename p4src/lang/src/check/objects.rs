@@ -42,12 +42,12 @@ pub(super) fn resolve(out: &mut Output) -> Result<(), TooMany> {
     if !units(out).any(|(_, vars)| vars.iter().any(is_object)) {
         return Ok(());
     }
-    let held = Held::of(out);
+    let held = Held::new(out);
     let mut rewrite = Rewrite {
         held: &held,
         made: 0,
     };
-    let params = Params::of(out);
+    let params = Params::new(out);
     for (n, p) in out.parsers.iter_mut().flatten().enumerate() {
         let unit = UnitId::Parser(ParserId(n as u32));
         rewrite.block(unit, &params, &mut p.init)?;
@@ -123,7 +123,7 @@ struct Params {
 }
 
 impl Params {
-    fn of(out: &Output) -> Params {
+    fn new(out: &Output) -> Params {
         let objects = |params: &[Param], vars: &[Var]| -> Vec<Option<VarId>> {
             let object = |p: &Param| vars.get(p.var.index()).is_some_and(is_object);
             params.iter().map(|p| object(p).then_some(p.var)).collect()
@@ -179,8 +179,8 @@ impl Params {
 struct Held(BTreeMap<Slot, BTreeSet<u32>>);
 
 impl Held {
-    fn of(out: &Output) -> Held {
-        let params = Params::of(out);
+    fn new(out: &Output) -> Held {
+        let params = Params::new(out);
         let mut held: BTreeMap<Slot, BTreeSet<u32>> = BTreeMap::new();
         let mut passed: Vec<(Slot, Slot)> = Vec::new();
         let mut see = |caller: UnitId, stmt: &Stmt| {

@@ -2,7 +2,7 @@
 //! its state from that time. Only what that call may change is copied.
 
 use super::Checker;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ir::{self, Access, ExprKind, StmtKind};
 use crate::source::Span;
 use hashbrown::HashSet;
@@ -172,7 +172,7 @@ impl<'a> Checker<'a, '_> {
     /// number of inserted statements.
     pub(crate) fn freeze(
         &mut self,
-        place: &mut Place,
+        place: &mut LVal,
         at: usize,
         later: &Writes,
         span: Span,
@@ -269,7 +269,7 @@ impl<'a> Checker<'a, '_> {
     /// from before the calls (section 6.8, steps 3 and 4).
     pub(crate) fn hold_place(
         &mut self,
-        place: &mut Place,
+        place: &mut LVal,
         copied_in: bool,
         at: usize,
         later: &Writes,

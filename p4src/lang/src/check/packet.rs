@@ -4,7 +4,7 @@ use super::Checker;
 use super::call::Call;
 use super::fold;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -250,7 +250,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn emit_value(&mut self, packet: ir::VarId, val: Val<'a>, span: Span) {
-        let place: Place = match val {
+        let place: LVal = match val {
             Val::Place(p) => p,
             other => match self.rvalue(other, span) {
                 Some((ty, e)) => self.place_of(ty, e, span),

@@ -36,7 +36,7 @@ impl<'a> Checker<'a, '_> {
         if self.out.externs.iter().all(|e| e.methods.is_empty()) {
             return;
         }
-        let circle = Calls::of(&self.out, &self.externs).circle();
+        let circle = Calls::new(&self.out, &self.externs).circle();
         if let Some((call, callee)) = circle {
             self.recursion(call, callee);
         }
@@ -61,7 +61,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(out: &Output, decls: &[ExternDecl<'_>]) -> Calls {
+    fn new(out: &Output, decls: &[ExternDecl<'_>]) -> Calls {
         let decls: HashMap<&str, &ExternDecl<'_>> =
             decls.iter().map(|d| (d.name.name.as_str(), d)).collect();
         let mut first_action = Vec::with_capacity(out.controls.len());
@@ -120,30 +120,30 @@ impl Calls {
     /// deep as the program is long.
     fn circle(&self) -> Option<(Span, Option<Span>)> {
         #[derive(Clone, Copy, PartialEq)]
-        enum Seen {
+        enum Visit {
             No,
             Open,
             Done,
         }
-        let mut seen = vec![Seen::No; self.callees.len()];
+        let mut seen = vec![Visit::No; self.callees.len()];
         for start in 0..self.callees.len() {
-            if seen[start] != Seen::No {
+            if seen[start] != Visit::No {
                 continue;
             }
-            seen[start] = Seen::Open;
+            seen[start] = Visit::Open;
             let mut path = vec![(start, 0)];
             while let Some((at, next)) = path.last_mut() {
                 let Some((callee, call)) = self.callees[*at].get(*next).copied() else {
-                    seen[*at] = Seen::Done;
+                    seen[*at] = Visit::Done;
                     path.pop();
                     continue;
                 };
                 *next += 1;
                 match seen[callee] {
-                    Seen::Open => return Some((call, self.spans[callee])),
-                    Seen::Done => {}
-                    Seen::No => {
-                        seen[callee] = Seen::Open;
+                    Visit::Open => return Some((call, self.spans[callee])),
+                    Visit::Done => {}
+                    Visit::No => {
+                        seen[callee] = Visit::Open;
                         path.push((callee, 0));
                     }
                 }

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::{LVal, Val};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Access};
@@ -187,7 +187,7 @@ impl<'a> Checker<'a, '_> {
                 };
                 p.lv.path.push(Access::Slice(hi + below, lo + below));
                 p.lv.ty = self.types.ir(&result);
-                Val::Place(Place {
+                Val::Place(LVal {
                     ty: result,
                     lv: p.lv,
                     read_only: p.read_only,

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::scope::Scope;
 use super::types::Ty;
-use super::value::Place;
+use super::value::LVal;
 use crate::source::Span;
 use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
@@ -177,20 +177,20 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Creates a named variable: from the source, or for a loop.
-    pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> Place {
+    pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> LVal {
         self.new_place(name, ty, None)
     }
 
     /// Creates a temporary.
-    pub(crate) fn temp(&mut self, ty: &Ty) -> Place {
+    pub(crate) fn temp(&mut self, ty: &Ty) -> LVal {
         self.new_place("$tmp", ty, Some("it is a temporary value"))
     }
 
     /// Creates a variable; if it is read-only, it is a temporary.
-    fn new_place(&mut self, name: &str, ty: &Ty, read_only: Option<&'static str>) -> Place {
+    fn new_place(&mut self, name: &str, ty: &Ty, read_only: Option<&'static str>) -> LVal {
         let lowered = self.types.ir(ty);
         let var = self.unit.var(name, lowered.clone(), read_only.is_some());
-        Place {
+        LVal {
             ty: ty.clone(),
             lv: ir::LValue {
                 var,

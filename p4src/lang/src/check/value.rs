@@ -18,7 +18,7 @@ pub(crate) enum Val<'a> {
     /// A typed value; a constant if the expression is one.
     Expr(Ty, ir::Expr),
     /// A value that has a place.
-    Place(Place),
+    Place(LVal),
     /// `{ … }`
     List(Rc<ListVal<'a>>),
     /// `{#}`
@@ -83,14 +83,14 @@ pub(crate) struct Item<'a> {
 
 /// A place that can be read, and written unless it is read-only.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct LVal {
     pub(crate) ty: Ty,
     pub(crate) lv: ir::LValue,
     /// The reason why it must not be written; `None` if it may be.
     pub(crate) read_only: Option<&'static str>,
 }
 
-impl Place {
+impl LVal {
     pub(crate) fn read(self) -> (Ty, ir::Expr) {
         let ty = self.lv.ty.clone();
         (

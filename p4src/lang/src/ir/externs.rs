@@ -174,7 +174,7 @@ names! {
 
 impl Method {
     /// The method `name` of an object of this kind; `Other` if this kind has no such method, even if another kind has one.
-    pub fn of(kind: &ExternKind, name: &str) -> Method {
+    pub fn new(kind: &ExternKind, name: &str) -> Method {
         match Method::named(name) {
             method if kind.methods().contains(&method) => method,
             _ => Method::Other(name.to_owned()),
@@ -247,7 +247,7 @@ mod tests {
                         let kind = ExternKind::named(&name.name);
                         assert!(!matches!(kind, ExternKind::Other(_)), "{include}: {kind}");
                         for method in methods.iter().filter(|m| m.proto.name.name != name.name) {
-                            let method = Method::of(&kind, &method.proto.name.name);
+                            let method = Method::new(&kind, &method.proto.name.name);
                             let known = !matches!(method, Method::Other(_));
                             assert!(known, "{include}: {kind}.{method}");
                         }
@@ -268,7 +268,7 @@ mod tests {
     fn names_of_others_are_kept() {
         assert_eq!(ExternKind::named("Sketch").to_string(), "Sketch");
         assert_eq!(
-            Method::of(&ExternKind::Counter, "read"),
+            Method::new(&ExternKind::Counter, "read"),
             Method::Other("read".into())
         );
         assert_eq!(ExternKind::named("register"), ExternKind::Register);

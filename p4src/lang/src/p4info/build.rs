@@ -21,7 +21,7 @@ const DEFAULT_TABLE_SIZE: i64 = 1024;
 
 /// Builds the P4Info of a program. Errors in `@id` annotations go to the sink.
 pub fn build(program: &ir::Program, sink: &mut Sink) -> P4Info {
-    let blocks = Blocks::of(program);
+    let blocks = Blocks::new(program);
     let mut names = Names::default();
     let mut collector = Collector {
         program,

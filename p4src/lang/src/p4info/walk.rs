@@ -33,7 +33,7 @@ pub(super) enum VisibleAction<'p> {
 }
 
 impl<'p> Blocks<'p> {
-    pub(super) fn of(program: &'p ir::Program) -> Blocks<'p> {
+    pub(super) fn new(program: &'p ir::Program) -> Blocks<'p> {
         let mut roots = Roots::default();
         roots.package(&program.main);
         let mut blocks = Blocks {

@@ -211,7 +211,7 @@ impl Preprocessor<'_, '_> {
     fn file(&mut self, path: &str, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         self.asks_target |= !path.starts_with(BUILTIN_DIR) && target::asks(text);
-        let spliced = Spliced::of(text);
+        let spliced = Spliced::new(text);
         let text = &*spliced.text;
         let file = self.file_index(path);
         self.stack.push(path.to_owned());

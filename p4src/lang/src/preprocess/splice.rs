@@ -24,7 +24,7 @@ struct Joint {
 }
 
 impl<'t> Spliced<'t> {
-    pub(super) fn of(written: &'t str) -> Spliced<'t> {
+    pub(super) fn new(written: &'t str) -> Spliced<'t> {
         let mut joined = String::new();
         let mut joints = Vec::new();
         let mut done = 0;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn lines_are_joined_and_found_again() {
-        let spliced = Spliced::of("ab\\\ncd\\  \n\\\ne\nf\\x");
+        let spliced = Spliced::new("ab\\\ncd\\  \n\\\ne\nf\\x");
         assert_eq!(spliced.text, "abcde\nf\\x");
         let joints: Vec<_> = (0..4).map(|n| spliced.joint(n)).collect();
         assert_eq!(joints, [Some(2), Some(4), Some(4), None]);
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_backslash_at_the_end_joins_nothing() {
-        let spliced = Spliced::of("ab \\ ");
+        let spliced = Spliced::new("ab \\ ");
         assert_eq!(spliced.text, "ab ");
         assert_eq!(spliced.joint(0), None);
-        assert_eq!(Spliced::of("a\\b").text, "a\\b");
+        assert_eq!(Spliced::new("a\\b").text, "a\\b");
     }
 }

@@ -20,8 +20,8 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::field_path::{FieldPath, Unit};
 use super::memory;
-use super::place::{Place, Unit};
 use crate::ir::{
     ActionId, Arg, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program, Stmt,
     StmtKind, TableId, VarId,
@@ -83,25 +83,25 @@ pub(super) struct Flow {
     /// Registers executed in a table's action: they need no logical table of their own.
     pub in_tables: BTreeSet<ExternId>,
     /// Fields on the exact crossbar with their bits, and fields of ternary keys.
-    pub exact: BTreeMap<Place, (u64, Span)>,
-    pub ternary: BTreeMap<Place, (u64, Span)>,
+    pub exact: BTreeMap<FieldPath, (u64, Span)>,
+    pub ternary: BTreeMap<FieldPath, (u64, Span)>,
     /// Output bits of hashes: per hash, and per distinct index of a register or counter.
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
     /// Uses of a place's value: the place it is copied to (`None` if it takes effect directly), and the place read.
-    pub uses: Vec<(Option<Place>, Place)>,
+    pub uses: Vec<(Option<FieldPath>, FieldPath)>,
     /// Indices into `uses` of those that only bring a value to a table's key.
     pub key_uses: BTreeSet<usize>,
     /// The destinations of each hash, and the hashed fields with their bits.
     pub hashed: BTreeMap<ExternId, Hashed>,
     /// Header fields of more than 16 bits that an ALU computes.
-    pub words: BTreeMap<Place, Span>,
+    pub words: BTreeMap<FieldPath, Span>,
 }
 
 /// A hash function's results and inputs.
 #[derive(Debug, Default)]
 pub(super) struct Hashed {
-    pub results: Vec<Place>,
-    pub inputs: BTreeMap<Place, (u64, Span)>,
+    pub results: Vec<FieldPath>,
+    pub inputs: BTreeMap<FieldPath, (u64, Span)>,
 }
 
 impl Flow {
@@ -109,7 +109,7 @@ impl Flow {
     /// computed at all.
     pub fn is_distributed(&self, hash: ExternId) -> bool {
         let moved = self.places_used(|n| !self.key_uses.contains(&n));
-        let read = |result: &Place| moved.iter().any(|l| l.holds(result) || result.holds(l));
+        let read = |result: &FieldPath| moved.iter().any(|l| l.holds(result) || result.holds(l));
         (self.hashed.get(&hash)).is_some_and(|hashed| hashed.results.iter().any(read))
     }
 
@@ -118,12 +118,12 @@ impl Flow {
     }
 
     /// The places whose values take effect, directly or through other places.
-    pub fn live(&self) -> BTreeSet<Place> {
+    pub fn live(&self) -> BTreeSet<FieldPath> {
         self.places_used(|_| true)
     }
 
     /// The places whose values take effect, following only the uses that `counts` accepts.
-    fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<Place> {
+    fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<FieldPath> {
         let mut live = BTreeSet::new();
         loop {
             let before = live.len();
@@ -131,7 +131,7 @@ impl Flow {
             for (_, (to, from)) in uses.filter(|(n, _)| counts(*n)) {
                 let wanted = to
                     .as_ref()
-                    .is_none_or(|to| live.iter().any(|l: &Place| l.holds(to) || to.holds(l)));
+                    .is_none_or(|to| live.iter().any(|l: &FieldPath| l.holds(to) || to.holds(l)));
                 if wanted && !live.contains(from) {
                     live.insert(from.clone());
                 }
@@ -213,9 +213,9 @@ enum Reader {
 
 struct Walk<'p> {
     program: &'p Program,
-    alias: BTreeMap<(Unit, VarId), Place>,
-    vals: BTreeMap<Place, Val>,
-    log: Vec<(Place, Option<Val>)>,
+    alias: BTreeMap<(Unit, VarId), FieldPath>,
+    vals: BTreeMap<FieldPath, Val>,
+    log: Vec<(FieldPath, Option<Val>)>,
     floors: BTreeMap<Node, u32>,
     runs: BTreeMap<ExternId, (u32, Span)>,
     span: Span,
@@ -361,11 +361,11 @@ impl<'p> Walk<'p> {
                 }
                 Arg::In(e) => {
                     let val = self.eval(cx, e, Reader::Alu);
-                    self.goes_to(cx, e, Some(&Place::of(unit, var)));
-                    self.write(Place::of(unit, var), val);
+                    self.goes_to(cx, e, Some(&FieldPath::new(unit, var)));
+                    self.write(FieldPath::new(unit, var), val);
                 }
                 Arg::Object(_) | Arg::Extern(_) | Arg::Ignore => {
-                    self.write(Place::of(unit, var), Val::default())
+                    self.write(FieldPath::new(unit, var), Val::default())
                 }
             }
         }
@@ -411,7 +411,7 @@ impl<'p> Walk<'p> {
             ..stage
         };
         for var in known.into_iter().flatten() {
-            self.write(Place::of(cx.unit, var), decided);
+            self.write(FieldPath::new(cx.unit, var), decided);
         }
         let inner = Cx {
             ctl: decided,
@@ -428,7 +428,7 @@ impl<'p> Walk<'p> {
             w.bind(cx, cx.unit, directed, &offered.args);
             for param in action.params.iter().skip(offered.args.len()) {
                 w.write(
-                    Place::of(cx.unit, param.var),
+                    FieldPath::new(cx.unit, param.var),
                     Val {
                         data: true,
                         ..decided

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::flow::{Flow, Node};
-use super::limits::Limits;
+use super::limits::ChipLimits;
 use super::memory::{self, Blocks};
 use super::{Item, parser, salu};
 use crate::diagnostics::{Code, Diagnostic};
@@ -80,7 +80,7 @@ pub(super) fn dependency_item(
     program: &Program,
     name: &str,
     flow: &Flow,
-    limits: &Limits,
+    limits: &ChipLimits,
     items: &mut Vec<Item>,
     faults: &mut Vec<Diagnostic>,
 ) {
@@ -117,7 +117,7 @@ pub(super) fn dependency_item(
 pub(super) fn memory_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
-    limits: &Limits,
+    limits: &ChipLimits,
     items: &mut Vec<Item>,
     faults: &mut Vec<Diagnostic>,
 ) -> (u64, u64) {
@@ -211,7 +211,7 @@ pub(super) fn memory_items(
 pub(super) fn bus_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
-    limits: &Limits,
+    limits: &ChipLimits,
     items: &mut Vec<Item>,
 ) {
     let [mut exact, mut ternary, mut hash] = std::array::from_fn(|_| Costs::default());
@@ -258,7 +258,7 @@ pub(super) fn packet_items(
     program: &Program,
     package: &Package,
     flows: &[(&'static str, Flow)],
-    limits: &Limits,
+    limits: &ChipLimits,
     items: &mut Vec<Item>,
 ) {
     let mut phv = Costs::default();

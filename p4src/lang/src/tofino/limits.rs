@@ -11,7 +11,7 @@ pub enum Chip {
 
 /// The limits of one pipe. Ingress and egress share everything except the parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ChipLimits {
     /// Name of the chip on the command line.
     pub name: &'static str,
     /// Match-action stages.
@@ -70,8 +70,8 @@ pub(super) const UPDATES_OF_A_WORD: usize = 2;
 
 impl Chip {
     /// The chip's limits.
-    pub fn limits(self) -> Limits {
-        let tofino = Limits {
+    pub fn limits(self) -> ChipLimits {
+        let tofino = ChipLimits {
             name: "tofino",
             stages: 12,
             tables: 16,
@@ -97,7 +97,7 @@ impl Chip {
         match self {
             Chip::Tofino => tofino,
             // Containers of Tofino 2 by kind, with 8, 16 and 32 bits: normal 48, 72, 48; mocha and dark 16, 24, 16 each.
-            Chip::Tofino2 => Limits {
+            Chip::Tofino2 => ChipLimits {
                 name: "tofino2",
                 stages: 20,
                 phv_bits: (48 + 32) * 8 + (72 + 48) * 16 + (48 + 32) * 32,

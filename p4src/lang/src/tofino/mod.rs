@@ -5,16 +5,16 @@
 //! therefore certainly illegal, and one within it may still not fit. docs/tofino.md gives the measured gap to the bound.
 
 mod expr;
+mod field_path;
 mod flow;
 mod items;
 mod limits;
 mod memory;
 mod parser;
-mod place;
 mod salu;
 mod text;
 
-pub use limits::{Chip, Limits};
+pub use limits::{Chip, ChipLimits};
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{Arch, Package, PackageArg, Program};
@@ -26,7 +26,7 @@ use items::{bus_items, dependency_item, memory_items, packet_items};
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Limits of the chip.
-    pub limits: Limits,
+    pub limits: ChipLimits,
     /// Resources per pipe.
     pub pipes: Vec<Pipe>,
     /// Errors for what is certainly illegal, warnings for what may be.
@@ -126,7 +126,7 @@ fn pipes<'p>(package: &'p Package, found: &mut Vec<&'p Package>) {
 fn pipe(
     program: &Program,
     package: &Package,
-    limits: &Limits,
+    limits: &ChipLimits,
     faults: &mut Vec<Diagnostic>,
 ) -> Pipe {
     let control = |name: &str| {
@@ -198,7 +198,7 @@ const SOFT: [&str; 3] = [
 fn over(
     program: &Program,
     item: &Item,
-    limits: &Limits,
+    limits: &ChipLimits,
     flows: &[(&'static str, Flow)],
     faults: &mut Vec<Diagnostic>,
 ) {

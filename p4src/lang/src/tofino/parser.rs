@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::expr::width;
-use super::limits::Limits;
+use super::limits::ChipLimits;
 use crate::ir::{
     Keyset, LValue, ParserId, Program, StateId, Stmt, StmtKind, Target, Transition, Type,
 };
@@ -21,7 +21,7 @@ pub(super) struct Parsed {
     pub bits: Vec<(u64, Span)>,
 }
 
-pub(super) fn parser(program: &Program, id: ParserId, limits: &Limits) -> Parsed {
+pub(super) fn parser(program: &Program, id: ParserId, limits: &ChipLimits) -> Parsed {
     let mut parsed = Parsed::default();
     let mut walk = Walk {
         program,
@@ -42,7 +42,7 @@ type Bits = Vec<(u64, Span)>;
 
 struct Walk<'p, 'o> {
     program: &'p Program,
-    limits: &'o Limits,
+    limits: &'o ChipLimits,
     parsed: &'o mut Parsed,
     /// The heaviest path from each state; `None` while it is being computed (a loop adds nothing).
     best: BTreeMap<(ParserId, StateId), Option<Bits>>,

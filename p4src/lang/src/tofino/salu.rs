@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::expr::{is_comparison, is_const, width};
-use super::limits::{LARGE_CONSTANTS, Limits, REGISTER_ACTIONS, UPDATES_OF_A_WORD};
-use super::place::reads;
+use super::field_path::reads;
+use super::limits::{ChipLimits, LARGE_CONSTANTS, REGISTER_ACTIONS, UPDATES_OF_A_WORD};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{
     Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, ExternKind, LValue,
@@ -250,7 +250,7 @@ impl Look {
 }
 
 /// Errors in all RegisterActions of a register that the pipe uses.
-pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> Vec<Diagnostic> {
+pub(super) fn check(program: &Program, register: ExternId, limits: &ChipLimits) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let Some(instance) = program.externs.get(register.index()) else {
         return faults;
@@ -324,7 +324,7 @@ pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> V
 
 fn check_body(
     look: &Look,
-    limits: &Limits,
+    limits: &ChipLimits,
     one_bit: bool,
     pair: bool,
     at: Span,

@@ -1,6 +1,6 @@
 //! Calls: actions, units, and functions and methods of the architecture.
 
-use super::state::{Place, State};
+use super::state::{State, VarPart};
 use super::{Frame, Unit, Walk};
 use crate::ast::Direction;
 use crate::ir::{Access, ActionId, Arg, Args, Const, ExprKind, LValue, Param, Type};
@@ -67,9 +67,9 @@ impl<'p> Walk<'p> {
         &mut self,
         frame: Frame<'p>,
         arg: &'p Arg,
-        (own, ty): (Place, &Type),
+        (own, ty): (VarPart, &Type),
         state: &mut State,
-    ) -> Option<Place> {
+    ) -> Option<VarPart> {
         match arg {
             Arg::In(e) => {
                 self.read(frame, e, state);
@@ -101,9 +101,9 @@ impl<'p> Walk<'p> {
         &mut self,
         frame: Frame<'p>,
         to: &LValue,
-        (own, ty): (Place, &Type),
+        (own, ty): (VarPart, &Type),
         state: &mut State,
-    ) -> Option<Place> {
+    ) -> Option<VarPart> {
         let whole = to.path.iter().all(|a| matches!(a, Access::Field(_)));
         if whole && let Some((place, _)) = self.locate(frame, to) {
             return Some(place);

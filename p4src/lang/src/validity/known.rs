@@ -3,7 +3,7 @@
 use super::MAX_FACTS;
 use super::Walk;
 use super::paths::Paths;
-use super::state::{Kind, Place, State, Value};
+use super::state::{Kind, State, Value, VarPart};
 use super::statements::MAX_ROUNDS;
 use num_bigint::BigUint;
 
@@ -64,7 +64,7 @@ impl Walk<'_> {
     }
 
     /// The fact that a header is valid.
-    pub(super) fn fact(&mut self, header: &Place) -> u32 {
+    pub(super) fn fact(&mut self, header: &VarPart) -> u32 {
         if self.is_first {
             self.facts.meet(header, Kind::Header);
             return 0;
@@ -119,7 +119,7 @@ impl Walk<'_> {
     }
 
     /// Forgets the values of a place and its parts.
-    pub(super) fn forget_in(&mut self, place: &Place, state: &mut State) {
+    pub(super) fn forget_in(&mut self, place: &VarPart, state: &mut State) {
         for (_, value) in self.facts.values_in(place) {
             for (_, fact) in &value.equals {
                 state.paths = self.diagrams.forget(state.paths, *fact);
@@ -128,7 +128,7 @@ impl Walk<'_> {
     }
 
     /// Sets the value of a place to a constant.
-    pub(super) fn set_value(&mut self, place: &Place, constant: &BigUint, state: &mut State) {
+    pub(super) fn set_value(&mut self, place: &VarPart, constant: &BigUint, state: &mut State) {
         if self.is_first {
             self.facts.set(place, constant);
         }
@@ -138,7 +138,7 @@ impl Walk<'_> {
     }
 
     /// Copies the values of a place and its parts to another place, as far as they are followed there.
-    pub(super) fn copy_values(&mut self, to: &Place, from: &Place, state: &mut State) {
+    pub(super) fn copy_values(&mut self, to: &VarPart, from: &VarPart, state: &mut State) {
         if self.is_first {
             self.facts.copy(to, from);
             return;
@@ -159,7 +159,7 @@ impl Walk<'_> {
     /// Splits the paths into those on which a place's value equals the constant, and the others.
     pub(super) fn split_value(
         &mut self,
-        place: &Place,
+        place: &VarPart,
         constant: &BigUint,
         state: State,
     ) -> (State, State) {

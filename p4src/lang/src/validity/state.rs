@@ -7,54 +7,54 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A variable, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct VarPart {
     root: u32,
     /// Field indices, from the outermost.
     pub path: Vec<u32>,
 }
 
-impl Place {
-    pub fn field(&self, field: u32) -> Place {
+impl VarPart {
+    pub fn field(&self, field: u32) -> VarPart {
         self.follow(&[field])
     }
 
-    pub fn follow(&self, path: &[u32]) -> Place {
-        Place {
+    pub fn follow(&self, path: &[u32]) -> VarPart {
+        VarPart {
             root: self.root,
             path: [&self.path[..], path].concat(),
         }
     }
 
     /// Whether the other place is this one or a part of it.
-    pub fn holds(&self, other: &Place) -> bool {
+    pub fn holds(&self, other: &VarPart) -> bool {
         self.root == other.root && other.path.starts_with(&self.path)
     }
 
     /// The place in `to` that corresponds to this place in `from`.
-    pub fn moved(&self, from: &Place, to: &Place) -> Place {
+    pub fn moved(&self, from: &VarPart, to: &VarPart) -> VarPart {
         to.follow(&self.path[from.path.len()..])
     }
 }
 
 /// Numbers the variables of a program as roots of places.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct VarParts {
     roots: HashMap<(u32, u32), u32>,
-    numbers: HashMap<Place, u32>,
-    all: Vec<Place>,
+    numbers: HashMap<VarPart, u32>,
+    all: Vec<VarPart>,
 }
 
-impl Places {
+impl VarParts {
     /// The place of a variable, given its unit and number.
-    pub fn root(&mut self, key: (u32, u32)) -> Place {
+    pub fn root(&mut self, key: (u32, u32)) -> VarPart {
         let next = self.roots.len() as u32;
-        Place {
+        VarPart {
             root: *self.roots.entry(key).or_insert(next),
             path: Vec::new(),
         }
     }
 
-    pub fn number(&mut self, place: &Place) -> u32 {
+    pub fn number(&mut self, place: &VarPart) -> u32 {
         if let Some(number) = self.numbers.get(place) {
             return *number;
         }
@@ -64,7 +64,7 @@ impl Places {
         number
     }
 
-    pub fn named(&self, number: u32) -> &Place {
+    pub fn named(&self, number: u32) -> &VarPart {
         &self.all[number as usize]
     }
 }
@@ -93,27 +93,27 @@ pub(super) struct Value {
 #[derive(Default)]
 pub(super) struct Facts {
     /// Headers, and values with the constants that they are set to or compared with.
-    met: Vec<(Place, Option<BigUint>)>,
-    met_before: HashSet<(Place, Option<BigUint>)>,
-    kinds: HashMap<Place, Kind>,
-    compared: BTreeMap<Place, BTreeSet<BigUint>>,
-    copied: BTreeSet<(Place, Place)>,
-    headers: HashMap<Place, u32>,
-    values: BTreeMap<Place, Value>,
+    met: Vec<(VarPart, Option<BigUint>)>,
+    met_before: HashSet<(VarPart, Option<BigUint>)>,
+    kinds: HashMap<VarPart, Kind>,
+    compared: BTreeMap<VarPart, BTreeSet<BigUint>>,
+    copied: BTreeSet<(VarPart, VarPart)>,
+    headers: HashMap<VarPart, u32>,
+    values: BTreeMap<VarPart, Value>,
     /// For each fact, its initial value; `None` if unknown.
     initial: Vec<Option<bool>>,
 }
 
 impl Facts {
     /// Records a place and its kind, in the first walk.
-    pub fn meet(&mut self, place: &Place, kind: Kind) {
+    pub fn meet(&mut self, place: &VarPart, kind: Kind) {
         self.kinds.entry(place.clone()).or_insert(kind);
         if kind == Kind::Header {
             self.meet_fact(place, None);
         }
     }
 
-    fn meet_fact(&mut self, place: &Place, constant: Option<&BigUint>) {
+    fn meet_fact(&mut self, place: &VarPart, constant: Option<&BigUint>) {
         let fact = (place.clone(), constant.cloned());
         if self.met_before.insert(fact.clone()) {
             self.met.push(fact);
@@ -121,19 +121,19 @@ impl Facts {
     }
 
     /// Records a constant that a value is set to, in the first walk.
-    pub fn set(&mut self, place: &Place, constant: &BigUint) {
+    pub fn set(&mut self, place: &VarPart, constant: &BigUint) {
         self.meet_fact(place, Some(constant));
     }
 
     /// Records a comparison, in the first walk.
-    pub fn compare(&mut self, place: &Place, constant: BigUint) {
+    pub fn compare(&mut self, place: &VarPart, constant: BigUint) {
         self.meet_fact(place, Some(&constant));
         let constants = self.compared.entry(place.clone()).or_default();
         constants.insert(constant);
     }
 
     /// Records a copy, in the first walk.
-    pub fn copy(&mut self, to: &Place, from: &Place) {
+    pub fn copy(&mut self, to: &VarPart, from: &VarPart) {
         self.copied.insert((to.clone(), from.clone()));
     }
 
@@ -182,7 +182,7 @@ impl Facts {
     }
 
     /// The fact that a header is valid.
-    pub fn header(&mut self, place: &Place) -> u32 {
+    pub fn header(&mut self, place: &VarPart) -> u32 {
         let next = self.initial.len() as u32;
         let fact = *self.headers.entry(place.clone()).or_insert(next);
         if fact == next {
@@ -191,12 +191,12 @@ impl Facts {
         fact
     }
 
-    pub fn value(&self, place: &Place) -> Option<&Value> {
+    pub fn value(&self, place: &VarPart) -> Option<&Value> {
         self.values.get(place)
     }
 
     /// The values of a place and its parts.
-    pub fn values_in(&self, place: &Place) -> impl Iterator<Item = (&Place, &Value)> {
+    pub fn values_in(&self, place: &VarPart) -> impl Iterator<Item = (&VarPart, &Value)> {
         let from = self.values.range(place..);
         from.take_while(|(part, _)| place.holds(part))
     }

@@ -13,7 +13,7 @@ const LEFT_OUT: [&str; 4] = ["ternary", "range", "lpm", "optional"];
 const MAX_ENTRIES: usize = 64;
 
 /// An action that a table may run.
-struct Run<'p> {
+struct ActionRun<'p> {
     /// Index into the table's actions, or their number for a `NoAction` that the table does not list.
     action: usize,
     /// The entry's arguments for the action, if they are known.
@@ -81,7 +81,7 @@ impl<'p> Walk<'p> {
     }
 
     /// The actions that a table may run. Its entries are known if they are `const`.
-    fn runs(&mut self, frame: Frame<'p>, table: &'p Table, state: State) -> Vec<Run<'p>> {
+    fn runs(&mut self, frame: Frame<'p>, table: &'p Table, state: State) -> Vec<ActionRun<'p>> {
         let follows = table.const_entries && table.entries.len() <= MAX_ENTRIES;
         let mut runs = Vec::new();
         let mut rest = state.clone();
@@ -92,7 +92,7 @@ impl<'p> Walk<'p> {
                 let keys = table.key.iter().map(|key| &key.expr);
                 let (hit, other) = self.case(frame, keys, &entry.keys, rest);
                 rest = other;
-                runs.push(Run {
+                runs.push(ActionRun {
                     hit,
                     miss: State::default(),
                     ..run(table, &entry.action)
@@ -105,7 +105,7 @@ impl<'p> Walk<'p> {
                 true => state.clone(),
                 false => State::default(),
             };
-            runs.push(Run {
+            runs.push(ActionRun {
                 action,
                 data: None,
                 hit: on(!follows && may_hit(table, action), &state),
@@ -113,7 +113,7 @@ impl<'p> Walk<'p> {
             });
         }
         if is_constant {
-            runs.push(Run {
+            runs.push(ActionRun {
                 miss: rest,
                 ..run(table, &table.default_action)
             });
@@ -130,8 +130,8 @@ impl<'p> Walk<'p> {
     }
 }
 
-fn run<'p>(table: &Table, bound: &'p BoundAction) -> Run<'p> {
-    Run {
+fn run<'p>(table: &Table, bound: &'p BoundAction) -> ActionRun<'p> {
+    ActionRun {
         action: bound.action.unwrap_or(table.actions.len()),
         data: Some(&bound.args),
         hit: State::default(),

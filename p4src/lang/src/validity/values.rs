@@ -1,14 +1,14 @@
 //! Resolves lvalues to places, and assigns values to them.
 
 use super::calls::value as number;
-use super::state::{Kind, Place, State};
+use super::state::{Kind, State, VarPart};
 use super::{Frame, Walk};
 use crate::ast::StructKind;
 use crate::ir::{Access, Expr, ExprKind, LValue, Type, VarId};
 use num_bigint::BigUint;
 
 impl<'p> Walk<'p> {
-    pub(super) fn var(&mut self, frame: Frame<'p>, var: VarId) -> Place {
+    pub(super) fn var(&mut self, frame: Frame<'p>, var: VarId) -> VarPart {
         let bound = self.frames[frame.number].get(&var.0).cloned();
         bound.unwrap_or_else(|| self.places.root((frame.unit.number, var.0)))
     }
@@ -18,7 +18,7 @@ impl<'p> Walk<'p> {
         &mut self,
         frame: Frame<'p>,
         lvalue: &LValue,
-    ) -> Option<(Place, Option<Place>)> {
+    ) -> Option<(VarPart, Option<VarPart>)> {
         let mut ty = frame.unit.vars[lvalue.var.index()].ty.clone();
         let mut place = self.var(frame, lvalue.var);
         let mut header = None;
@@ -42,7 +42,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Collects the headers in a value that the walk follows.
-    pub(super) fn headers(&self, place: &Place, ty: &Type, found: &mut Vec<Place>) {
+    pub(super) fn headers(&self, place: &VarPart, ty: &Type, found: &mut Vec<VarPart>) {
         let Type::Struct(id) = ty else { return };
         let owner = &self.program.types[id.index()];
         match owner.kind {
@@ -118,7 +118,7 @@ impl<'p> Walk<'p> {
     pub(super) fn assign_to(
         &mut self,
         frame: Frame<'p>,
-        place: &Place,
+        place: &VarPart,
         ty: &Type,
         value: Option<&Expr>,
         state: &mut State,
@@ -163,7 +163,7 @@ impl<'p> Walk<'p> {
     fn assign_scalar(
         &mut self,
         frame: Frame<'p>,
-        place: &Place,
+        place: &VarPart,
         value: Option<&Expr>,
         state: &mut State,
     ) {
@@ -195,7 +195,7 @@ impl<'p> Walk<'p> {
     }
 
     /// The place that a scalar expression reads as a whole, if it can be followed.
-    pub(super) fn comparable(&mut self, frame: Frame<'p>, e: &Expr) -> Option<Place> {
+    pub(super) fn comparable(&mut self, frame: Frame<'p>, e: &Expr) -> Option<VarPart> {
         match &e.kind {
             ExprKind::Read(from) if is_scalar(&e.ty) => {
                 let (place, header) = self.locate(frame, from)?;
@@ -250,7 +250,7 @@ pub(super) fn is_cast_of_bool(e: &Expr) -> bool {
     matches!(&e.kind, ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty))
 }
 
-fn kind(header: Option<&Place>) -> Kind {
+fn kind(header: Option<&VarPart>) -> Kind {
     match header {
         Some(_) => Kind::Field,
         None => Kind::Variable,

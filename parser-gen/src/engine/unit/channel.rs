@@ -1,7 +1,7 @@
 //! State of a channel that is good or bad (Gilbert and Elliott), one per cell.
 
 use super::Needs;
-use crate::generate::writer::Writer;
+use crate::writer::Writer;
 
 /// Writes the table that decides how the state changes.
 pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {

@@ -1,7 +1,7 @@
 //! Words that a unit draws: the decision function, as tables indexed by bytes.
 
 use super::Needs;
-use crate::generate::writer::Writer;
+use crate::writer::Writer;
 
 pub(super) fn variables(needs: &Needs<'_>, w: &mut Writer) {
     needs.variable(w, "bit<32>", "mixed");

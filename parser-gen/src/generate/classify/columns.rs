@@ -2,7 +2,7 @@
 
 use super::super::Program;
 use super::pieces::{Piece, Style};
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 use crate::library::{Body, Kind, ProtocolId};
 use crate::terms::MatchKey;
 
@@ -21,7 +21,7 @@ pub(super) struct Column {
 
 /// Position of a level's values in the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LevelColumns {
     /// Indexes of the columns: one, or one for each byte of a number.
     pub columns: Vec<usize>,
     /// Number of the column's bits below those of the level.
@@ -33,7 +33,10 @@ pub(super) struct Place {
 }
 
 /// Columns of a diagram's levels, and each level's position in them.
-pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Vec<Place>) {
+pub(super) fn assign(
+    program: &Program<'_>,
+    levels: &[MatchKey],
+) -> (Vec<Column>, Vec<LevelColumns>) {
     let mut columns: Vec<Column> = Vec::new();
     let mut places = Vec::new();
     for key in levels {
@@ -45,7 +48,7 @@ pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Ve
                 columns.len() - 1
             })
         });
-        places.push(Place {
+        places.push(LevelColumns {
             columns: known.collect(),
             shift: found.shift,
             max: key.largest(program.library),
@@ -57,7 +60,7 @@ pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Ve
 }
 
 /// Narrows the cells of a level's columns to the values of a piece.
-pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &Place) {
+pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &LevelColumns) {
     let column = place.columns[0];
     cells[column] = match (cells[column], piece) {
         (_, Piece::Range(low, high)) => Cell::Range(low, high),

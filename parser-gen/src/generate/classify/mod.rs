@@ -7,10 +7,10 @@ mod rows;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MatchKind, TableEntry};
 
 use super::Program;
-use super::writer::Writer;
 use crate::diagram::Diagram;
+use crate::writer::Writer;
 use columns::{Cell, Column};
-use rows::{Path, Run, Step};
+use rows::{LevelRun, Path, Step};
 
 /// Action that sets a packet's class, and its parameter.
 const SET_CLASS: (&str, &str) = ("set_class", "class");
@@ -38,8 +38,8 @@ struct TableColumn {
 
 /// Tables that find a packet's class.
 pub(super) fn tables(program: &Program<'_>, diagram: &Diagram) -> Vec<Table> {
-    let (columns, places) = columns::of(program, &diagram.levels);
-    let runs = rows::of(diagram, &places, columns.len());
+    let (columns, places) = columns::assign(program, &diagram.levels);
+    let runs = rows::cut(diagram, &places, columns.len());
     let is_chain = runs.len() > 1;
     let named = runs.into_iter().enumerate().map(|(number, run)| {
         let name = if is_chain {
@@ -53,7 +53,7 @@ pub(super) fn tables(program: &Program<'_>, diagram: &Diagram) -> Vec<Table> {
 }
 
 impl Table {
-    fn new(name: String, run: Run, columns: &[Column], program: &Program<'_>) -> Table {
+    fn new(name: String, run: LevelRun, columns: &[Column], program: &Program<'_>) -> Table {
         let used = columns.iter().enumerate().filter_map(|(cell, column)| {
             let kind = kind(column, run.rows.iter().map(|row| row.cells[cell]))?;
             Some(TableColumn {

@@ -7,7 +7,7 @@ mod prefixes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 
 /// How a level's values are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +65,14 @@ pub(super) struct Row {
 }
 
 /// Rows of spans that cover all values of `bits` bits. `may_nest`: a row may also match values that an earlier row decides.
-pub(super) fn of(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec<Row> {
+pub(super) fn rows(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec<Row> {
     let max = max_value(bits);
     match style {
         Style::Range => by_ranges(spans, may_nest),
         Style::Byte => by_masks(spans, may_nest),
         Style::Decimal { .. } | Style::Varint { .. } => by_numerals(spans, style, may_nest),
         Style::Prefix => {
-            by_values(spans, max, may_nest).unwrap_or_else(|| prefixes::of(spans, bits, may_nest))
+            by_values(spans, max, may_nest).unwrap_or_else(|| prefixes::rows(spans, bits, may_nest))
         }
     }
 }
@@ -135,7 +135,7 @@ fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
     let mut numerals: BTreeMap<Code, Vec<Numeral>> = BTreeMap::new();
     for (low, high, code) in spans {
         let of_code = numerals.entry(*code).or_default();
-        of_code.extend(numerals::of(*low, *high, style));
+        of_code.extend(numerals::between(*low, *high, style));
     }
     let most = numerals
         .iter()
@@ -197,7 +197,7 @@ mod tests {
                 (Style::Varint { max: 2 }, true),
                 (Style::Varint { max: 2 }, false),
             ] {
-                let rows = of(&spans, 8, style, may_nest);
+                let rows = rows(&spans, 8, style, may_nest);
                 let shown = format!("round {round}, {style:?}, {may_nest}: {spans:?} {rows:?}");
                 assert!(
                     may_nest || rows.iter().all(|row| row.around == SKIP),

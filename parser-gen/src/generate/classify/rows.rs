@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::columns::{self, Cell, Place};
+use super::columns::{self, Cell, LevelColumns};
 use super::pieces::{self, Code, Piece, SKIP, Span};
-use crate::diagram::{Diagram, To};
+use crate::diagram::{Diagram, EdgeTarget};
 
 /// Number of rows that a table may have whatever its levels are: some blocks of TCAM.
 const MAX_ROWS: u64 = 4096;
@@ -21,7 +21,7 @@ const STEPS_PER_ROW: u64 = 4;
 
 /// Run of levels that becomes one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct LevelRun {
     /// Rows in order: the first that matches decides.
     pub rows: Vec<Path>,
     /// Whether its rows match the state that an earlier table set.
@@ -47,8 +47,9 @@ pub(super) enum Step {
     State(u32),
 }
 
-pub(super) fn of(diagram: &Diagram, places: &[Place], num_columns: usize) -> Vec<Run> {
-    if diagram.root == To::NONE {
+/// Cuts the levels into runs.
+pub(super) fn cut(diagram: &Diagram, places: &[LevelColumns], num_columns: usize) -> Vec<LevelRun> {
+    if diagram.root == EdgeTarget::NONE {
         return Vec::new();
     }
     let mut cutter = Cutter {
@@ -70,7 +71,7 @@ pub(super) fn of(diagram: &Diagram, places: &[Place], num_columns: usize) -> Vec
             left: BTreeSet::new(),
         };
         for (state, to) in &from {
-            walk.paths(*state, *to, Some(To::NONE));
+            walk.paths(*state, *to, Some(EdgeTarget::NONE));
         }
         let left: BTreeMap<u32, u32> = walk.left.into_iter().zip(states + 1..).collect();
         states += left.len() as u32;
@@ -79,13 +80,13 @@ pub(super) fn of(diagram: &Diagram, places: &[Place], num_columns: usize) -> Vec
                 *node = left[node];
             }
         }
-        runs.push(Run {
+        runs.push(LevelRun {
             rows: walk.rows,
             has_state: begin > 0,
         });
         from = left
             .into_iter()
-            .map(|(node, state)| (state, To::Node(node)))
+            .map(|(node, state)| (state, EdgeTarget::Node(node)))
             .collect();
         begin = end;
     }
@@ -99,34 +100,34 @@ type Branches = Rc<[Branch]>;
 struct Branch {
     piece: Piece,
     /// Target of packets that match the row.
-    to: To,
+    to: EdgeTarget,
     /// Target, by later rows, of packets that no row below this one matches.
     otherwise: Otherwise,
 }
 
 /// Target of packets by later rows; `None` if they lead to several targets, so that all packets need rows.
-type Otherwise = Option<To>;
+type Otherwise = Option<EdgeTarget>;
 
 struct Cutter<'a> {
     diagram: &'a Diagram,
-    places: &'a [Place],
+    places: &'a [LevelColumns],
     /// Branches, by their node and by the target of packets without them.
-    branches: HashMap<(To, Otherwise), Branches>,
+    branches: HashMap<(EdgeTarget, Otherwise), Branches>,
     /// Steps left for counting rows before they count as too many.
     steps: u64,
 }
 
 impl Cutter<'_> {
-    fn level(&self, to: To) -> usize {
+    fn level(&self, to: EdgeTarget) -> usize {
         match to {
-            To::Node(node) => self.diagram.nodes[node as usize].level,
-            To::Class(_) => usize::MAX,
+            EdgeTarget::Node(node) => self.diagram.nodes[node as usize].level,
+            EdgeTarget::Class(_) => usize::MAX,
         }
     }
 
     /// Target by later rows, if rows are needed for `to`; `None` if packets reach it anyway. If later rows test earlier levels
     /// than `to` does, their targets count as several.
-    fn need(&self, to: To, otherwise: Otherwise) -> Option<Otherwise> {
+    fn need(&self, to: EdgeTarget, otherwise: Otherwise) -> Option<Otherwise> {
         match otherwise {
             Some(other) if other == to => None,
             Some(other) if self.level(other) < self.level(to) => Some(None),
@@ -136,14 +137,14 @@ impl Cutter<'_> {
 
     /// Branches of a node. A row is needed only where its target differs from that of later rows.
     fn branches(&mut self, node: u32, otherwise: Otherwise) -> Branches {
-        let key = (To::Node(node), otherwise);
+        let key = (EdgeTarget::Node(node), otherwise);
         if let Some(known) = self.branches.get(&key) {
             return known.clone();
         }
         let diagram = self.diagram;
         let node = &diagram.nodes[node as usize];
         let beside = match otherwise {
-            Some(To::Node(other)) => Some(&diagram.nodes[other as usize]),
+            Some(EdgeTarget::Node(other)) => Some(&diagram.nodes[other as usize]),
             _ => None,
         };
         let place = &self.places[node.level];
@@ -160,7 +161,7 @@ impl Cutter<'_> {
     }
 
     /// Level before which a run from these nodes ends: the last for which the run has few enough rows.
-    fn end(&mut self, from: &[(u32, To)], begin: usize) -> usize {
+    fn end(&mut self, from: &[(u32, EdgeTarget)], begin: usize) -> usize {
         let all = self.diagram.levels.len();
         if self.fits(from, begin, all) {
             return all;
@@ -174,7 +175,7 @@ impl Cutter<'_> {
         end
     }
 
-    fn fits(&mut self, from: &[(u32, To)], begin: usize, end: usize) -> bool {
+    fn fits(&mut self, from: &[(u32, EdgeTarget)], begin: usize, end: usize) -> bool {
         let nodes = self.diagram.nodes.iter();
         let within = nodes.filter(|node| (begin..end).contains(&node.level));
         let edges: u64 = within.map(|node| node.edges.len() as u64).sum();
@@ -184,15 +185,15 @@ impl Cutter<'_> {
         let mut counts = HashMap::new();
         let rows = from
             .iter()
-            .map(|(_, to)| self.rows(&mut counts, *to, Some(To::NONE), end));
+            .map(|(_, to)| self.rows(&mut counts, *to, Some(EdgeTarget::NONE), end));
         rows.fold(0, u64::saturating_add) <= limit
     }
 
     /// Number of rows for the paths from `to` to level `end`; `u64::MAX` once they are certainly too many.
     fn rows(
         &mut self,
-        counts: &mut HashMap<(To, Otherwise), u64>,
-        to: To,
+        counts: &mut HashMap<(EdgeTarget, Otherwise), u64>,
+        to: EdgeTarget,
         otherwise: Otherwise,
         end: usize,
     ) -> u64 {
@@ -200,7 +201,7 @@ impl Cutter<'_> {
             return 0;
         };
         let node = match to {
-            To::Node(node) if self.level(to) < end => node,
+            EdgeTarget::Node(node) if self.level(to) < end => node,
             _ => return 1,
         };
         if let Some(known) = counts.get(&(to, otherwise)) {
@@ -221,9 +222,13 @@ impl Cutter<'_> {
 }
 
 /// Branches for the values at which two nodes of one level differ; `None` if nested rows are cheaper.
-fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<Branches> {
-    let mut targets: Vec<(To, To)> = vec![(To::NONE, To::NONE)];
-    let mut codes: HashMap<(To, To), Code> = HashMap::new();
+fn apart(
+    edges: &[(u128, EdgeTarget)],
+    others: &[(u128, EdgeTarget)],
+    place: &LevelColumns,
+) -> Option<Branches> {
+    let mut targets: Vec<(EdgeTarget, EdgeTarget)> = vec![(EdgeTarget::NONE, EdgeTarget::NONE)];
+    let mut codes: HashMap<(EdgeTarget, EdgeTarget), Code> = HashMap::new();
     let mut spans: Vec<Span> = Vec::new();
     let (mut edge, mut other, mut low) = (0, 0, 0);
     loop {
@@ -257,7 +262,7 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<B
     if parted > place.max / 2 {
         return None;
     }
-    let rows = pieces::of(&spans, place.bits, place.style, false).into_iter();
+    let rows = pieces::rows(&spans, place.bits, place.style, false).into_iter();
     let branches = rows.map(|row| {
         let (to, otherwise) = targets[row.code as usize];
         Branch {
@@ -270,9 +275,9 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<B
 }
 
 /// Branches of a node, whose rows may also match values that earlier rows decide.
-fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: &Place) -> Branches {
-    let mut targets: Vec<To> = vec![otherwise.unwrap_or(To::NONE)];
-    let mut codes: HashMap<To, Code> = HashMap::new();
+fn nested(edges: &[(u128, EdgeTarget)], otherwise: Otherwise, place: &LevelColumns) -> Branches {
+    let mut targets: Vec<EdgeTarget> = vec![otherwise.unwrap_or(EdgeTarget::NONE)];
+    let mut codes: HashMap<EdgeTarget, Code> = HashMap::new();
     let ends = edges.iter().skip(1).map(|(low, _)| low - 1);
     let ends = ends.chain([place.max]);
     let spans: Vec<Span> = edges
@@ -290,7 +295,7 @@ fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: &Place) -> Branches
             (*low, high, code)
         })
         .collect();
-    let rows = pieces::of(&spans, place.bits, place.style, true).into_iter();
+    let rows = pieces::rows(&spans, place.bits, place.style, true).into_iter();
     let branches = rows.map(|row| Branch {
         piece: row.piece,
         to: targets[row.code as usize],
@@ -313,12 +318,12 @@ struct Walk<'a, 'd> {
 
 impl Walk<'_, '_> {
     /// Appends the rows of packets that reach `to`, and would reach `otherwise` without a row.
-    fn paths(&mut self, state: u32, to: To, otherwise: Otherwise) {
+    fn paths(&mut self, state: u32, to: EdgeTarget, otherwise: Otherwise) {
         let Some(otherwise) = self.cutter.need(to, otherwise) else {
             return;
         };
         let step = match to {
-            To::Node(node) if self.cutter.level(to) < self.end => {
+            EdgeTarget::Node(node) if self.cutter.level(to) < self.end => {
                 let places = self.cutter.places;
                 let place = &places[self.cutter.level(to)];
                 let before: Vec<Cell> = place.columns.iter().map(|c| self.cells[*c]).collect();
@@ -331,11 +336,11 @@ impl Walk<'_, '_> {
                 }
                 return;
             }
-            To::Node(node) => {
+            EdgeTarget::Node(node) => {
                 self.left.insert(node);
                 Step::State(node)
             }
-            To::Class(class) => Step::Class(class),
+            EdgeTarget::Class(class) => Step::Class(class),
         };
         self.rows.push(Path {
             from: state,

@@ -9,9 +9,9 @@ mod states;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Program;
-use super::writer::Writer;
 use crate::library::{Kind, Library, ProtocolId};
 use crate::terms::{MatchKey, Ranges, Term, number_before};
+use crate::writer::Writer;
 
 pub(super) use states::write_states;
 
@@ -33,7 +33,7 @@ pub(super) struct Reads {
 
 impl Reads {
     /// Parts of a message that the terms of all flows need.
-    pub fn of<'a>(
+    pub fn new<'a>(
         library: &Library,
         id: ProtocolId,
         terms: impl Iterator<Item = &'a Term> + Clone,

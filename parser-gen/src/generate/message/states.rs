@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Program;
-use super::super::parsers::COMPLETE;
-use super::super::writer::{Transition, Writer, extract};
+use super::super::notes::COMPLETE;
 use super::Reads;
 use crate::library::{Kind, ProtocolId};
+use crate::writer::{Transition, Writer, extract};
 
 /// Writes the states that read a message as deep as the filters test it.
 pub(in super::super) fn write_states(program: &Program<'_>, id: ProtocolId, w: &mut Writer) {
@@ -259,7 +259,7 @@ impl Walker<'_> {
             None => self.behind(index, None),
             Some(_) => self.given_up(index),
         });
-        let numeral = Numeral {
+        let numeral = NumeralStates {
             kind,
             stem: self.program.stem(self.id, index),
             entry: entry.to_owned(),
@@ -272,7 +272,7 @@ impl Walker<'_> {
     /// State behind some bytes of a numeral; `is_other` if no known number begins with them.
     fn numeral_state(
         &mut self,
-        of: &Numeral,
+        of: &NumeralStates,
         before: &[u8],
         is_other: bool,
         statements: &[String],
@@ -341,7 +341,7 @@ impl Walker<'_> {
     }
 }
 
-struct Numeral {
+struct NumeralStates {
     kind: Kind,
     stem: String,
     entry: String,

@@ -154,7 +154,7 @@ fn streams(network: &Network, part: &Part) -> Vec<Part> {
 
 /// Resources of a part, with the load of one bit of a member's share.
 fn uses(network: &Network, job: &Job, part: &Part) -> Vec<Use> {
-    let loads = Loads::of_part(network, job, part);
+    let loads = Loads::from_part(network, job, part);
     let uses = loads.iter().map(|(resource, load)| Use {
         resource,
         capacity_bps: spare_bps(network, job, resource).unwrap_or(f64::INFINITY),

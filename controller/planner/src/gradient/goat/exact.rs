@@ -1,8 +1,8 @@
 //! Exact solution of small problems.
 
-use super::instance::Instance;
+use super::instance::GoatProblem;
 use super::program::{Class, Program};
-use super::search::Placement;
+use super::search::OpenSites;
 use crate::solve::{Limits, milp};
 
 /// Maximum number of decisions (sub-model open at site) in a problem that is solved exactly.
@@ -13,7 +13,7 @@ const MOST_WAYS: usize = 1_200;
 const NODES: usize = 400;
 
 /// Best placement, at least as good as `known`, and a lower bound of the cost; `None` if the problem is too large or unsolved.
-pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement, f64)> {
+pub(super) fn solve(instance: &GoatProblem, known: &OpenSites) -> Option<(OpenSites, f64)> {
     let sub_models: Vec<usize> = instance
         .sub_models()
         .filter(|g| instance.bytes[*g] > 0)
@@ -30,7 +30,7 @@ pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement
             fits: instance.fits(instance.bytes[*g]),
         })
         .collect();
-    let program = Program::of(instance, &classes, true);
+    let program = Program::new(instance, &classes, true);
     let mut start = vec![0.0; program.model.variables()];
     for (g, sites) in sub_models.iter().zip(&program.open) {
         for (site, var) in sites.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement
         ..Limits::default()
     };
     let answer = milp(&program.model, &limits, Some(&start)).ok()?;
-    let mut placement = Placement::closed(instance);
+    let mut placement = OpenSites::closed(instance);
     for (g, sites) in sub_models.iter().zip(&program.open) {
         for (site, var) in sites.iter().enumerate() {
             placement.open[*g][site] = answer.value(*var) > 0.5;

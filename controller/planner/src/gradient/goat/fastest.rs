@@ -47,7 +47,7 @@ pub struct Timing {
 
 /// Number of workers to wait for, and the time that training takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct WaitedWorkers {
     /// K, the number of workers.
     pub fastest: usize,
     /// ψ(K), the number of rounds.
@@ -56,7 +56,7 @@ pub struct Choice {
     pub round_ns: f64,
 }
 
-impl Choice {
+impl WaitedWorkers {
     /// Duration of all rounds, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
@@ -75,7 +75,7 @@ pub fn choose(
     timing: Timing,
     samples: usize,
     seed: u64,
-) -> Option<Choice> {
+) -> Option<WaitedWorkers> {
     let workers = arrivals.iter().map(Vec::len).min()?;
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     // All K are compared on the same drawn rounds.
@@ -89,7 +89,7 @@ pub fn choose(
         let rounds = learning.rounds(fastest)?;
         let times = drawn.iter();
         let times = times.map(|arrivals| round_ns(plan, arrivals, timing, fastest) as f64);
-        Some(Choice {
+        Some(WaitedWorkers {
             fastest,
             rounds,
             round_ns: times.sum::<f64>() / drawn.len() as f64,

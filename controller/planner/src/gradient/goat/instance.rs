@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::search::Placement;
 use super::{GoatError, Gradient};
-use crate::gradient::{Goal, Job, JobError, Member, Part, Plan};
+use crate::gradient::{Job, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
 
@@ -14,7 +13,7 @@ const FULL: u64 = 1 << 40;
 /// Maximum number of bytes: up to it, floats represent whole numbers exactly.
 const MOST_BYTES: u64 = 1 << 53;
 
-pub(super) struct Instance<'n> {
+pub(super) struct GoatProblem<'n> {
     job: &'n Job,
     server: NodeId,
     routing: Routing<'n>,
@@ -23,7 +22,7 @@ pub(super) struct Instance<'n> {
     /// Switches that can save traffic.
     pub sites: Vec<Site>,
     /// Groups of workers with equal distances to all nodes.
-    pub groups: Vec<Group>,
+    pub groups: Vec<WorkerGroup>,
 }
 
 /// A switch that can sum.
@@ -35,7 +34,7 @@ pub(super) struct Site {
     pub up: u64,
 }
 
-pub(super) struct Group {
+pub(super) struct WorkerGroup {
     /// Ranks of the workers.
     pub workers: Vec<usize>,
     /// Cost of a byte to the server.
@@ -44,18 +43,18 @@ pub(super) struct Group {
     pub to: Vec<u64>,
 }
 
-impl Group {
+impl WorkerGroup {
     pub fn count(&self) -> u64 {
         self.workers.len() as u64
     }
 }
 
-impl<'n> Instance<'n> {
-    pub fn of(
+impl<'n> GoatProblem<'n> {
+    pub fn new(
         network: &'n Network,
         job: &'n Job,
         gradient: &Gradient<'_>,
-    ) -> Result<Instance<'n>, GoatError> {
+    ) -> Result<GoatProblem<'n>, GoatError> {
         job.check(network)?;
         let server = job.server()?.host;
         if gradient.sub_models.iter().all(|bytes| *bytes == 0) {
@@ -66,9 +65,9 @@ impl<'n> Instance<'n> {
         if sum.is_none_or(|sum| sum > MOST_BYTES) {
             return Err(GoatError::TooLarge(job.name.clone()));
         }
-        let costs = Costs::of_each(network, |arc| match network.spare_bps(arc) {
+        let costs = Costs::from_fn(network, |arc| match network.spare_bps(arc) {
             0 => FULL,
-            _ => gradient.costs.of(arc).min(FULL / 1024),
+            _ => gradient.costs.get(arc).min(FULL / 1024),
         });
         let routing = Routing::new(network, costs);
         let cost = |from: NodeId, to: NodeId| {
@@ -79,9 +78,7 @@ impl<'n> Instance<'n> {
         for id in network.switches() {
             let switch = network.switch(id).filter(|switch| switch.programmable);
             let Some(switch) = switch else { continue };
-            let is_full = switch
-                .throughput_bps
-                .is_some_and(|bps| bps <= switch.load_bps);
+            let is_full = switch.spare_sums_bps() == Some(0);
             if let Some(up) = cost(id, server).filter(|_| !is_full) {
                 sites.push(Site {
                     id,
@@ -94,22 +91,20 @@ impl<'n> Instance<'n> {
         let mut groups: BTreeMap<(Vec<u64>, u64), Vec<usize>> = BTreeMap::new();
         for (rank, worker) in job.workers.iter().enumerate() {
             let Some(direct) = cost(*worker, server) else {
-                return Err(GoatError::Job(JobError::NoWay {
-                    job: job.name.clone(),
-                    from: network.name(*worker).to_owned(),
-                    to: network.name(server).to_owned(),
-                }));
+                return Err(job.no_way(network, *worker, server).into());
             };
             let to = sites.iter();
             let to = to.map(|site| cost(*worker, site.id).unwrap_or(FULL));
             groups.entry((to.collect(), direct)).or_default().push(rank);
         }
-        let groups = groups.into_iter().map(|((to, direct), workers)| Group {
-            workers,
-            direct,
-            to,
-        });
-        let mut instance = Instance {
+        let groups = groups
+            .into_iter()
+            .map(|((to, direct), workers)| WorkerGroup {
+                workers,
+                direct,
+                to,
+            });
+        let mut instance = GoatProblem {
             job,
             server,
             routing,
@@ -153,14 +148,14 @@ impl<'n> Instance<'n> {
     }
 
     /// Site that sums a group's gradient: the nearest open one; `None` for the server, if no site is nearer.
-    fn nearest(&self, group: &Group, open: &[bool]) -> Option<usize> {
+    fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;
         (group.to[nearest] < group.direct).then_some(nearest)
     }
 
-    /// Converts a placement into a plan.
-    pub fn plan(&self, placement: &Placement) -> Plan {
+    /// Plan in which sites are `open`, by sub-model and site.
+    pub fn plan(&self, open: &[Vec<bool>]) -> Plan {
         let path = |from, to| self.routing.path(from, to).unwrap_or_default();
         let sum = self.bytes.iter().sum::<u64>() as f64;
         let mut parts: Vec<Part> = Vec::new();
@@ -168,7 +163,7 @@ impl<'n> Instance<'n> {
         for (piece, g) in sub_models.enumerate() {
             let mut at: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
             for group in &self.groups {
-                let site = self.nearest(group, &placement.open[g]);
+                let site = self.nearest(group, &open[g]);
                 at.entry(site).or_default().extend(&group.workers);
             }
             for (site, mut workers) in at {
@@ -188,14 +183,6 @@ impl<'n> Instance<'n> {
                 });
             }
         }
-        Plan {
-            job: self.job.name.clone(),
-            parts,
-            answers: Vec::new(),
-            rate_bps: 0.0,
-            bound_bps: f64::INFINITY,
-            goal: Goal::Rate,
-            is_optimal: false,
-        }
+        Plan::new(self.job, parts)
     }
 }

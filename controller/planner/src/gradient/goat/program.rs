@@ -1,6 +1,6 @@
 //! The decision as a linear program, for [`super::relax`] and [`super::exact`].
 
-use super::instance::Instance;
+use super::instance::GoatProblem;
 use crate::solve::{Cmp, Model, Sense, Var};
 
 /// Sub-models that the program treats as one.
@@ -22,7 +22,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub fn of(instance: &Instance, classes: &[Class], is_whole: bool) -> Program {
+    pub fn new(instance: &GoatProblem, classes: &[Class], is_whole: bool) -> Program {
         let sum = instance.bytes.iter().sum::<u64>() as f64;
         let mut model = Model::new(Sense::Minimize);
         let mut constant = 0.0;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::instance::Instance;
+use super::instance::GoatProblem;
 use super::program::{Class, Program};
 use crate::solve::lp;
 
@@ -22,7 +22,7 @@ pub(super) struct Relaxed {
     pub bound: f64,
 }
 
-pub(super) fn relax(instance: &Instance) -> Relaxed {
+pub(super) fn relax(instance: &GoatProblem) -> Relaxed {
     let mut classes: Vec<Class> = Vec::new();
     let mut numbers: BTreeMap<Vec<bool>, usize> = BTreeMap::new();
     let mut class = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn relax(instance: &Instance) -> Relaxed {
         bound: nearest(instance),
     };
     if classes.len() * instance.groups.len() * instance.sites.len() <= MOST_WAYS {
-        let program = Program::of(instance, &classes, false);
+        let program = Program::new(instance, &classes, false);
         if let Ok(answer) = lp(&program.model) {
             let sites = program.open.iter();
             let open = sites.map(|sites| sites.iter().map(|open| answer.value(*open)).collect());
@@ -53,7 +53,7 @@ pub(super) fn relax(instance: &Instance) -> Relaxed {
 }
 
 /// Bound as if every site were open, and traffic of switches were free.
-fn nearest(instance: &Instance) -> f64 {
+fn nearest(instance: &GoatProblem) -> f64 {
     let groups = instance.groups.iter().map(|group| {
         let to = group.to.iter().copied().min().unwrap_or(u64::MAX);
         group.count() * to.min(group.direct)

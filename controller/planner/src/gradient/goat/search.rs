@@ -1,42 +1,42 @@
 //! Search over open switches per sub-model: repairs exceeded memories, then improves by moves as long as they save traffic.
 
-use super::instance::Instance;
+use super::instance::GoatProblem;
 
 /// Maximum number of moves in one search.
 const MOVES: usize = 10_000;
 
 /// Open sites; within all memories after [`repaired`].
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Placement {
+pub(super) struct OpenSites {
     /// Whether a site is open, by sub-model and site.
     pub open: Vec<Vec<bool>>,
 }
 
-impl Placement {
+impl OpenSites {
     /// Placement in which the server sums everything.
-    pub fn closed(instance: &Instance) -> Placement {
-        Placement {
+    pub fn closed(instance: &GoatProblem) -> OpenSites {
+        OpenSites {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
         }
     }
 
     /// Total traffic: bytes times the costs of their links.
-    pub fn cost(&self, instance: &Instance) -> f64 {
+    pub fn cost(&self, instance: &GoatProblem) -> f64 {
         let costs = self.open.iter().zip(&instance.bytes);
         let costs = costs.map(|(open, bytes)| {
-            let reach = Reach::of(instance, open);
+            let reach = Reach::new(instance, open);
             *bytes as f64 * reach.cost(instance, open) as f64
         });
         costs.sum()
     }
 
     /// Whether no site's memory is exceeded.
-    pub fn is_within(&self, instance: &Instance) -> bool {
+    pub fn is_within(&self, instance: &GoatProblem) -> bool {
         self.room(instance).iter().all(|room| *room >= 0)
     }
 
     /// Free bytes in each site's memory; negative if it is exceeded.
-    fn room(&self, instance: &Instance) -> Vec<i128> {
+    fn room(&self, instance: &GoatProblem) -> Vec<i128> {
         let sites = instance.sites.iter().enumerate();
         let room = sites.map(|(site, of)| {
             let held = self.open.iter().zip(&instance.bytes);
@@ -54,7 +54,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(instance: &Instance, open: &[bool]) -> Reach {
+    fn new(instance: &GoatProblem, open: &[bool]) -> Reach {
         let mut reach = Reach {
             nearest: Vec::with_capacity(instance.groups.len()),
             second: Vec::with_capacity(instance.groups.len()),
@@ -79,7 +79,7 @@ impl Reach {
     }
 
     /// Cost of a byte.
-    fn cost(&self, instance: &Instance, open: &[bool]) -> u64 {
+    fn cost(&self, instance: &GoatProblem, open: &[bool]) -> u64 {
         let groups = instance.groups.iter().zip(&self.nearest);
         let workers: u64 = groups.map(|(group, (to, _))| group.count() * to).sum();
         let sites = instance.sites.iter().zip(open).filter(|(_, open)| **open);
@@ -87,7 +87,7 @@ impl Reach {
     }
 
     /// Change of a byte's cost if one site is closed and another opened, as far as they are given.
-    fn change(&self, instance: &Instance, close: Option<usize>, open: Option<usize>) -> i64 {
+    fn change(&self, instance: &GoatProblem, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);
         for (place, group) in instance.groups.iter().enumerate() {
@@ -104,8 +104,8 @@ impl Reach {
 }
 
 /// Closes sub-models where a memory is exceeded, first those that save the least per byte.
-pub(super) fn repaired(instance: &Instance, picked: Vec<Vec<usize>>) -> Placement {
-    let mut placement = Placement::closed(instance);
+pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenSites {
+    let mut placement = OpenSites::closed(instance);
     for (open, picked) in placement.open.iter_mut().zip(picked) {
         for site in picked {
             open[site] = true;
@@ -119,7 +119,7 @@ pub(super) fn repaired(instance: &Instance, picked: Vec<Vec<usize>>) -> Placemen
                 .sub_models()
                 .filter(|g| placement.open[*g][site] && instance.bytes[*g] > 0);
             let least = holds.min_by_key(|g| {
-                let reach = Reach::of(instance, &placement.open[*g]);
+                let reach = Reach::new(instance, &placement.open[*g]);
                 reach.change(instance, Some(site), None)
             });
             let Some(g) = least else { break };
@@ -143,12 +143,12 @@ struct Move {
 }
 
 /// Makes the best move of each sub-model in turn, until no move saves traffic.
-pub(super) fn improved(instance: &Instance, mut placement: Placement) -> Placement {
+pub(super) fn improved(instance: &GoatProblem, mut placement: OpenSites) -> OpenSites {
     let mut room = placement.room(instance);
     let mut reach: Vec<Reach> = placement
         .open
         .iter()
-        .map(|open| Reach::of(instance, open))
+        .map(|open| Reach::new(instance, open))
         .collect();
     let mut idle = 0;
     let mut moves = 0;
@@ -159,7 +159,7 @@ pub(super) fn improved(instance: &Instance, mut placement: Placement) -> Placeme
             Some(made) => {
                 apply(instance, &mut placement, &mut room, made);
                 for changed in [Some(made.g), made.evict].into_iter().flatten() {
-                    reach[changed] = Reach::of(instance, &placement.open[changed]);
+                    reach[changed] = Reach::new(instance, &placement.open[changed]);
                 }
                 idle = 0;
                 moves += 1;
@@ -173,7 +173,7 @@ pub(super) fn improved(instance: &Instance, mut placement: Placement) -> Placeme
     placement
 }
 
-fn apply(instance: &Instance, placement: &mut Placement, room: &mut [i128], made: Move) {
+fn apply(instance: &GoatProblem, placement: &mut OpenSites, room: &mut [i128], made: Move) {
     let mut set = |g: usize, site: Option<usize>, open: bool| {
         let Some(site) = site else { return };
         placement.open[g][site] = open;
@@ -190,8 +190,8 @@ fn apply(instance: &Instance, placement: &mut Placement, room: &mut [i128], made
 
 /// Move of a sub-model that saves the most.
 fn best(
-    instance: &Instance,
-    placement: &Placement,
+    instance: &GoatProblem,
+    placement: &OpenSites,
     room: &[i128],
     reach: &[Reach],
     g: usize,

@@ -35,11 +35,11 @@ const CLOSED: f64 = 1e-6;
 /// Solves the relaxation, with as few streams of switches as possible. `left` is the number of linear programs that may still
 /// be solved; with 0 the result is unknown.
 pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> Relaxed {
-    let classes = Classes::of(streams, rate_bps);
+    let classes = Classes::new(streams, rate_bps);
     if *left == 0 || classes.arcs.len() > LINK_CLASSES {
         return Relaxed::Unknown;
     }
-    let program = Program::of(streams, &classes, rate_bps);
+    let program = Program::new(streams, &classes, rate_bps);
     let is_whole = program.opens.len() <= WHOLE_CLASSES;
     let nodes = if is_whole { NODES.min(*left) } else { 1 };
     let answer = match is_whole {
@@ -78,7 +78,7 @@ struct Flows {
 }
 
 impl Program {
-    fn of(streams: &Streams<'_>, classes: &Classes, rate_bps: f64) -> Program {
+    fn new(streams: &Streams<'_>, classes: &Classes, rate_bps: f64) -> Program {
         let mut model = Model::new(Sense::Minimize);
         let mut opens = Vec::new();
         let mut takes = vec![None; classes.classes.len()];

@@ -58,10 +58,10 @@ pub(super) struct Classes {
 }
 
 /// A link as seen from one end: capacity away, capacity back, class of the other end.
-type Seen = (usize, usize, usize);
+type LinkView = (usize, usize, usize);
 
 impl Classes {
-    pub fn of(streams: &Streams<'_>, rate_bps: f64) -> Classes {
+    pub fn new(streams: &Streams<'_>, rate_bps: f64) -> Classes {
         let network = streams.network;
         let kinds = kinds(streams, rate_bps);
         // More capacity is never used.
@@ -74,7 +74,7 @@ impl Classes {
         let mut class_of: Vec<usize> = vec![0; network.nodes().len()];
         let mut count = number(&mut class_of, &ids, |id| kinds[id.index()]);
         loop {
-            let seen: Vec<Vec<Seen>> = ids
+            let seen: Vec<Vec<LinkView>> = ids
                 .iter()
                 .map(|id| {
                     let links = network.adjacent(*id).iter();
@@ -83,14 +83,14 @@ impl Classes {
                         let (away, to) = (network.arc(*link, *id), network.arc(*link, *peer));
                         (room(away), room(to), class_of[peer.index()])
                     });
-                    let mut seen: Vec<Seen> = seen.collect();
+                    let mut seen: Vec<LinkView> = seen.collect();
                     seen.sort_unstable();
                     seen
                 })
                 .collect();
             let before = class_of.clone();
             let mut seen = ids.iter().zip(seen);
-            let keys: BTreeMap<NodeId, Vec<Seen>> =
+            let keys: BTreeMap<NodeId, Vec<LinkView>> =
                 seen.by_ref().map(|(id, seen)| (*id, seen)).collect();
             let finer = number(&mut class_of, &ids, |id| (before[id.index()], &keys[&id]));
             if finer == count {

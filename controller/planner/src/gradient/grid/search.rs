@@ -2,21 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::paths::StreamPaths;
 use super::streams::Streams;
 use super::tree::tree;
-use crate::flow::{Flow, Stream};
+use crate::flow::Flow;
 use crate::network::{Arc, NodeId};
-
-/// Paths of all streams of a plan.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ways {
-    /// Streams from workers to the nodes that sum them.
-    pub workers: Vec<Stream>,
-    /// Streams of sums, from switches to the server.
-    pub ups: Vec<Stream>,
-    /// Arcs of the tree of answers; nearer to the server first.
-    pub tree: Vec<Arc>,
-}
 
 /// Result of a failed search for paths.
 pub(super) struct Missed {
@@ -58,7 +48,7 @@ impl<'s, 'n> Search<'s, 'n> {
     }
 
     /// Finds paths for all streams with the switches of greatest capacity open. Failure is no proof that there are none.
-    pub fn quick(&self) -> Option<Ways> {
+    pub fn quick(&self) -> Option<StreamPaths> {
         let mut open = self.rooms.clone();
         open.truncate(self.takes);
         loop {
@@ -84,7 +74,7 @@ impl<'s, 'n> Search<'s, 'n> {
 
     /// Finds paths with these switches open, or with similar sets: exchanges, closes or opens one switch at a time, as long as
     /// that serves more workers. Each set that is tried costs one of `tries`.
-    pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<Ways> {
+    pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<StreamPaths> {
         let rooms: BTreeMap<NodeId, usize> = self.rooms.iter().copied().collect();
         let open = switches.iter();
         let open = open.filter_map(|id| Some((*id, *rooms.get(id)?)));
@@ -143,7 +133,7 @@ impl<'s, 'n> Search<'s, 'n> {
 
     /// Finds paths for all streams with these switches open, as far as they have a path to the server. Answers are routed
     /// first, then sums, then workers; links that workers lack then get a higher cost.
-    pub fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
+    pub fn with_open(&self, open: &[Room]) -> Result<StreamPaths, Missed> {
         let Streams {
             network,
             job,
@@ -181,7 +171,7 @@ impl<'s, 'n> Search<'s, 'n> {
             sinks.push((server.host, self.takes - ups.len()));
             let sent = flow.send_by(&workers, &sinks, |_| 1);
             if sent.streams.len() == workers.len() {
-                return Ok(Ways {
+                return Ok(StreamPaths {
                     workers: sent.streams,
                     ups,
                     tree,

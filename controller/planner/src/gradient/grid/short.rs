@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::search::{Room, Search, Ways};
+use super::paths::StreamPaths;
+use super::search::{Room, Search};
 use super::tree::tree;
 use crate::network::NodeId;
 
@@ -11,29 +12,12 @@ const TRIES: usize = 32;
 /// Maximum of workers times switches times open switches for which other sets are tried.
 const LARGE: usize = 10_000_000;
 
-impl Ways {
-    /// Total number of links that all streams cross.
-    pub fn hops(&self) -> usize {
-        let streams = self.workers.iter().chain(&self.ups);
-        streams.map(|stream| stream.route.len()).sum::<usize>() + self.tree.len()
-    }
-
-    /// Number of workers that each switch, or the server, sums.
-    pub fn summed(&self) -> BTreeMap<NodeId, usize> {
-        let mut summed = BTreeMap::new();
-        for stream in &self.workers {
-            *summed.entry(stream.to).or_default() += 1;
-        }
-        summed
-    }
-}
-
 impl Search<'_, '_> {
     /// Shortens paths at the same rate. Exchanges open switches as long as that saves links, nearest to the workers first, in
     /// at most [`TRIES`] sets.
-    pub fn shortened(&self, ways: Ways) -> Ways {
+    pub fn shortened(&self, ways: StreamPaths) -> StreamPaths {
         let mut ways = self.led_anew(ways);
-        let Some(distances) = Distances::of(self) else {
+        let Some(distances) = Distances::new(self) else {
             return ways;
         };
         let mut tries = TRIES;
@@ -67,7 +51,7 @@ impl Search<'_, '_> {
 
     /// Reroutes workers, sums and answers in turn with the same open switches, each by a flow of least cost in the capacity
     /// that the others leave, until that saves no link. A switch that would sum one worker is closed.
-    fn led_anew(&self, mut ways: Ways) -> Ways {
+    fn led_anew(&self, mut ways: StreamPaths) -> StreamPaths {
         loop {
             let before = ways.hops();
             self.lead_workers(&mut ways);
@@ -79,7 +63,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn lead_workers(&self, ways: &mut Ways) {
+    fn lead_workers(&self, ways: &mut StreamPaths) {
         let summed = ways.summed();
         ways.ups
             .retain(|up| summed.get(&up.from).is_some_and(|workers| *workers > 1));
@@ -96,7 +80,7 @@ impl Search<'_, '_> {
         ways.workers = flow.send(&workers, &sinks);
     }
 
-    fn lead_sums(&self, ways: &mut Ways) {
+    fn lead_sums(&self, ways: &mut StreamPaths) {
         let mut flow = self.room.clone();
         flow.take(&ways.tree);
         ways.workers
@@ -108,7 +92,7 @@ impl Search<'_, '_> {
         ways.ups = flow.send(&ups, &[(self.streams.server.host, self.takes)]);
     }
 
-    fn lead_answers(&self, ways: &mut Ways) {
+    fn lead_answers(&self, ways: &mut StreamPaths) {
         let mut flow = self.room.clone();
         for stream in ways.workers.iter().chain(&ways.ups) {
             flow.take(&stream.route);
@@ -144,7 +128,7 @@ const FAR: usize = usize::MAX / 4096;
 
 impl Distances {
     /// Computes distances; `None` if the problem is too large.
-    fn of(search: &Search<'_, '_>) -> Option<Distances> {
+    fn new(search: &Search<'_, '_>) -> Option<Distances> {
         let workers = &search.streams.job.workers;
         let open = search.takes.min(search.rooms.len());
         if workers.len().saturating_mul(search.rooms.len() * open) > LARGE {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::search::Ways;
+use super::paths::StreamPaths;
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Network, NodeId};
 
@@ -28,7 +28,7 @@ pub(super) struct Streams<'n> {
 }
 
 impl<'n> Streams<'n> {
-    pub(super) fn of(
+    pub(super) fn new(
         network: &'n Network,
         job: &'n Job,
         server: &'n Server,
@@ -36,11 +36,8 @@ impl<'n> Streams<'n> {
     ) -> Streams<'n> {
         let sums = network.switches().filter_map(|id| {
             let switch = network.switch(id).filter(|switch| switch.programmable)?;
-            let spare = match switch.throughput_bps {
-                Some(bps) => bps.saturating_sub(switch.load_bps) as f64,
-                None => f64::INFINITY,
-            };
-            Some((id, spare))
+            let spare = switch.spare_sums_bps();
+            Some((id, spare.map_or(f64::INFINITY, |bps| bps as f64)))
         });
         let mut is_worker = vec![false; network.nodes().len()];
         let mut is_answered = is_worker.clone();
@@ -139,7 +136,7 @@ impl<'n> Streams<'n> {
     }
 
     /// Rate of all workers that these paths allow, in bit/s.
-    pub(super) fn rate_of(&self, ways: &Ways) -> f64 {
+    pub(super) fn rate_of(&self, ways: &StreamPaths) -> f64 {
         let mut links: BTreeMap<Arc, usize> = BTreeMap::new();
         let streams = ways.workers.iter().chain(&ways.ups);
         let arcs = streams.flat_map(|stream| &stream.route).chain(&ways.tree);

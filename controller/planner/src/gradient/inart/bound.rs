@@ -12,7 +12,7 @@ const MOST: usize = 200_000;
 /// Bound for any shares.
 pub(super) fn any_shares(ways: &Ways<'_>) -> f64 {
     let most = altogether(ways);
-    let Some(tried) = Tried::of(ways) else {
+    let Some(tried) = Tried::new(ways) else {
         return most;
     };
     let mut best = 0.0_f64;
@@ -38,7 +38,7 @@ pub(super) fn with_shares(ways: &Ways<'_>, shares: &[f64]) -> f64 {
             most = most.min(ingress / share);
         }
     }
-    let Some(tried) = Tried::of(ways) else {
+    let Some(tried) = Tried::new(ways) else {
         return most;
     };
     let mut best = 0.0_f64;
@@ -52,7 +52,7 @@ fn altogether(ways: &Ways<'_>) -> f64 {
     let ingress: f64 = ingress.iter().sum();
     let workers = ways.job.workers.len() as f64;
     let all = (sums.iter().sum::<f64>() + ingress) / workers;
-    ways.narrowest_worker().min(ingress).min(all)
+    ways.job.narrowest_bps(ways.network).min(ingress).min(all)
 }
 
 struct Tried {
@@ -64,7 +64,7 @@ struct Tried {
 }
 
 impl Tried {
-    fn of(ways: &Ways<'_>) -> Option<Tried> {
+    fn new(ways: &Ways<'_>) -> Option<Tried> {
         let (sums, ingress) = ways.sums_and_ingress();
         let workers = ways.job.workers.len();
         // Number of distributions of at most `workers` workers over the switches.

@@ -11,11 +11,12 @@ pub(super) type Places = Vec<Vec<Option<usize>>>;
 
 /// Places with `switches` switches for each server, or fewer if more are of no use.
 pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
-    let mut room = Room::of(ways);
+    let mut room = Room::new(ways);
     let servers = ways.targets.len() as f64;
     let (_, ingress) = ways.sums_and_ingress();
     let of_servers = ingress.iter().enumerate().map(|(server, ingress)| {
-        let rate_bps = (ingress / switches as f64).min(ways.narrowest_worker() / servers);
+        let rate_bps =
+            (ingress / switches as f64).min(ways.job.narrowest_bps(ways.network) / servers);
         room.places(server, rate_bps, switches)
     });
     of_servers.collect()
@@ -35,7 +36,7 @@ struct Room<'w, 'n> {
 }
 
 impl<'w, 'n> Room<'w, 'n> {
-    fn of(ways: &'w Ways<'n>) -> Room<'w, 'n> {
+    fn new(ways: &'w Ways<'n>) -> Room<'w, 'n> {
         let mut workers = vec![Vec::new(); ways.starts.len()];
         for (worker, group) in ways.group.iter().enumerate() {
             workers[*group].push(worker);

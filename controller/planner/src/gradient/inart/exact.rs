@@ -30,7 +30,7 @@ pub(super) fn prove<'w>(
     if rate <= 0.0 || !rate.is_finite() {
         return None;
     }
-    let program = Program::of(ways, shares, rate)?;
+    let program = Program::new(ways, shares, rate)?;
     let limits = Limits {
         nodes,
         ..Limits::default()
@@ -56,7 +56,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(ways: &Ways<'_>, shares: &[f64], rate: f64) -> Option<Program> {
+    fn new(ways: &Ways<'_>, shares: &[f64], rate: f64) -> Option<Program> {
         let mut size = vec![0_usize; ways.starts.len()];
         for group in &ways.group {
             size[*group] += 1;

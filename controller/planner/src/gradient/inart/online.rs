@@ -79,7 +79,7 @@ impl Online {
             server.load_bps += self.ingress_bps.get(&server.host).copied().unwrap_or(0);
         }
         let plan = plan(&self.network, &job, shares)?;
-        let loads = Loads::of(&self.network, &job, &plan);
+        let loads = Loads::from_plan(&self.network, &job, &plan);
         if plan.rate_bps < wanted_bps as f64 {
             let binding = loads.binding(&self.network, &job);
             return Err(Refused::TooSlow {

@@ -4,7 +4,7 @@ use super::search::Search;
 use crate::solve::{Cmp, Model, Sense, lp};
 
 /// Shares with the greatest rate for these streams; `None` if the program is unsolved.
-pub(super) fn of(search: &Search<'_>) -> Option<Vec<f64>> {
+pub(super) fn best(search: &Search<'_>) -> Option<Vec<f64>> {
     let servers = search.servers();
     let mut model = Model::new(Sense::Maximize);
     let rates: Vec<_> = (0..servers)

@@ -56,15 +56,12 @@ pub(super) struct Ways<'n> {
 }
 
 impl<'n> Ways<'n> {
-    pub fn of(network: &'n Network, job: &'n Job) -> Result<Ways<'n>, JobError> {
+    pub fn new(network: &'n Network, job: &'n Job) -> Result<Ways<'n>, JobError> {
         let routing = Routing::new(network, Costs::hops(network));
         let can_sum = |id: &NodeId| {
-            network.switch(*id).is_some_and(|switch| {
-                let is_full = switch
-                    .throughput_bps
-                    .is_some_and(|bps| bps <= switch.load_bps);
-                switch.programmable && !is_full
-            })
+            network
+                .switch(*id)
+                .is_some_and(|switch| switch.programmable && switch.spare_sums_bps() != Some(0))
         };
         let mut ways = Ways {
             network,
@@ -137,11 +134,7 @@ impl<'n> Ways<'n> {
                 let is_full = first.is_some_and(|(arc, _)| network.spare_bps(arc) == 0);
                 let direct = of_groups[*group].last();
                 if is_full || direct.is_none_or(|direct| direct.ways.is_empty()) {
-                    return Err(JobError::NoWay {
-                        job: job.name.clone(),
-                        from: network.name(*worker).to_owned(),
-                        to: network.name(server.host).to_owned(),
-                    });
+                    return Err(job.no_way(network, *worker, server.host));
                 }
             }
             ways.ups.push(ups);
@@ -192,27 +185,10 @@ impl<'n> Ways<'n> {
         (sums.collect(), ingress.collect())
     }
 
-    /// Spare rate of the worker with the narrowest links.
-    pub fn narrowest_worker(&self) -> f64 {
-        let workers = self.job.workers.iter().map(|worker| {
-            let links = self.network.adjacent(*worker).iter();
-            let rates = links.map(|(link, _)| {
-                let arc = self.network.arc(*link, *worker);
-                self.network.spare_bps(arc) as f64
-            });
-            rates.sum::<f64>()
-        });
-        workers.fold(f64::INFINITY, f64::min)
-    }
-
     /// Error that no traffic can be sent at all.
     pub fn no_room(&self) -> JobError {
-        let network = self.network;
-        JobError::NoWay {
-            job: self.job.name.clone(),
-            from: network.name(self.job.workers[0]).to_owned(),
-            to: network.name(self.job.servers[0].host).to_owned(),
-        }
+        let (worker, server) = (self.job.workers[0], self.job.servers[0].host);
+        self.job.no_way(self.network, worker, server)
     }
 }
 

@@ -150,13 +150,13 @@ impl Graph {
         loop {
             let mut parts = Together::new(self.nodes);
             let closing: Vec<bool> = self.links.iter().map(|link| !parts.join(*link)).collect();
-            let first = parts.of(0);
-            let mut is_in_first = self.links.iter().map(|[a, _]| parts.of(*a) == first);
+            let first = parts.component(0);
+            let mut is_in_first = self.links.iter().map(|[a, _]| parts.component(*a) == first);
             let Some(apart) = is_in_first.position(|is_in| !is_in) else {
                 return;
             };
             let cycle = (0..self.links.len())
-                .find(|link| closing[*link] && parts.of(self.links[*link][0]) == first);
+                .find(|link| closing[*link] && parts.component(self.links[*link][0]) == first);
             // If each node has two links or more, each component has a cycle; a link between components is never parallel.
             if !cycle.is_some_and(|cycle| self.exchange(cycle, apart)) {
                 return;
@@ -179,7 +179,7 @@ impl Together {
     }
 
     /// Representative of a node's component.
-    fn of(&mut self, node: u32) -> u32 {
+    fn component(&mut self, node: u32) -> u32 {
         let mut at = node;
         while self.0[at as usize] != at {
             let above = self.0[self.0[at as usize] as usize];
@@ -191,7 +191,7 @@ impl Together {
 
     /// Joins the ends' components; returns whether they were separate.
     fn join(&mut self, [a, b]: [u32; 2]) -> bool {
-        let (a, b) = (self.of(a), self.of(b));
+        let (a, b) = (self.component(a), self.component(b));
         self.0[a.max(b) as usize] = a.min(b);
         a != b
     }
@@ -254,7 +254,7 @@ mod tests {
         for link in graph.in_order() {
             parts.join(link);
         }
-        assert!((0..6).all(|node| parts.of(node) == 0));
+        assert!((0..6).all(|node| parts.component(node) == 0));
         assert_eq!(graph.in_order().count(), 6);
     }
 

@@ -1,31 +1,31 @@
 //! Finds the constraints that contradict each other in an infeasible problem.
 
 use super::super::deletion::thin;
-use super::Refusal;
+use super::RobustRefusal;
 use super::exact;
-use super::problem::{DecisionId, LimitId, Problem};
+use super::problem::{DecisionId, LimitId, RobustProblem};
 
 /// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conflict {
+pub struct RobustConflict {
     /// Decisions that are part of the conflict.
     pub decisions: Vec<DecisionId>,
     /// Limits that are part of the conflict.
     pub limits: Vec<LimitId>,
-    /// Pairs of incompatible options: indexes into [`Problem::excluded`].
+    /// Pairs of incompatible options: indexes into [`RobustProblem::excluded`].
     pub excluded: Vec<usize>,
-    /// Whether [`Problem::most_points`] is part of the conflict.
+    /// Whether [`RobustProblem::most_points`] is part of the conflict.
     pub most_points: bool,
-    /// Whether [`Problem::most_users`] is part of the conflict.
+    /// Whether [`RobustProblem::most_users`] is part of the conflict.
     pub most_users: bool,
     /// Whether removing any one constraint is known to make the rest feasible; otherwise there may be a smaller conflict.
     pub least: bool,
 }
 
-impl Conflict {
+impl RobustConflict {
     /// Description for people, with the names of the refused problem.
     #[must_use]
-    pub fn describe(&self, problem: &Problem) -> String {
+    pub fn describe(&self, problem: &RobustProblem) -> String {
         let names = |names: Vec<&str>| {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             names.join(", ")
@@ -41,10 +41,10 @@ impl Conflict {
                 .limits
                 .iter()
                 .map(|limit| problem.limits[*limit].name.as_str());
-            reasons.push(format!("what there is of {}", names(limits.collect())));
+            reasons.push(format!("the limits of {}", names(limits.collect())));
         }
         if !self.excluded.is_empty() {
-            reasons.push("what does not go together".to_owned());
+            reasons.push("incompatible options".to_owned());
         }
         if let Some(most) = problem.most_points.filter(|_| self.most_points) {
             reasons.push(format!("{most} points for each user"));
@@ -57,8 +57,8 @@ impl Conflict {
 }
 
 /// Finds a conflict in a problem that is known to be infeasible.
-pub(super) fn explain(problem: &Problem) -> Refusal {
-    let mut held = Conflict {
+pub(super) fn explain(problem: &RobustProblem) -> RobustRefusal {
+    let mut held = RobustConflict {
         decisions: (0..problem.decisions.len()).collect(),
         limits: (0..problem.limits.len()).collect(),
         excluded: (0..problem.excluded.len()).collect(),
@@ -66,11 +66,11 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
         most_users: problem.most_users.is_some(),
         least: true,
     };
-    let is_open = |held: &Conflict| exact::is_open(&part(problem, held)).ok();
+    let is_open = |held: &RobustConflict| exact::is_open(&part(problem, held)).ok();
     // First remove decisions: a problem with few decisions is quick to test.
     let mut is_known = thin(&mut held, |held| &mut held.decisions, is_open);
     for flag in [
-        (|held| &mut held.most_points) as fn(&mut Conflict) -> &mut bool,
+        (|held| &mut held.most_points) as fn(&mut RobustConflict) -> &mut bool,
         |held| &mut held.most_users,
     ] {
         let mut without = held.clone();
@@ -85,11 +85,11 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
     is_known &= thin(&mut held, |held| &mut held.excluded, is_open);
     is_known &= thin(&mut held, |held| &mut held.limits, is_open);
     held.least = is_known;
-    Refusal::Conflict(Box::new(held))
+    RobustRefusal::Conflict(Box::new(held))
 }
 
 /// The problem with only the constraints in `held`. Other decisions may be made in any way.
-fn part(problem: &Problem, held: &Conflict) -> Problem {
+fn part(problem: &RobustProblem, held: &RobustConflict) -> RobustProblem {
     let mut part = problem.clone();
     for (number, decision) in part.decisions.iter_mut().enumerate() {
         if !held.decisions.contains(&number) {

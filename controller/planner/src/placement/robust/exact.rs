@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::problem::{PointId, Problem, UserId};
+use super::problem::{PointId, RobustProblem, UserId};
 use super::state::State;
 use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
@@ -19,7 +19,7 @@ pub(super) struct Exact {
 }
 
 /// Number of the program's variables.
-pub(super) fn variables(problem: &Problem) -> usize {
+pub(super) fn variables(problem: &RobustProblem) -> usize {
     let options = problem
         .decisions
         .iter()
@@ -28,8 +28,8 @@ pub(super) fn variables(problem: &Problem) -> usize {
 }
 
 /// Minimizes the users at the worst point, then the cost, as far as the limit of nodes allows.
-pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
-    let mut program = Program::of(problem);
+pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
+    let mut program = Program::new(problem);
     let limits = Limits {
         nodes: NODES,
         ..Limits::default()
@@ -37,7 +37,7 @@ pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact,
     let values = start.map(|chosen| program.values(problem, chosen));
     let fewest = milp(&program.model, &limits, values.as_deref())?;
     let chosen = program.read(&fewest.values);
-    let worst = State::of(problem, &chosen).worst();
+    let worst = State::with_chosen(problem, &chosen).worst();
     let bound = (fewest.bound - 1e-6).ceil().max(0.0) as usize;
     program.lessen_cost(problem, worst);
     let cheapest = match milp(&program.model, &limits, Some(&fewest.values)) {
@@ -59,8 +59,8 @@ pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact,
 }
 
 /// Whether all constraints can hold together.
-pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
-    let mut program = Program::of(problem);
+pub(super) fn is_open(problem: &RobustProblem) -> Result<bool, SolveError> {
+    let mut program = Program::new(problem);
     program.model.set_objective(program.worst, 0.0);
     let limits = Limits {
         nodes: NODES,
@@ -74,27 +74,27 @@ pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
 }
 
 /// Share of each option in the relaxation, by decision and option.
-pub(super) fn relaxed(problem: &Problem) -> Option<Vec<Vec<f64>>> {
+pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     if variables(problem) > RELAXED {
         return None;
     }
-    let program = Program::of(problem);
+    let program = Program::new(problem);
     let answer = lp(&program.model).ok()?;
     let of_decision = |options: &Vec<Var>| options.iter().map(|y| answer.value(*y)).collect();
     Some(program.options.iter().map(of_decision).collect())
 }
 
 /// Lower bound of the number of users that the loss of the worst point touches.
-pub(super) fn bound(problem: &Problem) -> usize {
+pub(super) fn bound(problem: &RobustProblem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
     }
-    let answer = lp(&Program::of(problem).model);
+    let answer = lp(&Program::new(problem).model);
     answer.map_or(0, |answer| (answer.bound - 1e-6).ceil().max(0.0) as usize)
 }
 
 /// Pairs of a user and a point that some option may touch.
-fn pairs(problem: &Problem) -> BTreeMap<(UserId, PointId), ()> {
+fn pairs(problem: &RobustProblem) -> BTreeMap<(UserId, PointId), ()> {
     let mut pairs = BTreeMap::new();
     for decision in &problem.decisions {
         for point in decision.options.iter().flat_map(|option| &option.points) {
@@ -115,7 +115,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(problem: &Problem) -> Program {
+    fn new(problem: &RobustProblem) -> Program {
         let mut model = Model::new(Sense::Minimize);
         let most = problem.most_users.unwrap_or(problem.users.len());
         let worst = model.integer(0.0, most as f64, 1.0);
@@ -203,7 +203,7 @@ impl Program {
     }
 
     /// Switches the objective to the cost, with at most `worst` users at any point.
-    fn lessen_cost(&mut self, problem: &Problem, worst: usize) {
+    fn lessen_cost(&mut self, problem: &RobustProblem, worst: usize) {
         self.model.bound(self.worst, 0.0, worst as f64);
         self.model.set_objective(self.worst, 0.0);
         for (decision, own) in problem.decisions.iter().zip(&self.options) {
@@ -221,8 +221,8 @@ impl Program {
         self.options.iter().map(of_decision).collect()
     }
 
-    fn values(&self, problem: &Problem, chosen: &[usize]) -> Vec<f64> {
-        let state = State::of(problem, chosen);
+    fn values(&self, problem: &RobustProblem, chosen: &[usize]) -> Vec<f64> {
+        let state = State::with_chosen(problem, chosen);
         let mut values = vec![0.0; self.model.variables()];
         values[self.worst.index()] = state.worst() as f64;
         for (own, option) in self.options.iter().zip(chosen) {

@@ -1,11 +1,12 @@
 //! Reveal's objective: places the needs of users so that the loss of one point touches the fewest users, then at the least
 //! cost. Points are switches here, users are trainings and tenants.
 //!
-//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k functions
-//! and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is minimized first,
-//! unless it is given ([`Problem::most_users`]), and k is [`Problem::most_points`]. A [`Decision`] is the choice for one need,
-//! such as a plan of a training's gradients ([`plans`]). A small program is solved ([`solve()`]). For a large one, the
-//! relaxation is rounded, each decision to one of its options by the option's share, made feasible, and improved.
+//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k
+//! functions and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is
+//! minimized first, unless it is given ([`RobustProblem::most_users`]), and k is [`RobustProblem::most_points`]. A
+//! [`Decision`] is the choice for one need, such as a plan of a training's gradients ([`plans`]). A small program is solved
+//! ([`solve()`]). For a large one, the relaxation is rounded, each decision to one of its options by the option's share,
+//! made feasible, and improved.
 
 mod conflict;
 mod exact;
@@ -14,9 +15,10 @@ mod problem;
 mod round;
 mod state;
 
-pub use conflict::Conflict;
+pub use conflict::RobustConflict;
 pub use problem::{
-    Charge, ChargeId, Choice, Decision, DecisionId, Limit, LimitId, PointId, Problem, UserId,
+    Decision, DecisionId, DecisionOption, LimitId, OptionCharge, OptionChargeId, PointId,
+    ResourceLimit, RobustProblem, UserId,
 };
 
 use crate::solve::SolveError;
@@ -27,7 +29,7 @@ const MOST: usize = 4_000;
 
 /// Result: the option of each decision.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct ChosenOptions {
     /// Option of each decision.
     pub chosen: Vec<usize>,
     /// Number of users that the loss of the worst point touches.
@@ -42,13 +44,13 @@ pub struct Placed {
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RobustRefusal {
     /// An index is out of range: of a `point`, a `user`, a `limit`, a `charge`, an `option`.
     Unknown(&'static str, usize),
     /// A decision has no option.
     NoOption(DecisionId),
     /// Constraints that contradict each other.
-    Conflict(Box<Conflict>),
+    Conflict(Box<RobustConflict>),
     /// Neither a result was found nor a proof that there is none.
     NotFound,
 }
@@ -57,21 +59,25 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// [`Refusal`], with the smallest set of constraints found that contradict each other.
-pub fn solve(problem: &Problem, start: Option<&[usize]>, seed: u64) -> Result<Placed, Refusal> {
+/// [`RobustRefusal`], with the smallest set of constraints found that contradict each other.
+pub fn solve(
+    problem: &RobustProblem,
+    start: Option<&[usize]>,
+    seed: u64,
+) -> Result<ChosenOptions, RobustRefusal> {
     problem.check()?;
     let found = round::place(problem, start, seed);
     if exact::variables(problem) > MOST {
         let bound = exact::bound(problem);
         return found
             .map(|chosen| placed(problem, chosen, bound, false))
-            .ok_or(Refusal::NotFound);
+            .ok_or(RobustRefusal::NotFound);
     }
     match (exact::place(problem, found.as_deref()), found) {
         (Ok(exact), _) => Ok(placed(problem, exact.chosen, exact.bound, exact.proven)),
         (Err(SolveError::Infeasible), None) => Err(conflict::explain(problem)),
         (Err(_), Some(chosen)) => Ok(placed(problem, chosen, 0, false)),
-        (Err(_), None) => Err(Refusal::NotFound),
+        (Err(_), None) => Err(RobustRefusal::NotFound),
     }
 }
 
@@ -79,8 +85,8 @@ pub fn solve(problem: &Problem, start: Option<&[usize]>, seed: u64) -> Result<Pl
 ///
 /// # Errors
 ///
-/// [`Refusal`] if the problem is invalid.
-pub fn rounded(problem: &Problem, seed: u64) -> Result<Option<Placed>, Refusal> {
+/// [`RobustRefusal`] if the problem is invalid.
+pub fn rounded(problem: &RobustProblem, seed: u64) -> Result<Option<ChosenOptions>, RobustRefusal> {
     problem.check()?;
     let found = round::place(problem, None, seed);
     Ok(found.map(|chosen| {
@@ -89,9 +95,14 @@ pub fn rounded(problem: &Problem, seed: u64) -> Result<Option<Placed>, Refusal> 
     }))
 }
 
-fn placed(problem: &Problem, chosen: Vec<usize>, bound: usize, proven: bool) -> Placed {
-    let state = State::of(problem, &chosen);
-    Placed {
+fn placed(
+    problem: &RobustProblem,
+    chosen: Vec<usize>,
+    bound: usize,
+    proven: bool,
+) -> ChosenOptions {
+    let state = State::with_chosen(problem, &chosen);
+    ChosenOptions {
         worst: state.worst(),
         cost: state.cost(),
         bound: bound.min(state.worst()),
@@ -100,10 +111,10 @@ fn placed(problem: &Problem, chosen: Vec<usize>, bound: usize, proven: bool) -> 
     }
 }
 
-impl Placed {
+impl ChosenOptions {
     /// Users that the loss of each point touches.
     #[must_use]
-    pub fn touched(&self, problem: &Problem) -> Vec<Vec<UserId>> {
-        State::of(problem, &self.chosen).touched()
+    pub fn touched(&self, problem: &RobustProblem) -> Vec<Vec<UserId>> {
+        State::with_chosen(problem, &self.chosen).touched()
     }
 }

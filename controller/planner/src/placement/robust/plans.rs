@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::problem::{Choice, Decision, Limit, Problem};
-use super::{Refusal, solve};
+use super::problem::{Decision, DecisionOption, ResourceLimit, RobustProblem};
+use super::{RobustRefusal, solve};
 use crate::gradient::{Job, JobError, Loads, Plan, Resource, spare_bps};
 use crate::network::{Network, NodeId};
 
@@ -53,8 +53,8 @@ pub fn spread(
     let (chosen, proven) = match placed {
         Ok(placed) => (placed.chosen, placed.proven),
         // Keep the known plans.
-        Err(Refusal::NotFound | Refusal::Conflict(_)) => (start, false),
-        Err(Refusal::Unknown(..) | Refusal::NoOption(_)) => (start, false),
+        Err(RobustRefusal::NotFound | RobustRefusal::Conflict(_)) => (start, false),
+        Err(RobustRefusal::Unknown(..) | RobustRefusal::NoOption(_)) => (start, false),
     };
     let mut chosen = chosen.into_iter();
     let looked_at = all.iter().map(Vec::len).sum();
@@ -191,13 +191,18 @@ fn lessened(network: &Network, without: &BTreeSet<NodeId>) -> Network {
     network
 }
 
-fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<Plan>]) -> Problem {
-    let mut problem = Problem {
+fn problem(
+    network: &Network,
+    jobs: &[Job],
+    known: &[Option<Plan>],
+    all: &[Vec<Plan>],
+) -> RobustProblem {
+    let mut problem = RobustProblem {
         points: network
             .ids()
             .map(|id| network.name(id).to_owned())
             .collect(),
-        ..Problem::default()
+        ..RobustProblem::default()
     };
     let mut limits: BTreeMap<Resource, usize> = BTreeMap::new();
     for ((job, known), plans) in jobs.iter().zip(known).zip(all) {
@@ -212,14 +217,14 @@ fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<P
             options: Vec::new(),
         };
         for plan in plans {
-            let mut choice = Choice {
+            let mut choice = DecisionOption {
                 points: touched(network, job, plan)
                     .iter()
                     .map(|node| node.index())
                     .collect(),
-                ..Choice::default()
+                ..DecisionOption::default()
             };
-            for (resource, load) in Loads::of(network, job, plan).iter() {
+            for (resource, load) in Loads::from_plan(network, job, plan).iter() {
                 // The rate is infinite if no resource limits it.
                 let bps = match known.rate_bps.is_finite() {
                     true => load * known.rate_bps,
@@ -235,7 +240,7 @@ fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<P
                 let most = spare * (1.0 + 1e-9);
                 let limit = *limits.entry(resource).or_insert_with(|| {
                     let name = resource.describe(network);
-                    problem.limits.push(Limit { name, most });
+                    problem.limits.push(ResourceLimit { name, most });
                     problem.limits.len() - 1
                 });
                 // Trainings may state different ingress rates for a server's host.

@@ -1,21 +1,21 @@
 //! Problem: decisions and constraints.
 
-use super::Refusal;
+use super::RobustRefusal;
 
-/// Index into [`Problem::points`].
+/// Index into [`RobustProblem::points`].
 pub type PointId = usize;
-/// Index into [`Problem::users`].
+/// Index into [`RobustProblem::users`].
 pub type UserId = usize;
-/// Index into [`Problem::decisions`].
+/// Index into [`RobustProblem::decisions`].
 pub type DecisionId = usize;
-/// Index into [`Problem::limits`].
+/// Index into [`RobustProblem::limits`].
 pub type LimitId = usize;
-/// Index into [`Problem::charges`].
-pub type ChargeId = usize;
+/// Index into [`RobustProblem::charges`].
+pub type OptionChargeId = usize;
 
 /// Decisions about the needs of users. All numbers are indexes into its lists.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Problem {
+pub struct RobustProblem {
     /// Names of the points that can be lost: switches.
     pub points: Vec<String>,
     /// Names of the users that a loss touches: trainings, tenants.
@@ -23,9 +23,9 @@ pub struct Problem {
     /// Decisions to make.
     pub decisions: Vec<Decision>,
     /// Limits of resources.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ResourceLimit>,
     /// Charges, each held once however many options need it.
-    pub charges: Vec<Charge>,
+    pub charges: Vec<OptionCharge>,
     /// Pairs of incompatible options of two decisions.
     pub excluded: Vec<[(DecisionId, usize); 2]>,
     /// Maximum number of points on which each user may depend: Reveal's k.
@@ -42,25 +42,25 @@ pub struct Decision {
     /// Users that need it.
     pub users: Vec<UserId>,
     /// Options among which to choose.
-    pub options: Vec<Choice>,
+    pub options: Vec<DecisionOption>,
 }
 
 /// An option of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Choice {
+pub struct DecisionOption {
     /// Points whose loss touches the decision's users.
     pub points: Vec<PointId>,
     /// Amounts that it takes, by limit.
     pub takes: Vec<(LimitId, f64)>,
     /// Charges that it needs, possibly shared with others.
-    pub charges: Vec<ChargeId>,
+    pub charges: Vec<OptionChargeId>,
     /// Cost, 0 or more.
     pub cost: f64,
 }
 
 /// Limit of a resource.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Limit {
+pub struct ResourceLimit {
     /// Name for people.
     pub name: String,
     /// Amount available.
@@ -69,21 +69,21 @@ pub struct Limit {
 
 /// Charge: an amount that is held once.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Charge {
+pub struct OptionCharge {
     /// Amounts by limit.
     pub takes: Vec<(LimitId, f64)>,
 }
 
-impl Problem {
+impl RobustProblem {
     /// Checks that all indexes are in range.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
+    pub(super) fn check(&self) -> Result<(), RobustRefusal> {
         let known = |what, number: usize, of: usize| match number < of {
             true => Ok(()),
-            false => Err(Refusal::Unknown(what, number)),
+            false => Err(RobustRefusal::Unknown(what, number)),
         };
         for (number, decision) in self.decisions.iter().enumerate() {
             if decision.options.is_empty() {
-                return Err(Refusal::NoOption(number));
+                return Err(RobustRefusal::NoOption(number));
             }
             for user in &decision.users {
                 known("user", *user, self.users.len())?;

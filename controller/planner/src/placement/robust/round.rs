@@ -5,7 +5,7 @@ use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::exact;
-use super::problem::Problem;
+use super::problem::RobustProblem;
 use super::state::{State, is_less};
 
 /// Number of roundings of one relaxation; each is random.
@@ -15,7 +15,7 @@ const PASSES: usize = 20;
 
 /// Best choice that was found.
 pub(super) fn place<'p>(
-    problem: &'p Problem,
+    problem: &'p RobustProblem,
     start: Option<&[usize]>,
     seed: u64,
 ) -> Option<Vec<usize>> {
@@ -39,7 +39,11 @@ pub(super) fn place<'p>(
             .map(|decision| decision.options.len());
         start.len() == problem.decisions.len() && start.iter().zip(options).all(|(o, all)| *o < all)
     };
-    consider(start.filter(has_all).map(|start| State::of(problem, start)));
+    consider(
+        start
+            .filter(has_all)
+            .map(|start| State::with_chosen(problem, start)),
+    );
     consider(drawn(problem, None, &mut rng));
     for _ in 0..ROUNDINGS {
         if let Some(shares) = &shares {
@@ -51,7 +55,7 @@ pub(super) fn place<'p>(
 
 /// Chooses for one decision after the other, fewest options first: at random by `shares`, or without them the best option.
 fn drawn<'p>(
-    problem: &'p Problem,
+    problem: &'p RobustProblem,
     shares: Option<&Vec<Vec<f64>>>,
     rng: &mut ChaCha12Rng,
 ) -> Option<State<'p>> {
@@ -96,7 +100,7 @@ fn drawn<'p>(
 }
 
 /// Changes decisions one by one as long as that improves the choice.
-fn improve(problem: &Problem, state: &mut State<'_>) {
+fn improve(problem: &RobustProblem, state: &mut State<'_>) {
     for _ in 0..PASSES {
         let before = state.merit();
         for decision in 0..problem.decisions.len() {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::problem::{Choice, DecisionId, Problem, UserId};
+use super::problem::{DecisionId, DecisionOption, RobustProblem, UserId};
 
 /// Relative tolerance for loads above a limit: they are sums of rounded numbers.
 const SLACK: f64 = 1e-9;
 
 #[derive(Clone)]
 pub(super) struct State<'p> {
-    problem: &'p Problem,
+    problem: &'p RobustProblem,
     chosen: Vec<Option<usize>>,
     /// Load by limit.
     loads: Vec<f64>,
@@ -25,7 +25,7 @@ pub(super) struct State<'p> {
 
 impl<'p> State<'p> {
     /// State without choices.
-    pub fn new(problem: &'p Problem) -> State<'p> {
+    pub fn new(problem: &'p RobustProblem) -> State<'p> {
         let mut excluded = vec![BTreeMap::new(); problem.decisions.len()];
         for [a, b] in &problem.excluded {
             for (own, other) in [(a, b), (b, a)] {
@@ -45,7 +45,7 @@ impl<'p> State<'p> {
     }
 
     /// State with all choices made.
-    pub fn of(problem: &'p Problem, chosen: &[usize]) -> State<'p> {
+    pub fn with_chosen(problem: &'p RobustProblem, chosen: &[usize]) -> State<'p> {
         let mut state = State::new(problem);
         for (decision, option) in chosen.iter().enumerate() {
             state.put(decision, *option);
@@ -53,7 +53,7 @@ impl<'p> State<'p> {
         state
     }
 
-    fn option(&self, decision: DecisionId, option: usize) -> &'p Choice {
+    fn option(&self, decision: DecisionId, option: usize) -> &'p DecisionOption {
         &self.problem.decisions[decision].options[option]
     }
 

@@ -2,21 +2,21 @@
 
 use super::super::deletion::thin;
 use super::exact;
-use super::problem::Problem;
-use super::refusal::{Conflict, Refusal};
+use super::problem::WorkerProblem;
+use super::refusal::{WorkerConflict, WorkerRefusal};
 use crate::solve::SolveError;
 
 /// Finds a conflict in a problem that is known to have no placement.
-pub(super) fn explain(problem: &Problem) -> Refusal {
+pub(super) fn explain(problem: &WorkerProblem) -> WorkerRefusal {
     let hosts = 0..problem.machines.len();
     let limits = 0..problem.limits.len();
-    let mut held = Conflict {
+    let mut held = WorkerConflict {
         slots: hosts.collect(),
         limits: limits.collect(),
         pins: problem.pinned().into_keys().collect(),
         least: true,
     };
-    let is_open = |held: &Conflict| match exact::place(&part(problem, held), None) {
+    let is_open = |held: &WorkerConflict| match exact::place(&part(problem, held), None) {
         Ok(_) => Some(true),
         Err(SolveError::Infeasible) => Some(false),
         Err(_) => None,
@@ -26,11 +26,11 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
     let limits = thin(&mut held, |held| &mut held.limits, is_open);
     let slots = thin(&mut held, |held| &mut held.slots, is_open);
     held.least = pins && limits && slots;
-    Refusal::Conflict(Box::new(held))
+    WorkerRefusal::Conflict(Box::new(held))
 }
 
 /// The problem with only the constraints in `held`.
-fn part(problem: &Problem, held: &Conflict) -> Problem {
+fn part(problem: &WorkerProblem, held: &WorkerConflict) -> WorkerProblem {
     let mut part = problem.clone();
     let limits = held.limits.iter();
     part.limits = limits.map(|limit| problem.limits[*limit]).collect();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::problem::{End, HostId, Problem, RackId};
+use super::problem::{End, HostId, RackId, WorkerProblem};
 
 pub(super) struct Crossing<'p> {
-    problem: &'p Problem,
+    problem: &'p WorkerProblem,
     /// By worker: step and other end of each of its pairs.
     pairs: Vec<Vec<(usize, End)>>,
     /// Limits by their racks, the lower number first.
@@ -18,7 +18,7 @@ pub(super) struct Crossing<'p> {
 
 impl<'p> Crossing<'p> {
     /// State without placed workers.
-    pub fn of(problem: &'p Problem) -> Crossing<'p> {
+    pub fn new(problem: &'p WorkerProblem) -> Crossing<'p> {
         let mut pairs = vec![Vec::new(); problem.workers];
         let steps = problem.pattern.steps.len();
         for (step, of_step) in problem.pattern.steps.iter().enumerate() {

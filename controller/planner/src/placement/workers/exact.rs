@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::Placed;
-use super::problem::{End, HostId, Problem, RackId};
+use super::PlacedWorkers;
+use super::problem::{End, HostId, RackId, WorkerProblem};
 use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, milp};
 
 /// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 2_000;
 
 /// Number of the program's variables.
-pub(super) fn variables(problem: &Problem) -> usize {
+pub(super) fn variables(problem: &WorkerProblem) -> usize {
     let machines = problem.machines.len();
     if problem.are_alike() {
         return 2 * machines;
@@ -23,8 +23,11 @@ pub(super) fn variables(problem: &Problem) -> usize {
 }
 
 /// Best placement, as far as the limit of nodes allows; `start` is a known placement to begin from.
-pub(super) fn place(problem: &Problem, start: Option<&Placed>) -> Result<Placed, SolveError> {
-    let program = Program::of(problem);
+pub(super) fn place(
+    problem: &WorkerProblem,
+    start: Option<&PlacedWorkers>,
+) -> Result<PlacedWorkers, SolveError> {
+    let program = Program::new(problem);
     let start = start.map(|placed| program.values(problem, &placed.at));
     let limits = Limits {
         nodes: NODES,
@@ -32,7 +35,7 @@ pub(super) fn place(problem: &Problem, start: Option<&Placed>) -> Result<Placed,
     };
     let answer = milp(&program.model, &limits, start.as_deref())?;
     let at = program.read(problem, &answer.values);
-    Ok(Placed::of(problem, at, answer.proven))
+    Ok(PlacedWorkers::new(problem, at, answer.proven))
 }
 
 struct Program {
@@ -50,7 +53,7 @@ enum Counts {
 }
 
 impl Program {
-    fn of(problem: &Problem) -> Program {
+    fn new(problem: &WorkerProblem) -> Program {
         let mut model = Model::new(Sense::Minimize);
         // One idle host saved outweighs all hosts.
         let all = problem.machines.len() as f64 + 1.0;
@@ -71,14 +74,14 @@ impl Program {
         program
     }
 
-    fn slots(&mut self, problem: &Problem, host: HostId, mut terms: Vec<(Var, f64)>) {
+    fn slots(&mut self, problem: &WorkerProblem, host: HostId, mut terms: Vec<(Var, f64)>) {
         let slots = problem.machines[host].slots.min(problem.workers);
         terms.push((self.used[host], -(slots as f64)));
         self.model.constrain(terms, Cmp::Le, 0.0);
     }
 
     /// Adds counts by host. Each worker in a rack has a fixed number of pairs with another rack.
-    fn alike(&mut self, problem: &Problem) {
+    fn alike(&mut self, problem: &WorkerProblem) {
         let workers = problem.workers as f64;
         let counts: Vec<Var> = (problem.machines.iter())
             .map(|_| self.model.integer(0.0, workers, 0.0))
@@ -122,7 +125,7 @@ impl Program {
     }
 
     /// Adds a variable for each worker and host, and for each pair that may communicate between limited racks.
-    fn each(&mut self, problem: &Problem) {
+    fn each(&mut self, problem: &WorkerProblem) {
         let by_worker = (0..problem.workers).map(|_| {
             problem
                 .machines
@@ -178,7 +181,7 @@ impl Program {
         self.counts = Counts::Each(at);
     }
 
-    fn read(&self, problem: &Problem, values: &[f64]) -> Vec<HostId> {
+    fn read(&self, problem: &WorkerProblem, values: &[f64]) -> Vec<HostId> {
         let value = |var: &Var| values[var.index()].round();
         match &self.counts {
             Counts::Each(at) => {
@@ -209,7 +212,7 @@ impl Program {
     }
 
     /// Values of the variables for a placement; the solver sets those of pairs.
-    fn values(&self, problem: &Problem, at: &[HostId]) -> Vec<f64> {
+    fn values(&self, problem: &WorkerProblem, at: &[HostId]) -> Vec<f64> {
         let mut values = vec![0.0; self.model.variables()];
         for (worker, host) in at.iter().enumerate() {
             values[self.used[*host].index()] = 1.0;
@@ -224,7 +227,7 @@ impl Program {
 }
 
 /// All pairs of a step and a limit between two racks.
-fn steps_and_limits(problem: &Problem) -> Vec<(usize, usize, (RackId, RackId))> {
+fn steps_and_limits(problem: &WorkerProblem) -> Vec<(usize, usize, (RackId, RackId))> {
     let steps = 0..problem.pattern.steps.len();
     let all = steps.flat_map(|step| {
         let limits = problem.limits.iter().enumerate();

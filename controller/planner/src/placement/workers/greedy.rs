@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Placed;
+use super::PlacedWorkers;
 use super::crossing::Crossing;
-use super::problem::{HostId, Problem, RackId};
+use super::problem::{HostId, RackId, WorkerProblem};
 
 /// Runs the submodular greedy method twice: for the fewest idle hosts, then, among these and all busy hosts, for the fewest.
-pub(super) fn place(problem: &Problem) -> Option<Placed> {
+pub(super) fn place(problem: &WorkerProblem) -> Option<PlacedWorkers> {
     let (pinned, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
     let others: Vec<HostId> = (0..problem.machines.len()).filter(is_other).collect();
@@ -27,11 +27,11 @@ pub(super) fn place(problem: &Problem) -> Option<Placed> {
         false => few = hosts,
     }
     let at: Option<Vec<HostId>> = fill(problem, &few).into_iter().collect();
-    Some(Placed::of(problem, at?, false))
+    Some(PlacedWorkers::new(problem, at?, false))
 }
 
 /// Number of workers that fit after each host that the first run takes.
-pub(super) fn room(problem: &Problem) -> Vec<usize> {
+pub(super) fn room(problem: &WorkerProblem) -> Vec<usize> {
     let (_, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
     let others: Vec<HostId> = (0..problem.machines.len()).filter(is_other).collect();
@@ -39,7 +39,7 @@ pub(super) fn room(problem: &Problem) -> Vec<usize> {
 }
 
 /// Hosts with pins; and these together with busy hosts.
-fn first(problem: &Problem) -> (Vec<HostId>, Vec<HostId>) {
+fn first(problem: &WorkerProblem) -> (Vec<HostId>, Vec<HostId>) {
     let mut pinned: Vec<HostId> = problem.pins.iter().map(|(_, host)| *host).collect();
     pinned.sort_unstable();
     pinned.dedup();
@@ -50,7 +50,11 @@ fn first(problem: &Problem) -> (Vec<HostId>, Vec<HostId>) {
 }
 
 /// Adds hosts until all workers fit, or no host makes room for more. Returns the hosts, and the number that fits after each.
-fn grow(problem: &Problem, begun: Vec<HostId>, among: &[HostId]) -> (Vec<HostId>, Vec<usize>) {
+fn grow(
+    problem: &WorkerProblem,
+    begun: Vec<HostId>,
+    among: &[HostId],
+) -> (Vec<HostId>, Vec<usize>) {
     let mut hosts = begun;
     let mut racks: BTreeSet<RackId> = hosts
         .iter()
@@ -101,7 +105,7 @@ fn grow(problem: &Problem, begun: Vec<HostId>, among: &[HostId]) -> (Vec<HostId>
 }
 
 /// Removes hosts without which all workers still fit, the smallest first.
-fn drop_needless(problem: &Problem, hosts: &mut Vec<HostId>, candidates: &[HostId]) {
+fn drop_needless(problem: &WorkerProblem, hosts: &mut Vec<HostId>, candidates: &[HostId]) {
     let mut candidates = candidates.to_vec();
     candidates.sort_by_key(|host| problem.machines[*host].slots);
     for candidate in candidates {
@@ -113,11 +117,11 @@ fn drop_needless(problem: &Problem, hosts: &mut Vec<HostId>, candidates: &[HostI
     }
 }
 
-fn fits(problem: &Problem, hosts: &[HostId]) -> bool {
+fn fits(problem: &WorkerProblem, hosts: &[HostId]) -> bool {
     count(problem, hosts) == problem.workers
 }
 
-fn count(problem: &Problem, hosts: &[HostId]) -> usize {
+fn count(problem: &WorkerProblem, hosts: &[HostId]) -> usize {
     if problem.limits.is_empty() {
         let slots = hosts.iter().map(|host| problem.machines[*host].slots);
         return problem.workers.min(slots.fold(0, usize::saturating_add));
@@ -126,8 +130,8 @@ fn count(problem: &Problem, hosts: &[HostId]) -> usize {
 }
 
 /// Places workers by rank, each at the first host that has a free slot and exceeds no limit.
-fn fill(problem: &Problem, hosts: &[HostId]) -> Vec<Option<HostId>> {
-    let mut crossing = Crossing::of(problem);
+fn fill(problem: &WorkerProblem, hosts: &[HostId]) -> Vec<Option<HostId>> {
+    let mut crossing = Crossing::new(problem);
     let mut slots: Vec<usize> = problem
         .machines
         .iter()

@@ -2,7 +2,7 @@
 //! number of slots, and in each step of the training a limited number of pairs of workers may communicate between two racks.
 //!
 //! Our reading: Titan plans for circuits between racks, configured for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. C is a
-//! [`Pattern`] here, P a list of [`Limit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy ones,
+//! [`Pattern`] here, P a list of [`RackLimit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy ones,
 //! then it chooses anew among all these, each time the host that makes room for the most workers. While workers are alike, as
 //! with a parameter server, the number of workers that fit on a set of hosts is a monotone submodular function of the set, and
 //! k greedy hosts fit at least 1 − 1/e of the workers of any k hosts. If a pattern distinguishes workers, there is no
@@ -15,8 +15,8 @@ mod greedy;
 mod problem;
 mod refusal;
 
-pub use problem::{End, HostId, Limit, Machine, Pattern, Problem, RackId};
-pub use refusal::{Conflict, Refusal};
+pub use problem::{End, HostId, Machine, Pattern, RackId, RackLimit, WorkerProblem};
+pub use refusal::{WorkerConflict, WorkerRefusal};
 
 use crate::solve::SolveError;
 
@@ -25,8 +25,8 @@ const MOST: usize = 4_000;
 
 /// Placement of all workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// Host of each worker: an index into [`Problem::machines`].
+pub struct PlacedWorkers {
+    /// Host of each worker: an index into [`WorkerProblem::machines`].
     pub at: Vec<HostId>,
     /// Number of idle hosts that are taken.
     pub idle: usize,
@@ -36,13 +36,13 @@ pub struct Placed {
     pub proven: bool,
 }
 
-impl Placed {
-    fn of(problem: &Problem, at: Vec<HostId>, proven: bool) -> Placed {
+impl PlacedWorkers {
+    fn new(problem: &WorkerProblem, at: Vec<HostId>, proven: bool) -> PlacedWorkers {
         let mut hosts = at.clone();
         hosts.sort_unstable();
         hosts.dedup();
         let is_idle = |host: &&HostId| !problem.machines[**host].busy;
-        Placed {
+        PlacedWorkers {
             idle: hosts.iter().filter(is_idle).count(),
             hosts: hosts.len(),
             at,
@@ -75,29 +75,29 @@ impl Placed {
 ///
 /// # Errors
 ///
-/// [`Refusal`], with the smallest set of constraints found that contradict each other.
-pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
-    problem.check()?;
+/// [`WorkerRefusal`], with the smallest set of constraints found that contradict each other.
+pub fn place(problem: &WorkerProblem) -> Result<PlacedWorkers, WorkerRefusal> {
+    refusal::check(problem)?;
     let greedy = greedy::place(problem);
     if let Some(placed) = &greedy
         && placed.cost() == problem.at_least()
     {
         let at = placed.at.clone();
-        return Ok(Placed::of(problem, at, true));
+        return Ok(PlacedWorkers::new(problem, at, true));
     }
     if exact::variables(problem) > MOST {
-        return greedy.ok_or(Refusal::NotFound);
+        return greedy.ok_or(WorkerRefusal::NotFound);
     }
     match (exact::place(problem, greedy.as_ref()), greedy) {
         // The hosts are equally good, but the greedy method's are in fewer racks.
-        (Ok(exact), Some(placed)) if placed.cost() <= exact.cost() => Ok(Placed {
+        (Ok(exact), Some(placed)) if placed.cost() <= exact.cost() => Ok(PlacedWorkers {
             proven: exact.proven,
             ..placed
         }),
         (Ok(exact), _) => Ok(exact),
         (Err(SolveError::Infeasible), None) => Err(conflict::explain(problem)),
         (Err(_), Some(placed)) => Ok(placed),
-        (Err(_), None) => Err(Refusal::NotFound),
+        (Err(_), None) => Err(WorkerRefusal::NotFound),
     }
 }
 
@@ -105,9 +105,9 @@ pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal`] if the problem is invalid.
-pub fn greedy(problem: &Problem) -> Result<Option<Placed>, Refusal> {
-    problem.check()?;
+/// [`WorkerRefusal`] if the problem is invalid.
+pub fn greedy(problem: &WorkerProblem) -> Result<Option<PlacedWorkers>, WorkerRefusal> {
+    refusal::check(problem)?;
     Ok(greedy::place(problem))
 }
 
@@ -115,8 +115,8 @@ pub fn greedy(problem: &Problem) -> Result<Option<Placed>, Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal`] if the problem is invalid.
-pub fn greedy_room(problem: &Problem) -> Result<Vec<usize>, Refusal> {
-    problem.check()?;
+/// [`WorkerRefusal`] if the problem is invalid.
+pub fn greedy_room(problem: &WorkerProblem) -> Result<Vec<usize>, WorkerRefusal> {
+    refusal::check(problem)?;
     Ok(greedy::room(problem))
 }

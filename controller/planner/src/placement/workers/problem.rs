@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refusal;
 use crate::network::{Network, NodeId};
 
-/// Index into [`Problem::machines`].
+/// Index into [`WorkerProblem::machines`].
 pub type HostId = usize;
-/// Index into [`Problem::racks`].
+/// Index into [`WorkerProblem::racks`].
 pub type RackId = usize;
 
 /// Workers to be placed. All numbers are indexes into its lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Problem {
+pub struct WorkerProblem {
     /// Hosts that may be taken.
     pub machines: Vec<Machine>,
     /// Names of the racks' switches.
@@ -22,7 +21,7 @@ pub struct Problem {
     /// Pairs of workers that communicate.
     pub pattern: Pattern,
     /// Limits of communication between racks.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<RackLimit>,
     /// Workers with a given host.
     pub pins: Vec<(usize, HostId)>,
 }
@@ -58,7 +57,7 @@ pub enum End {
 
 /// Maximum number of pairs that may communicate between two racks in one step, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct RackLimit {
     /// The racks.
     pub racks: (RackId, RackId),
     /// Number of pairs.
@@ -104,19 +103,19 @@ impl Pattern {
     }
 }
 
-impl Problem {
+impl WorkerProblem {
     /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host without a
     /// known number of slots has one. `taken` are workers that run there besides those in the network's data.
     #[must_use]
-    pub fn of(
+    pub fn from_network(
         network: &Network,
         workers: usize,
         hosts: &[NodeId],
         taken: &BTreeMap<NodeId, usize>,
-    ) -> Problem {
-        let mut problem = Problem {
+    ) -> WorkerProblem {
+        let mut problem = WorkerProblem {
             workers,
-            ..Problem::default()
+            ..WorkerProblem::default()
         };
         for id in hosts {
             let Some(host) = network.host(*id) else {
@@ -144,60 +143,6 @@ impl Problem {
             self.racks.push(name.to_owned());
             self.racks.len() - 1
         })
-    }
-
-    /// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
-        let rack = |rack: RackId| match rack < self.racks.len() {
-            true => Ok(()),
-            false => Err(Refusal::Unknown("rack", rack)),
-        };
-        let worker = |worker: usize| match worker < self.workers {
-            true => Ok(()),
-            false => Err(Refusal::Unknown("worker", worker)),
-        };
-        for machine in &self.machines {
-            rack(machine.rack)?;
-        }
-        for limit in &self.limits {
-            rack(limit.racks.0)?;
-            rack(limit.racks.1)?;
-        }
-        let ends = self.pattern.steps.iter().flatten();
-        for end in ends.flat_map(|(a, b)| [*a, *b]) {
-            match end {
-                End::Worker(number) => worker(number)?,
-                End::Rack(number) => rack(number)?,
-            }
-        }
-        let mut pinned: BTreeMap<usize, HostId> = BTreeMap::new();
-        for (number, host) in &self.pins {
-            worker(*number)?;
-            if *host >= self.machines.len() {
-                return Err(Refusal::Unknown("host", *host));
-            }
-            if let Some(other) = pinned.insert(*number, *host).filter(|other| other != host) {
-                return Err(Refusal::PinnedTwice(*number, other, *host));
-            }
-        }
-        for (host, machine) in self.machines.iter().enumerate() {
-            let here = pinned.iter().filter(|(_, at)| **at == host);
-            let here: Vec<usize> = here.map(|(worker, _)| *worker).collect();
-            if here.len() > machine.slots {
-                // One worker more than there are slots suffices for a contradiction.
-                let workers = here.into_iter().take(machine.slots + 1).collect();
-                return Err(Refusal::PinsBeyondSlots(host, workers));
-            }
-        }
-        let slots = self.machines.iter().map(|machine| machine.slots);
-        let slots = slots.fold(0, usize::saturating_add);
-        match slots < self.workers {
-            true => Err(Refusal::Slots {
-                workers: self.workers,
-                slots,
-            }),
-            false => Ok(()),
-        }
     }
 
     /// Pinned host by worker.

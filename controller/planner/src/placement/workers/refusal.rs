@@ -1,10 +1,12 @@
 //! Why workers cannot be placed.
 
-use super::problem::{HostId, Problem};
+use std::collections::BTreeMap;
 
-/// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
+use super::problem::{End, HostId, RackId, WorkerProblem};
+
+/// Why there is no placement. Numbers are indexes into the problem's lists; [`WorkerRefusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum WorkerRefusal {
     /// An index is out of range: of a `rack`, a `worker`, a `host`.
     Unknown(&'static str, usize),
     /// There are more workers than slots in total.
@@ -19,14 +21,14 @@ pub enum Refusal {
     /// More workers are pinned to a host than it has slots: a smallest set of them.
     PinsBeyondSlots(HostId, Vec<usize>),
     /// Constraints that contradict each other.
-    Conflict(Box<Conflict>),
+    Conflict(Box<WorkerConflict>),
     /// Neither a placement was found nor a proof that there is none.
     NotFound,
 }
 
 /// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conflict {
+pub struct WorkerConflict {
     /// Hosts whose slots are part of the conflict.
     pub slots: Vec<HostId>,
     /// Limits between racks that are part of the conflict.
@@ -40,41 +42,96 @@ pub struct Conflict {
 /// Maximum number of names in a list.
 const NAMES: usize = 8;
 
-impl Refusal {
+/// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
+pub(super) fn check(problem: &WorkerProblem) -> Result<(), WorkerRefusal> {
+    let rack = |rack: RackId| match rack < problem.racks.len() {
+        true => Ok(()),
+        false => Err(WorkerRefusal::Unknown("rack", rack)),
+    };
+    let worker = |worker: usize| match worker < problem.workers {
+        true => Ok(()),
+        false => Err(WorkerRefusal::Unknown("worker", worker)),
+    };
+    for machine in &problem.machines {
+        rack(machine.rack)?;
+    }
+    for limit in &problem.limits {
+        rack(limit.racks.0)?;
+        rack(limit.racks.1)?;
+    }
+    let ends = problem.pattern.steps.iter().flatten();
+    for end in ends.flat_map(|(a, b)| [*a, *b]) {
+        match end {
+            End::Worker(number) => worker(number)?,
+            End::Rack(number) => rack(number)?,
+        }
+    }
+    let mut pinned: BTreeMap<usize, HostId> = BTreeMap::new();
+    for (number, host) in &problem.pins {
+        worker(*number)?;
+        if *host >= problem.machines.len() {
+            return Err(WorkerRefusal::Unknown("host", *host));
+        }
+        if let Some(other) = pinned.insert(*number, *host).filter(|other| other != host) {
+            return Err(WorkerRefusal::PinnedTwice(*number, other, *host));
+        }
+    }
+    for (host, machine) in problem.machines.iter().enumerate() {
+        let here = pinned.iter().filter(|(_, at)| **at == host);
+        let here: Vec<usize> = here.map(|(worker, _)| *worker).collect();
+        if here.len() > machine.slots {
+            // One worker more than there are slots suffices for a contradiction.
+            let workers = here.into_iter().take(machine.slots + 1).collect();
+            return Err(WorkerRefusal::PinsBeyondSlots(host, workers));
+        }
+    }
+    let slots = problem.machines.iter().map(|machine| machine.slots);
+    let slots = slots.fold(0, usize::saturating_add);
+    match slots < problem.workers {
+        true => Err(WorkerRefusal::Slots {
+            workers: problem.workers,
+            slots,
+        }),
+        false => Ok(()),
+    }
+}
+
+impl WorkerRefusal {
     /// Description for people, with the names of the refused problem.
     #[must_use]
-    pub fn describe(&self, problem: &Problem) -> String {
+    pub fn describe(&self, problem: &WorkerProblem) -> String {
         let host = |host: HostId| format!("`{}`", problem.machines[host].name);
         match self {
-            Refusal::Unknown(what, number) => format!("{what} {number} is not declared"),
-            Refusal::Slots { workers, slots } => {
+            WorkerRefusal::Unknown(what, number) => format!("{what} {number} is not declared"),
+            WorkerRefusal::Slots { workers, slots } => {
                 let free = problem.machines.iter().filter(|machine| machine.slots > 0);
                 format!(
                     "{workers} workers, and the {} hosts with a free slot have {slots}",
                     free.count()
                 )
             }
-            Refusal::PinnedTwice(worker, a, b) => format!(
-                "worker {worker} is to run on {} and on {}",
+            WorkerRefusal::PinnedTwice(worker, a, b) => format!(
+                "worker {worker} is pinned to {} and to {}",
                 host(*a),
                 host(*b)
             ),
-            Refusal::PinsBeyondSlots(at, workers) => format!(
-                "{} workers are to run on {}, which has {} free slots",
+            WorkerRefusal::PinsBeyondSlots(at, workers) => format!(
+                "{} workers are pinned to {}, which has {} free slots",
                 workers.len(),
                 host(*at),
                 problem.machines[*at].slots
             ),
-            Refusal::Conflict(conflict) => conflict.describe(problem),
-            Refusal::NotFound => {
-                "no place for the workers was found, nor shown that there is none".to_owned()
+            WorkerRefusal::Conflict(conflict) => conflict.describe(problem),
+            WorkerRefusal::NotFound => {
+                "the search found neither a placement of the workers nor a proof that there is none"
+                    .to_owned()
             }
         }
     }
 }
 
-impl Conflict {
-    fn describe(&self, problem: &Problem) -> String {
+impl WorkerConflict {
+    fn describe(&self, problem: &WorkerProblem) -> String {
         let list = |names: Vec<String>| {
             let more = names.len().saturating_sub(NAMES);
             let text = names[..names.len() - more].join(", ");
@@ -98,7 +155,7 @@ impl Conflict {
                 format!("{} between `{a}` and `{b}`", limit.pairs)
             });
             reasons.push(format!(
-                "the pairs that may talk ({})",
+                "the pairs that may communicate ({})",
                 list(limits.collect())
             ));
         }
@@ -111,9 +168,9 @@ impl Conflict {
             let at: Vec<String> = pinned
                 .map(|(worker, host)| format!("{worker} on `{}`", problem.machines[*host].name))
                 .collect();
-            reasons.push(format!("workers whose host is given ({})", list(at)));
+            reasons.push(format!("pinned workers ({})", list(at)));
         }
         let workers = problem.workers;
-        format!("no place for {workers} workers: {}", reasons.join(", "))
+        format!("{workers} workers cannot be placed: {}", reasons.join(", "))
     }
 }

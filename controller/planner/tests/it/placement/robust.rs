@@ -3,21 +3,22 @@
 use planner::gradient::{Job, Loads, Plan, Server, grid, spare_bps};
 use planner::placement::robust::plans::{spread, touched};
 use planner::placement::robust::{
-    Charge, Choice, Conflict, Decision, Limit, Problem, Refusal, rounded, solve,
+    Decision, DecisionOption, OptionCharge, ResourceLimit, RobustConflict, RobustProblem,
+    RobustRefusal, rounded, solve,
 };
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn option(points: &[usize], cost: f64) -> Choice {
-    Choice {
+fn option(points: &[usize], cost: f64) -> DecisionOption {
+    DecisionOption {
         points: points.to_vec(),
         cost,
-        ..Choice::default()
+        ..DecisionOption::default()
     }
 }
 
-fn needs(name: &str, user: usize, options: Vec<Choice>) -> Decision {
+fn needs(name: &str, user: usize, options: Vec<DecisionOption>) -> Decision {
     Decision {
         name: name.to_owned(),
         users: vec![user],
@@ -27,14 +28,14 @@ fn needs(name: &str, user: usize, options: Vec<Choice>) -> Decision {
 
 /// Three users need one of points A and B each; A costs 1, B costs 2. One of the points has at least two users: they are at A,
 /// which is cheaper: 1 + 1 + 2. With a point C that costs 9, and that only the last user can have, each is alone: 1 + 2 + 9.
-fn example() -> Problem {
-    Problem {
+fn example() -> RobustProblem {
+    RobustProblem {
         points: ["A", "B", "C"].map(str::to_owned).to_vec(),
         users: ["u", "v", "w"].map(str::to_owned).to_vec(),
         decisions: (0..3)
             .map(|user| needs("need", user, vec![option(&[0], 1.0), option(&[1], 2.0)]))
             .collect(),
-        ..Problem::default()
+        ..RobustProblem::default()
     }
 }
 
@@ -57,19 +58,19 @@ fn users_are_spread_first_and_cost_comes_second() {
 fn what_cannot_be_placed_says_what_binds() {
     let mut problem = example();
     problem.most_users = Some(1);
-    problem.limits.push(Limit {
+    problem.limits.push(ResourceLimit {
         name: "memory of A".to_owned(),
         most: 5.0,
     });
     problem.decisions[0].options[0].takes.push((0, 2.0));
     let refused = solve(&problem, None, 1).unwrap_err();
-    let conflict = Conflict {
+    let conflict = RobustConflict {
         decisions: vec![0, 1, 2],
         most_users: true,
         least: true,
-        ..Conflict::default()
+        ..RobustConflict::default()
     };
-    assert_eq!(refused, Refusal::Conflict(Box::new(conflict.clone())));
+    assert_eq!(refused, RobustRefusal::Conflict(Box::new(conflict.clone())));
     let text = conflict.describe(&problem);
     assert_eq!(
         text,
@@ -81,7 +82,7 @@ fn what_cannot_be_placed_says_what_binds() {
     problem
         .decisions
         .push(needs("other", 1, vec![option(&[2], 0.0)]));
-    let Err(Refusal::Conflict(conflict)) = solve(&problem, None, 1) else {
+    let Err(RobustRefusal::Conflict(conflict)) = solve(&problem, None, 1) else {
         panic!();
     };
     assert_eq!(
@@ -89,9 +90,12 @@ fn what_cannot_be_placed_says_what_binds() {
         (&[1, 3][..], true)
     );
     problem.decisions[0].options[0].points[0] = 9;
-    assert_eq!(solve(&problem, None, 1), Err(Refusal::Unknown("point", 9)));
+    assert_eq!(
+        solve(&problem, None, 1),
+        Err(RobustRefusal::Unknown("point", 9))
+    );
     problem.decisions[0].options.clear();
-    assert_eq!(solve(&problem, None, 1), Err(Refusal::NoOption(0)));
+    assert_eq!(solve(&problem, None, 1), Err(RobustRefusal::NoOption(0)));
 }
 
 const GBIT: u64 = 1_000_000_000;
@@ -150,7 +154,7 @@ fn trainings_go_by_switches_of_their_own_at_the_same_rate() {
     }
 }
 
-fn problems() -> impl Strategy<Value = Problem> {
+fn problems() -> impl Strategy<Value = RobustProblem> {
     let one = (
         prop::collection::vec(0_usize..4, 0..=2),
         prop::collection::vec((0_usize..2, 1_u8..4), 0..=1),
@@ -173,7 +177,7 @@ fn problems() -> impl Strategy<Value = Problem> {
                     name: "d".to_owned(),
                     users: vec![user],
                     options: (options.into_iter())
-                        .map(|(points, takes, charges, cost)| Choice {
+                        .map(|(points, takes, charges, cost)| DecisionOption {
                             points,
                             takes: takes
                                 .into_iter()
@@ -194,17 +198,17 @@ fn problems() -> impl Strategy<Value = Problem> {
                 .map(|[a, of_a, b, of_b]| [pick(a, of_a), pick(b, of_b)])
                 .filter(|[a, b]| a.0 != b.0)
                 .collect();
-            Problem {
+            RobustProblem {
                 points: (0..4).map(|point| point.to_string()).collect(),
                 users: (0..3).map(|user| user.to_string()).collect(),
                 limits: (limits.into_iter())
-                    .map(|most| Limit {
+                    .map(|most| ResourceLimit {
                         name: "l".to_owned(),
                         most: f64::from(most),
                     })
                     .collect(),
                 charges: (charges.into_iter())
-                    .map(|(limit, amount)| Charge {
+                    .map(|(limit, amount)| OptionCharge {
                         takes: vec![(limit, f64::from(amount))],
                     })
                     .collect(),
@@ -218,7 +222,7 @@ fn problems() -> impl Strategy<Value = Problem> {
 }
 
 /// Users at the worst point and cost of a choice, by the documentation only; `None` if it violates a constraint.
-fn judge(problem: &Problem, chosen: &[usize]) -> Option<(usize, u64)> {
+fn judge(problem: &RobustProblem, chosen: &[usize]) -> Option<(usize, u64)> {
     let options = || {
         let all = problem.decisions.iter().zip(chosen);
         all.map(|(decision, option)| (decision.users[0], &decision.options[*option]))
@@ -256,7 +260,7 @@ fn judge(problem: &Problem, chosen: &[usize]) -> Option<(usize, u64)> {
         .then(|| (worst, options().map(|(_, option)| option.cost as u64).sum()))
 }
 
-fn by_trying_all(problem: &Problem) -> Option<(usize, u64)> {
+fn by_trying_all(problem: &RobustProblem) -> Option<(usize, u64)> {
     let mut chosen = vec![0; problem.decisions.len()];
     let mut best: Option<(usize, u64)> = None;
     loop {
@@ -286,7 +290,7 @@ proptest! {
                 prop_assert_eq!(judge(&problem, &placed.chosen), best);
                 prop_assert_eq!(placed.bound, placed.worst);
             }
-            Err(Refusal::Conflict(conflict)) => {
+            Err(RobustRefusal::Conflict(conflict)) => {
                 prop_assert_eq!(best, None);
                 prop_assert!(conflict.least);
                 // The conflict's decisions alone have no choice; without any one of them, the others have one.
@@ -294,7 +298,7 @@ proptest! {
                     let mut part = problem.clone();
                     for (number, decision) in part.decisions.iter_mut().enumerate() {
                         if !conflict.decisions.contains(&number) || Some(number) == left_out {
-                            decision.options.push(Choice::default());
+                            decision.options.push(DecisionOption::default());
                         }
                     }
                     by_trying_all(&part)
@@ -342,7 +346,7 @@ proptest! {
         let mut left = network.clone();
         let plans: Vec<Option<Plan>> = jobs.iter().map(|job| {
             let plan = grid::plan(&left, job).ok()?;
-            let used = Loads::of(&left, job, &plan).at(plan.rate_bps);
+            let used = Loads::from_plan(&left, job, &plan).at(plan.rate_bps);
             planner::gradient::occupy(&mut left, &used);
             Some(plan)
         }).collect();
@@ -359,7 +363,7 @@ proptest! {
             prop_assert_eq!(old.is_some(), new.is_some());
             let (Some(old), Some(new)) = (old, new) else { continue };
             prop_assert_eq!(old.rate_bps, new.rate_bps);
-            for (resource, load) in Loads::of(&network, job, new).iter() {
+            for (resource, load) in Loads::from_plan(&network, job, new).iter() {
                 *loads.entry(resource).or_insert(0.0) += load * new.rate_bps;
                 if let Some(spare) = spare_bps(&network, job, resource) {
                     prop_assert!(loads[&resource] <= spare * (1.0 + 1e-7), "{:?}", resource);

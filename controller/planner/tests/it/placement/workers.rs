@@ -1,7 +1,8 @@
 //! Titan's objective, compared with arithmetic and with an enumeration of all placements.
 
 use planner::placement::workers::{
-    Conflict, End, HostId, Limit, Machine, Pattern, Problem, Refusal, greedy, greedy_room, place,
+    End, HostId, Machine, Pattern, RackLimit, WorkerConflict, WorkerProblem, WorkerRefusal, greedy,
+    greedy_room, place,
 };
 use planner::{Host, Network, Switch};
 use proptest::prelude::*;
@@ -18,8 +19,8 @@ fn machine(name: &str, rack: usize, slots: usize, busy: bool) -> Machine {
 
 /// Three racks. Rack A: a1 is busy and has 2 free slots, a2 is idle with 4. Rack B: b1 is busy with 1 free slot, b2 is idle
 /// with 3. Rack C: c1 is idle with 6. Busy hosts have slots for three of six workers, so one idle host is needed.
-fn example() -> Problem {
-    Problem {
+fn example() -> WorkerProblem {
+    WorkerProblem {
         machines: vec![
             machine("a1", 0, 2, true),
             machine("a2", 0, 4, false),
@@ -29,7 +30,7 @@ fn example() -> Problem {
         ],
         racks: ["A", "B", "C"].map(str::to_owned).to_vec(),
         workers: 6,
-        ..Problem::default()
+        ..WorkerProblem::default()
     }
 }
 
@@ -48,11 +49,11 @@ fn what_may_talk_between_racks_spreads_workers() {
     let mut problem = example();
     problem.pattern = Pattern::to_server(6, 0);
     problem.limits = vec![
-        Limit {
+        RackLimit {
             racks: (0, 2),
             pairs: 4,
         },
-        Limit {
+        RackLimit {
             racks: (1, 0),
             pairs: 1,
         },
@@ -69,12 +70,12 @@ fn what_may_talk_between_racks_spreads_workers() {
 /// between the racks, ranks 0 and 1 are together, or 1 and 2.
 #[test]
 fn a_ring_is_laid_so_that_it_crosses_as_seldom_as_it_may() {
-    let mut problem = Problem {
+    let mut problem = WorkerProblem {
         machines: vec![machine("a", 0, 2, false), machine("b", 1, 2, false)],
         racks: ["A", "B"].map(str::to_owned).to_vec(),
         workers: 4,
         pattern: Pattern::ring(4),
-        limits: vec![Limit {
+        limits: vec![RackLimit {
             racks: (0, 1),
             pairs: 2,
         }],
@@ -83,7 +84,7 @@ fn a_ring_is_laid_so_that_it_crosses_as_seldom_as_it_may() {
     assert_eq!(place(&problem).unwrap().at, [0, 1, 1, 0]);
     problem.pins = vec![(0, 0), (2, 0)];
     let refused = place(&problem).unwrap_err();
-    let Refusal::Conflict(conflict) = &refused else {
+    let WorkerRefusal::Conflict(conflict) = &refused else {
         panic!("{refused:?}");
     };
     assert_eq!(
@@ -107,30 +108,30 @@ fn what_cannot_be_placed_says_what_binds() {
     problem.pins = vec![(0, 2), (3, 2), (4, 0)];
     assert_eq!(
         place(&problem),
-        Err(Refusal::PinsBeyondSlots(2, vec![0, 3]))
+        Err(WorkerRefusal::PinsBeyondSlots(2, vec![0, 3]))
     );
     problem.pins = vec![(0, 2), (0, 0)];
-    assert_eq!(place(&problem), Err(Refusal::PinnedTwice(0, 2, 0)));
+    assert_eq!(place(&problem), Err(WorkerRefusal::PinnedTwice(0, 2, 0)));
     problem.pins = vec![(6, 0)];
-    assert_eq!(place(&problem), Err(Refusal::Unknown("worker", 6)));
+    assert_eq!(place(&problem), Err(WorkerRefusal::Unknown("worker", 6)));
     // Fourteen workers: A has slots for 6; fewer workers of B and C may communicate with A than are left. B's limit alone does
     // not matter: 6 + 6 + 2 are 14.
     problem.pins.clear();
     problem.workers = 14;
     problem.pattern = Pattern::to_server(14, 0);
-    let limit = |other, pairs| Limit {
+    let limit = |other, pairs| RackLimit {
         racks: (0, other),
         pairs,
     };
     problem.limits = vec![limit(1, 2)];
     assert!(place(&problem).is_ok());
     problem.limits.push(limit(2, 5));
-    let Err(Refusal::Conflict(conflict)) = place(&problem) else {
+    let Err(WorkerRefusal::Conflict(conflict)) = place(&problem) else {
         panic!();
     };
     assert_eq!(
         *conflict,
-        Conflict {
+        WorkerConflict {
             slots: vec![0, 1],
             limits: vec![0, 1],
             pins: vec![],
@@ -156,7 +157,7 @@ fn hosts_of_a_network_stand_in_the_racks_of_their_switches() {
         hosts.push(host);
     }
     let taken = BTreeMap::from([(hosts[0], 1)]);
-    let problem = Problem::of(&network, 4, &hosts, &taken);
+    let problem = WorkerProblem::from_network(&network, 4, &hosts, &taken);
     assert_eq!(problem.racks, ["s", "t"]);
     let expected = [
         machine("a", 0, 3, true),
@@ -167,7 +168,7 @@ fn hosts_of_a_network_stand_in_the_racks_of_their_switches() {
     assert_eq!(place(&problem).unwrap().hosts(), [(0, 3), (2, 1)]);
 }
 
-fn problems() -> impl Strategy<Value = Problem> {
+fn problems() -> impl Strategy<Value = WorkerProblem> {
     let one = (0_usize..3, 0_usize..4, any::<bool>());
     let machines = prop::collection::vec(one, 1..=4);
     let limits = prop::collection::vec((0_usize..3, 0_usize..3, 0_usize..4), 0..=3);
@@ -175,7 +176,7 @@ fn problems() -> impl Strategy<Value = Problem> {
     (machines, 1_usize..=5, 0_u8..5, limits, pins).prop_map(
         |(machines, workers, pattern, limits, pins)| {
             let count = machines.len();
-            Problem {
+            WorkerProblem {
                 machines: (machines.into_iter().enumerate())
                     .map(|(number, (rack, slots, busy))| {
                         machine(&format!("h{number}"), rack, slots, busy)
@@ -201,7 +202,7 @@ fn problems() -> impl Strategy<Value = Problem> {
                     },
                 },
                 limits: (limits.into_iter())
-                    .map(|(a, b, pairs)| Limit {
+                    .map(|(a, b, pairs)| RackLimit {
                         racks: (a, b),
                         pairs,
                     })
@@ -215,7 +216,7 @@ fn problems() -> impl Strategy<Value = Problem> {
 }
 
 /// Whether a placement respects slots, limits and pins.
-fn is_valid(problem: &Problem, at: &[HostId]) -> bool {
+fn is_valid(problem: &WorkerProblem, at: &[HostId]) -> bool {
     let within = (0..problem.machines.len()).all(|host| {
         let here = at.iter().filter(|at| **at == host).count();
         here <= problem.machines[host].slots
@@ -229,14 +230,14 @@ fn is_valid(problem: &Problem, at: &[HostId]) -> bool {
             .all(|(worker, host)| at[*worker] == *host)
 }
 
-fn cost(problem: &Problem, at: &[HostId]) -> (usize, usize) {
+fn cost(problem: &WorkerProblem, at: &[HostId]) -> (usize, usize) {
     let hosts: std::collections::BTreeSet<HostId> = at.iter().copied().collect();
     let idle = hosts.iter().filter(|host| !problem.machines[**host].busy);
     (idle.count(), hosts.len())
 }
 
 /// Minimum cost of all placements.
-fn by_trying_all(problem: &Problem) -> Option<(usize, usize)> {
+fn by_trying_all(problem: &WorkerProblem) -> Option<(usize, usize)> {
     let hosts = problem.machines.len();
     let mut at = vec![0; problem.workers];
     let mut best = None;
@@ -269,7 +270,7 @@ proptest! {
                     prop_assert!((greedy.idle, greedy.hosts) >= best);
                 }
             }
-            (Err(Refusal::NotFound), _) => prop_assert!(false, "not found"),
+            (Err(WorkerRefusal::NotFound), _) => prop_assert!(false, "not found"),
             (Err(_), None) => {}
             (got, want) => prop_assert!(false, "{:?}, but {:?}", got, want),
         }
@@ -278,10 +279,10 @@ proptest! {
     /// A conflict has no placement, but has one without any one of its constraints.
     #[test]
     fn a_conflict_is_no_larger_than_it_need_be(problem in problems()) {
-        if let Err(Refusal::Conflict(conflict)) = place(&problem) {
+        if let Err(WorkerRefusal::Conflict(conflict)) = place(&problem) {
             let conflict = *conflict;
             prop_assert!(conflict.least);
-            let only = |conflict: &Conflict| {
+            let only = |conflict: &WorkerConflict| {
                 let mut part = problem.clone();
                 let limits = conflict.limits.iter();
                 part.limits = limits.map(|limit| problem.limits[*limit]).collect();
@@ -294,7 +295,7 @@ proptest! {
                 by_trying_all(&part)
             };
             prop_assert_eq!(only(&conflict), None);
-            let kinds: [fn(&mut Conflict) -> &mut Vec<usize>; 3] = [
+            let kinds: [fn(&mut WorkerConflict) -> &mut Vec<usize>; 3] = [
                 |conflict| &mut conflict.slots,
                 |conflict| &mut conflict.limits,
                 |conflict| &mut conflict.pins,
@@ -316,7 +317,7 @@ proptest! {
         room in prop::collection::vec(1_usize..8, 3),
         workers in 1_usize..30,
     ) {
-        let problem = Problem {
+        let problem = WorkerProblem {
             machines: (machines.iter())
                 .map(|(rack, slots)| machine("h", *rack, *slots, false))
                 .collect(),
@@ -324,7 +325,7 @@ proptest! {
             workers,
             pattern: Pattern::to_server(workers, 3),
             limits: (room.iter().enumerate())
-                .map(|(rack, pairs)| Limit { racks: (rack, 3), pairs: *pairs })
+                .map(|(rack, pairs)| RackLimit { racks: (rack, 3), pairs: *pairs })
                 .collect(),
             pins: vec![],
         };

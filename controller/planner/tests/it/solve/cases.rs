@@ -200,7 +200,7 @@ impl Case {
     }
 
     /// Binary variables with rows of small whole numbers.
-    pub fn of_binaries(n: usize, seed: u64, maximize: bool) -> Case {
+    pub fn with_binaries(n: usize, seed: u64, maximize: bool) -> Case {
         let dice = &mut Dice(ChaCha12Rng::seed_from_u64(seed));
         let mut case = Case::empty(if maximize {
             Sense::Maximize
@@ -232,11 +232,11 @@ impl Case {
             Kind::BadlyScaled => any_rows(dice, 0.0, 0.5, true),
             Kind::CapacitatedFacilities => facilities(dice, true),
             Kind::Choices => choices(dice),
-            _ => Case::of(kind, seed),
+            _ => Case::new(kind, seed),
         }
     }
 
-    pub fn of(kind: Kind, seed: u64) -> Case {
+    pub fn new(kind: Kind, seed: u64) -> Case {
         let dice = &mut Dice(ChaCha12Rng::seed_from_u64(
             seed.wrapping_mul(64) + kind as u64,
         ));

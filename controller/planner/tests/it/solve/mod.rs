@@ -122,7 +122,7 @@ fn a_conflict_names_the_rows_that_clash_and_no_others() {
 
 #[test]
 fn a_start_is_used_and_a_wrong_one_does_no_harm() {
-    let case = Case::of(Kind::SetCover, 5);
+    let case = Case::new(Kind::SetCover, 5);
     let model = case.model();
     let best = milp(&model, &Limits::default(), None).unwrap();
     let one = Limits {
@@ -144,7 +144,7 @@ fn a_start_is_used_and_a_wrong_one_does_no_harm() {
 #[test]
 fn the_same_model_gives_the_same_answer_to_the_bit() {
     for kind in Kind::ALL {
-        let model = Case::of(kind, 3).model();
+        let model = Case::new(kind, 3).model();
         let limits = Limits::default();
         assert_eq!(milp(&model, &limits, None), milp(&model, &limits, None));
     }
@@ -154,7 +154,7 @@ fn the_same_model_gives_the_same_answer_to_the_bit() {
 #[test]
 fn a_conflict_is_one_and_is_no_larger_than_it_need_be() {
     for seed in 0..20 {
-        let case = Case::of(Kind::Infeasible, seed);
+        let case = Case::new(Kind::Infeasible, seed);
         let found = conflict(&case.model());
         assert!(!found.is_empty());
         let answer = |case: &Case| milp(&case.model(), &Limits::default(), None);
@@ -206,7 +206,7 @@ proptest! {
         seed in 0_u64..1 << 40,
         maximize: bool,
     ) {
-        let case = Case::of_binaries(n, seed, maximize);
+        let case = Case::with_binaries(n, seed, maximize);
         let model = case.model();
         match (milp(&model, &Limits::default(), None), enumerated(&case)) {
             (Ok(answer), Some(best)) => {

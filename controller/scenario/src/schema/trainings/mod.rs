@@ -8,7 +8,7 @@ mod refused;
 use std::collections::BTreeMap;
 
 use planner::gradient::{Job, Server};
-use planner::placement::workers::{self, Problem};
+use planner::placement::workers::{self, WorkerProblem};
 use planner::{Network, NodeId};
 
 use super::reader;
@@ -320,7 +320,7 @@ fn counted(
             may_run.push(host);
         }
     }
-    let mut problem = Problem::of(network, wanted as usize, &may_run, taken);
+    let mut problem = WorkerProblem::from_network(network, wanted as usize, &may_run, taken);
     racks::limit(sink, &fields, network, servers, &mut problem)?;
     let placed = match workers::place(&problem) {
         Ok(placed) => placed,

@@ -1,7 +1,7 @@
 //! Which pairs of workers communicate, and how many pairs may span two racks: constraints of Titan's placements.
 
 use planner::Network;
-use planner::placement::workers::{Limit, Pattern, Problem, RackId};
+use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};
 
 use super::hosts::Meant;
 use super::{MAX_WORKERS, reader};
@@ -39,7 +39,7 @@ pub(super) fn limit(
     fields: &Fields<'_>,
     network: &Network,
     servers: &[Meant],
-    problem: &mut Problem,
+    problem: &mut WorkerProblem,
 ) -> Option<()> {
     let talk = match fields.get("talk") {
         Some(node) => reader::word(sink, node, "`talk`", &TALKS)?,
@@ -89,7 +89,7 @@ pub(super) fn limit(
     Some(())
 }
 
-fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &Problem) -> Option<Limit> {
+fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &WorkerProblem) -> Option<RackLimit> {
     let fields = reader::fields(sink, node, &BETWEEN)?;
     let racks = fields.get("racks")?;
     let names = reader::texts(sink, racks, "a rack")?;
@@ -113,13 +113,13 @@ fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &Problem) -> Option<Limit> {
             .hint("pairs within a rack are not limited: name another rack");
         return None;
     }
-    Some(Limit {
+    Some(RackLimit {
         racks,
         pairs: pairs as usize,
     })
 }
 
-fn rack(sink: &mut Sink<'_>, name: &Spanned<String>, problem: &Problem) -> Option<RackId> {
+fn rack(sink: &mut Sink<'_>, name: &Spanned<String>, problem: &WorkerProblem) -> Option<RackId> {
     let names = || problem.racks.iter().map(String::as_str);
     let known = names().position(|rack| rack == name.value);
     if known.is_none() {

@@ -1,7 +1,7 @@
 //! Registers, counters and hashes in the dependency graph.
 
 use super::super::expr::{is_const, width};
-use super::super::place::{Place, reads};
+use super::super::field_path::{FieldPath, reads};
 use super::super::salu;
 use super::{Cx, Node, Reader, Val, Walk};
 use crate::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
@@ -200,7 +200,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn goes_to(&mut self, cx: Cx, e: &Expr, to: Option<&Place>) {
+    pub(super) fn goes_to(&mut self, cx: Cx, e: &Expr, to: Option<&FieldPath>) {
         reads(e, &mut |lv| {
             self.flow.uses.push((to.cloned(), self.place(cx.unit, lv)))
         });

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::expr::{is_comparison, is_const, width};
-use super::super::place::{Place, Step, Unit};
+use super::super::field_path::{FieldPath, Step, Unit};
 use super::{Cx, Node, Op, Reader, Val, Walk};
 use crate::ast::StructKind;
 use crate::ir::{Arm, BinOp, Const, Expr, ExprKind, ExternId, LValue, Stmt, Type};
@@ -14,20 +14,20 @@ struct Ways {
     /// Length of the log at that point.
     mark: usize,
     count: usize,
-    changed: BTreeMap<Place, Vec<Val>>,
+    changed: BTreeMap<FieldPath, Vec<Val>>,
     /// The maximum number of executions of each register in one branch.
     runs: BTreeMap<ExternId, (u32, Span)>,
 }
 
 impl<'p> Walk<'p> {
-    pub(super) fn place(&self, unit: Unit, lv: &LValue) -> Place {
+    pub(super) fn place(&self, unit: Unit, lv: &LValue) -> FieldPath {
         let root = self.alias.get(&(unit, lv.var)).cloned();
-        root.unwrap_or_else(|| Place::of(unit, lv.var))
+        root.unwrap_or_else(|| FieldPath::new(unit, lv.var))
             .follow(&lv.path)
     }
 
     /// The latest of a place's parts; for a part that was never written, the value of the enclosing place.
-    pub(super) fn read(&self, place: &Place) -> Val {
+    pub(super) fn read(&self, place: &FieldPath) -> Val {
         let mut own = None;
         let mut whole = place.clone();
         while own.is_none() {
@@ -44,8 +44,8 @@ impl<'p> Walk<'p> {
         parts.fold(own.unwrap_or_default(), Val::max)
     }
 
-    pub(super) fn write(&mut self, place: Place, val: Val) {
-        let parts: Vec<Place> = self
+    pub(super) fn write(&mut self, place: FieldPath, val: Val) {
+        let parts: Vec<FieldPath> = self
             .vals
             .range(&place..)
             .map(|(p, _)| p)
@@ -259,7 +259,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Whether a write to the place is visible outside the pipe: a header, or intrinsic metadata.
-    pub(super) fn is_seen(&self, place: &Place) -> bool {
+    pub(super) fn is_seen(&self, place: &FieldPath) -> bool {
         let Some(control) = self.program.controls.get(place.root.0 as usize) else {
             return false;
         };
@@ -293,7 +293,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Records a header field that an ALU writes: it can neither be split over containers nor be overlaid.
-    pub(super) fn word(&mut self, lv: &LValue, place: &Place) {
+    pub(super) fn word(&mut self, lv: &LValue, place: &FieldPath) {
         if width(&lv.ty) > 16 && self.is_seen(place) {
             self.flow.words.entry(place.clone()).or_insert(self.span);
         }

@@ -3,7 +3,7 @@
 use super::{MAX_NUMERAL, Numeral, Style};
 
 /// Numerals of the numbers from `low` to `high`.
-pub(super) fn of(low: u128, high: u128, style: Style) -> Vec<Numeral> {
+pub(super) fn between(low: u128, high: u128, style: Style) -> Vec<Numeral> {
     let (base, max) = match style {
         Style::Decimal { max, .. } => (10, max),
         Style::Varint { max } => (128, max),

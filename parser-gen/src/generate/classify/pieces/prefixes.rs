@@ -2,13 +2,13 @@
 //! constructor").
 
 use super::{Code, Piece, Row, SKIP, Span};
-use crate::filter::typing::max_value;
+use crate::library::max_value;
 
 /// Rows of spans that cover all values of `bits` bits.
-pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
+pub(super) fn rows(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
     let mut prefixes = Vec::new();
     if may_nest {
-        let trie = Trie::of(spans, 0, bits);
+        let trie = Trie::new(spans, 0, bits);
         let rest = if trie.candidates.contains(&SKIP) {
             SKIP
         } else {
@@ -92,7 +92,7 @@ struct Trie {
 
 impl Trie {
     /// Trie of the prefix at `base` that leaves `free` bits open; `spans` are those that overlap it.
-    fn of(spans: &[Span], base: u128, free: u32) -> Trie {
+    fn new(spans: &[Span], base: u128, free: u32) -> Trie {
         if free == 0 || is_one(spans) {
             return Trie {
                 candidates: spans.iter().take(1).map(|(.., code)| *code).collect(),
@@ -101,8 +101,8 @@ impl Trie {
         }
         let (low, high, middle) = halves(spans, base, free);
         let (low, high) = (
-            Trie::of(low, base, free - 1),
-            Trie::of(high, middle, free - 1),
+            Trie::new(low, base, free - 1),
+            Trie::new(high, middle, free - 1),
         );
         let common: Vec<Code> = low
             .candidates
@@ -156,7 +156,7 @@ mod tests {
             (ten, ten + 0xff_ffff, 1),
             (ten + 0x100_0000, 0xffff_ffff, SKIP),
         ];
-        assert_eq!(of(&spans, 32, true).len(), 1);
+        assert_eq!(rows(&spans, 32, true).len(), 1);
         let inner = ten + 0x01_0000;
         let spans = [
             (0, ten - 1, SKIP),
@@ -165,9 +165,9 @@ mod tests {
             (inner + 0x1_0000, ten + 0xff_ffff, 1),
             (ten + 0x100_0000, 0xffff_ffff, SKIP),
         ];
-        let rows = of(&spans, 32, true);
-        assert_eq!(rows.len(), 2, "{rows:?}");
-        assert_eq!((rows[0].code, rows[0].around), (2, 1));
-        assert_eq!(of(&spans, 32, false).len(), 9);
+        let nested = rows(&spans, 32, true);
+        assert_eq!(nested.len(), 2, "{nested:?}");
+        assert_eq!((nested[0].code, nested[0].around), (2, 1));
+        assert_eq!(rows(&spans, 32, false).len(), 9);
     }
 }

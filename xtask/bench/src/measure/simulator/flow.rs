@@ -2,10 +2,10 @@
 //! losses ([`crate::fluid`]).
 
 use anyhow::{Context, Result, bail};
-use planner::gradient::{Goal, Job, Member, Method, Part, Plan, Resource, Server};
+use planner::gradient::{Goal, Job, Member, Part, Plan, Resource, Server};
 use planner::network::Arc;
 use planner::routing::{Costs, Routing};
-use planner::{LinkId, Network, NodeId};
+use planner::{LinkId, Method, Network, NodeId};
 use scenario::Scenario;
 use scenario::workload::Workload;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use planner::Network;
 use planner::baseline::{atp, esa, geryon, lbmm, raw, rgria, switchml};
 use planner::evaluation::{Instance, Shape};
-use planner::gradient::{Job, Loads, Method, Plan};
+use planner::gradient::{Job, Loads, Plan};
 use planner::network::generate::Programmable;
+use planner::{Method, Network};
 use serde_json::{Value, json};
 
 use super::measure::{ElapsedTimes, timed};
@@ -117,7 +117,7 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
 
 /// Whether a plan's load exceeds a capacity.
 fn over_capacity(network: &Network, job: &Job, plan: &Plan) -> bool {
-    let binding = Loads::of(network, job, plan).binding(network, job);
+    let binding = Loads::from_plan(network, job, plan).binding(network, job);
     binding.is_some_and(|binding| plan.rate_bps > binding.rate_bps * (1.0 + ROUNDING))
 }
 

@@ -2,8 +2,9 @@
 //! switches.
 
 use anyhow::{Result, bail};
+use planner::Method;
 use planner::evaluation::{Instance, Shape};
-use planner::gradient::{Method, Plan, inart};
+use planner::gradient::{Plan, inart};
 use planner::injection::{Scale, sample_of, solve};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};

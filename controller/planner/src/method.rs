@@ -1,8 +1,8 @@
 //! Planners by name.
 
-use super::grid::{self, Work};
-use super::{Job, JobError, Plan, inart};
 use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
+use crate::gradient::grid::{self, Work};
+use crate::gradient::{Job, JobError, Plan, inart};
 use crate::network::Network;
 
 /// Seed of the workers' draws in [`rgria`].
@@ -69,7 +69,7 @@ impl Method {
 
     /// Method of this name.
     #[must_use]
-    pub fn of(name: &str) -> Option<Method> {
+    pub fn from_name(name: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.name() == name)
     }
 

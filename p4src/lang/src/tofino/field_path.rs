@@ -18,21 +18,21 @@ pub(super) enum Step {
 
 /// A field, header or struct. In sorted order, the parts of a place follow it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct FieldPath {
     pub root: (Unit, VarId),
     pub path: Vec<Step>,
 }
 
-impl Place {
-    pub fn of(unit: Unit, var: VarId) -> Place {
-        Place {
+impl FieldPath {
+    pub fn new(unit: Unit, var: VarId) -> FieldPath {
+        FieldPath {
             root: (unit, var),
             path: Vec::new(),
         }
     }
 
     /// The place at the end of a path from here. A slice stands for its whole field.
-    pub fn follow(mut self, path: &[Access]) -> Place {
+    pub fn follow(mut self, path: &[Access]) -> FieldPath {
         for access in path {
             self.path.push(match access {
                 Access::Field(n) => Step::Field(*n),
@@ -49,12 +49,12 @@ impl Place {
         self
     }
 
-    pub fn valid(mut self) -> Place {
+    pub fn valid(mut self) -> FieldPath {
         self.path.push(Step::Valid);
         self
     }
 
-    pub fn holds(&self, other: &Place) -> bool {
+    pub fn holds(&self, other: &FieldPath) -> bool {
         self.root == other.root && other.path.starts_with(&self.path)
     }
 }

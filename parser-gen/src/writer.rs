@@ -109,6 +109,12 @@ impl Transition {
     }
 }
 
-pub(super) fn extract(instance: &str) -> String {
+pub(crate) fn extract(instance: &str) -> String {
     format!("pkt.extract(hdr.{instance});")
+}
+
+/// Statements that extract `blocks` blocks of values.
+pub(crate) fn extract_values(blocks: u16) -> Vec<String> {
+    let blocks = 0..blocks;
+    blocks.map(|n| extract(&format!("values{n}"))).collect()
 }

@@ -1,0 +1,31 @@
+//! Architectures of switches.
+
+/// Architecture of a switch; p4src has a `main.p4` for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Arch {
+    /// Portable Switch Architecture: the embedded switch and BMv2's `psa_switch`.
+    Psa,
+    /// v1model: BMv2's `simple_switch`.
+    V1model,
+    /// Tofino Native Architecture.
+    Tna,
+}
+
+impl Arch {
+    /// All architectures.
+    pub const ALL: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
+
+    /// Name of the architecture's folder in p4src.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::Psa => "psa",
+            Arch::V1model => "v1model",
+            Arch::Tna => "tna",
+        }
+    }
+
+    /// Path of the file to compile, among the files of [`program`].
+    pub fn main_path(self) -> String {
+        format!("{}/main.p4", self.name())
+    }
+}
