@@ -11,7 +11,6 @@ mod local;
 mod op;
 mod outbox;
 mod packet;
-mod profiles;
 mod read;
 mod stream;
 mod write;

@@ -40,9 +40,8 @@ mod stats;
 mod switch;
 mod table;
 
-pub use arch::tna::fixed::{MirrorSession, QueueThresholds};
-pub use arch::tna::multicast::{MulticastNode, MulticastTree};
-pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
+pub use arch::tofino::packet_generator::{GeneratorApp, Trigger};
+pub use arch::tofino::{MirrorSession, MulticastNode, MulticastTree, QueueThresholds};
 pub use config::{Config, Executor, Ports, RecirculationLink};
 pub use error::{
     ExternError, GeneratorError, LoadError, ProfileError, ReplicationError, TableError,
@@ -61,10 +60,10 @@ pub use queues::{CLASSES, EgressQueues, Scheduler};
 pub use reference::event::{Event, EventKind, Field as EventField, Ran};
 pub use state::DigestMessage;
 pub use stats::{DropReason, Stats};
-pub use switch::control::{DirectChange, EntryRef, Noted, RegisterCells};
+pub use switch::control::{DirectChange, EntryRef, RegisterCells};
 pub use switch::image::Image;
 pub use switch::reconcile::ReconcileError;
-pub use switch::{Switch, Transmit};
+pub use switch::{Noted, Switch, Transmit};
 pub use table::key::{FieldKey, FieldSpec};
 pub use table::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use table::{

@@ -12,10 +12,12 @@ pub mod region;
 pub mod run;
 
 pub use crate::bits::Slot;
+pub use bindings::RegisterPlan;
 pub use code::{
-    Apply, Coalesced, Code, Element, ErrorCodes, Field, HashPlan, Layout, Mark, ProfilePlan,
-    Reached, RegisterPlan, WideOp, WidePlan,
+    Apply, Coalesced, Code, Element, ErrorCodes, HashPlan, Layout, Mark, ProfilePlan, Reached,
+    WideOp, WidePlan,
 };
+pub use codec::Field;
 
 /// A label during compilation, a position in the code afterwards.
 pub type Target = u32;
@@ -437,6 +439,14 @@ impl Op {
     pub fn target(&self) -> Option<Target> {
         let mut op = *self;
         op.target_mut().copied()
+    }
+
+    /// Whether execution may continue with the next instruction.
+    pub fn continues(&self) -> bool {
+        !matches!(
+            self,
+            Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
+        )
     }
 
     /// The jump target, mutable.

@@ -1,8 +1,8 @@
 //! One update in the program's terms, and its application between two frames.
 
-use super::binding::{self, Binding};
+use super::binding::{self, Binding, profiles};
 use super::digests::DigestConfig;
-use super::{errors, profiles};
+use super::errors;
 use p4lang::p4info::{Counter, Digest, Meter};
 use p4lang::runtime::{ActionCall, Value};
 use p4rt::rpc::Code;

@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub mod psa;
 pub(crate) mod region;
 pub mod tna;
+pub mod tofino;
 pub mod v1model;
 
 use crate::arch::core::Core;
@@ -92,7 +93,7 @@ impl Loaded {
     /// Sets up the fixed functions of the architecture's chip.
     pub(crate) fn prepare(&self, core: &mut Core) {
         if let Loaded::Tna(tna) = self {
-            *core.tofino = tna.fixed(core);
+            *core.tofino = tna.chip(core);
         }
     }
 

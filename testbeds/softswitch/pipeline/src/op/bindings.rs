@@ -2,7 +2,7 @@
 //! in the frame, and those of tables and extern objects in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
-use crate::op::{RegisterPlan, Slot};
+use crate::op::Slot;
 use hashbrown::HashMap;
 use p4lang::ir::{ControlId, ExternId, ParserId};
 use p4lang::source::Span;
@@ -91,6 +91,17 @@ pub struct Bindings {
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
     /// TNA: registers that a packet may execute twice, with their units in the state.
     pub executed_twice: HashMap<ExternId, u32>,
+}
+
+/// The position of a register in a bank.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterPlan {
+    /// Index into the banks.
+    pub bank: u32,
+    /// First word within a row.
+    pub offset: u32,
+    /// Number of words of a cell.
+    pub words: u32,
 }
 
 /// The compiled form of an extern instance.

@@ -3,8 +3,8 @@
 use super::{Op, Slot, Target};
 use crate::bits::mask;
 use crate::externs::hash::Algorithm;
-use crate::op::bindings::{Bindings, Block};
-use crate::op::codec::Codec;
+use crate::op::bindings::{Bindings, Block, RegisterPlan};
+use crate::op::codec::{Codec, Field};
 use crate::op::lanes::Lanes;
 use crate::table::KeyPlan;
 
@@ -48,17 +48,6 @@ impl Layout {
             self.plain = self.header && self.bits.is_multiple_of(8) && self.codec.is_plain();
         }
     }
-}
-
-/// A field of a [`Layout`].
-#[derive(Debug, Clone, Copy)]
-pub struct Field {
-    /// First slot, relative to the layout's first slot.
-    pub slot: u32,
-    /// First bit, relative to the layout's first bit, without a preceding varbit field.
-    pub offset: u32,
-    /// Width in bits (of a varbit field: the maximum).
-    pub width: u32,
 }
 
 /// Joined fields with slot and width, the most significant first: all of them are in the first one's slot.
@@ -159,17 +148,6 @@ pub struct ProfilePlan {
     pub place: u32,
     /// Layout and first slot of the fields that the selector hashes.
     pub data: Option<(u32, Slot)>,
-}
-
-/// The position of a register in a bank.
-#[derive(Debug, Clone, Copy)]
-pub struct RegisterPlan {
-    /// Index into the banks.
-    pub bank: u32,
-    /// First word within a row.
-    pub offset: u32,
-    /// Number of words of a cell.
-    pub words: u32,
 }
 
 /// A computation of a hash.
@@ -287,6 +265,25 @@ impl Code {
             }
             frame[fields[0].0 as usize] = value;
         }
+    }
+
+    /// Which positions are reached by a jump.
+    pub fn landings(&self, reached: &[bool]) -> Vec<bool> {
+        let mut landed = vec![false; self.ops.len() + 1];
+        for entry in &self.entries {
+            landed[*entry as usize] = true;
+        }
+        for (op, _) in self.ops.iter().zip(reached).filter(|(_, r)| **r) {
+            if let Some(to) = op.target() {
+                landed[to as usize] = true;
+            }
+        }
+        for apply in &self.applies {
+            for to in apply.targets() {
+                landed[to as usize] = true;
+            }
+        }
+        landed
     }
 
     /// Whether a block need not run if its packet and its parameters are not used afterwards.

@@ -4,8 +4,18 @@
 //! that vectorizes. All other fields are left to `fields`, which works bit by bit.
 
 use crate::bits;
-use crate::op::Field;
 use crate::simd::widest;
+
+/// A field of a value.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// First slot, relative to the value's first slot.
+    pub slot: u32,
+    /// First bit, relative to the value's first bit, without a preceding varbit field.
+    pub offset: u32,
+    /// Width in bits (of a varbit field: the maximum).
+    pub width: u32,
+}
 
 /// The plan for one layout without a varbit.
 #[derive(Debug, Clone, Default)]

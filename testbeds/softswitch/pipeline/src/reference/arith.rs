@@ -3,7 +3,7 @@
 //! Undefined bits of operands make bits of the result undefined: for bitwise operations, comparisons for equality and
 //! shifts by a known number exactly those that depend on them, for other operations all.
 
-use super::value::{Bits, ones};
+use super::bits::{Bits, ones};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, UnOp};
 

@@ -2,7 +2,8 @@
 //! where `next` and `last` may raise an error.
 
 use super::arith;
-use super::value::{Bits, Value, field_types, width};
+use super::bits::Bits;
+use super::value::{Value, field_types, width};
 use super::{Interpreter, Result, Scope};
 use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};

@@ -4,8 +4,9 @@
 //! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
 //! it. Fields of invalid headers (unless they can be written) and invalid fields are 0 in the frame.
 
+use super::bits::Bits;
 use super::poison::Fill;
-use super::value::{Bits, Value, width};
+use super::value::{Value, width};
 use crate::bits::limbs;
 use crate::op::Slot;
 use crate::rules::Rules;

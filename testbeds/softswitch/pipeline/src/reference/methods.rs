@@ -1,9 +1,10 @@
 //! Methods of extern objects. They share the machine's state; arguments and results are values.
 
+use super::bits::{Bits, ones};
 use super::dialect::Performed;
 use super::frame::{of_words, to_words};
 use super::place::Place;
-use super::value::{Bits, Value, ones, width};
+use super::value::{Value, width};
 use super::{Interpreter, Result};
 use crate::call::MethodCall;
 use crate::externs::hash::{self, Algorithm};

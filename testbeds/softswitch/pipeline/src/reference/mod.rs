@@ -15,6 +15,7 @@
 //! ```
 
 pub(crate) mod arith;
+pub(crate) mod bits;
 mod call;
 pub(crate) mod dialect;
 mod discarded;

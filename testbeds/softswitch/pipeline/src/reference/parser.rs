@@ -1,9 +1,10 @@
 //! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
 
+use super::bits::Bits;
 use super::expr::is_signed;
 use super::place::{Place, Step};
 use super::table::sought;
-use super::value::{Bits, Value, field_types, width};
+use super::value::{Value, field_types, width};
 use super::{Interpreter, Result, Scope, Stop, arith};
 use crate::op::Mark;
 use crate::rules::Rules;

@@ -228,7 +228,7 @@ pub fn invalidate(value: &mut Value, fill: &mut Fill) {
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Bits(bits) => *bits = fill.bits(bits.width),
-        Value::Varbit(_, bits) => *bits = super::value::Bits::new(0, 0u8),
+        Value::Varbit(_, bits) => *bits = super::bits::Bits::new(0, 0u8),
         Value::Struct(inner)
         | Value::Stack {
             elements: inner, ..

@@ -1,8 +1,9 @@
 //! Checksums of the data that a parser reads from some position on, computed at its end.
 
 use super::Interpreter;
+use super::bits::Bits;
 use super::place::Place;
-use super::value::{Bits, Value, width};
+use super::value::{Value, width};
 use p4lang::ir::Method;
 use p4lang::source::Span;
 

@@ -1,7 +1,8 @@
 //! Statements (P4_16 section 12).
 
+use super::bits::Bits;
 use super::place::{Step, invalidate, set_invalid};
-use super::value::{Bits, Value};
+use super::value::Value;
 use super::{Interpreter, Result, Stop};
 use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{Arm, Block, Const, Expr, LValue, Stmt, StmtKind};

@@ -1,8 +1,9 @@
 //! Tables (P4_16 14.2): evaluates the keys, searches the entries one by one, and runs the entry's action or the default
 //! action.
 
+use super::bits::{Bits, ones};
 use super::frame::{of_words, to_words};
-use super::value::{Bits, Value, ones};
+use super::value::Value;
 use super::{Interpreter, Result, Scope};
 use crate::externs::hash;
 use crate::externs::meter;

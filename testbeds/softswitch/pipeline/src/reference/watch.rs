@@ -1,10 +1,11 @@
 //! Observation of a run: collects events and reads of undefined values.
 
+use super::bits::Bits;
 use super::event::{Event, EventKind, Field, Ran};
 use super::place::{Place, Step};
 use super::poison::Fill;
 use super::table::is_matched;
-use super::value::{Bits, Value, field_types};
+use super::value::{Value, field_types};
 use super::{Interpreter, Scope};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};

@@ -2,7 +2,7 @@
 
 use super::idle::Timer;
 use super::rows::{Head, Index, Row};
-use super::{DirectMeter, Key, Note, Table};
+use super::{DirectMeter, Key, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
@@ -22,6 +22,15 @@ pub struct More {
     pub meter: meter::Cell,
     pub timer: Timer,
     pub note: Note,
+}
+
+/// Client data attached to an entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Opaque bytes.
+    pub metadata: Vec<u8>,
+    /// An opaque number, the older form.
+    pub number: u64,
 }
 
 impl Attached {

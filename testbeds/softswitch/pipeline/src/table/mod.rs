@@ -29,11 +29,11 @@ pub mod value_set;
 mod whole;
 
 pub use action::{Action, Bound};
-pub use attached::Removed;
+pub use attached::{Note, Removed};
 pub use packing::{KeyPlan, MAX_WORDS};
 pub use rows::Index;
 pub use spec::{ActionSpec, DirectMeter, Spec};
-pub use whole::{DirectChange, EntryAction, EntryState, EntryWrite, Note};
+pub use whole::{DirectChange, EntryAction, EntryState, EntryWrite};
 
 use crate::bits::Slot;
 use crate::error::TableError;

@@ -4,20 +4,11 @@
 use super::idle::Timer;
 use super::key::FieldKey;
 use super::rows::Head;
-use super::{Bound, Index, Key, Removed, Table};
+use super::{Bound, Index, Key, Note, Removed, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
 use crate::table::profile::{Indirect, OneShotAction};
-
-/// Client data attached to an entry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Note {
-    /// Opaque bytes.
-    pub metadata: Vec<u8>,
-    /// An opaque number, the older form.
-    pub number: u64,
-}
 
 /// The action of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

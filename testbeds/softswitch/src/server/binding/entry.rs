@@ -3,9 +3,9 @@
 use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
+use super::profiles::check_size;
 use super::{Binding, BoundTable, NewName, Sdn, invalid};
 use p4lang::p4info::ActionProfile;
-use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::translate::action::Place;
@@ -232,7 +232,7 @@ impl BoundTable {
                 let actions = set.action_profile_actions.iter().map(action);
                 let actions = actions.collect::<Result<Vec<_>>>()?;
                 let weights = actions.iter().map(|a| a.weight);
-                crate::server::profiles::check_size(sized, weights, sized.max_group_size)?;
+                check_size(sized, weights, sized.max_group_size)?;
                 EntryAction::OneShot(actions)
             }
         })
@@ -466,9 +466,4 @@ fn weight(weight: i32) -> Result<u32> {
         Ok(0) | Err(_) => Err(invalid(format!("a weight of {weight}"))),
         Ok(weight) => Ok(weight),
     }
-}
-
-/// The error for an entry that does not exist.
-pub(in crate::server) fn no_entry() -> UpdateError {
-    UpdateError::new(Code::NotFound, "no such entry")
 }

@@ -2,8 +2,9 @@
 
 use super::RECIRCULATE_PORT;
 use crate::call::FunctionCall;
+use crate::reference::bits::Bits;
 use crate::reference::dialect::Interpreted;
-use crate::reference::value::{Bits, Value};
+use crate::reference::value::Value;
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, ExternFunction, Type};
 

@@ -1,6 +1,6 @@
 //! Requests of a packet at the end of ingress: to the traffic manager, the deparser and the packet generator.
 
-use super::layout::Half;
+use super::half::Half;
 use super::multicast::Request;
 use crate::arch::region::Field;
 

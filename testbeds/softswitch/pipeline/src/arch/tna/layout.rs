@@ -2,6 +2,7 @@
 
 use super::asked::{ForTm, Ingress, Own};
 use super::ghost::Ghost;
+use super::half::{Half, Parsed};
 use super::multicast::Copied;
 use super::{NO_MATCH, argument};
 use crate::arch::region::{Binder, Field, Region};
@@ -22,36 +23,6 @@ pub(super) struct Pipeline {
     pub(super) ingress: Ingress,
     pub(super) egress: Half,
     pub(super) ghost: Option<Ghost>,
-}
-
-/// Results of the parser for the control.
-#[derive(Debug, Default)]
-pub(super) struct Parsed {
-    pub(super) global_tstamp: Field,
-    pub(super) parser_err: Field,
-}
-
-/// The common part of ingress and egress.
-#[derive(Debug)]
-pub(super) struct Half {
-    parsers: Vec<Block>,
-    pub(super) control: Block,
-    pub(super) deparser: Block,
-    /// Regions that start as 0.
-    pub(super) regions: Vec<Region>,
-    pub(super) parsed: Parsed,
-    /// Mask of the parser errors that drop the packet.
-    pub(super) fatal: u64,
-    pub(super) drop_ctl: Field,
-    /// The validity slot of the ghost's metadata, if the control reads it.
-    pub(super) ghost: Option<Slot>,
-}
-
-impl Half {
-    /// The parser that packets take: the first one of a `MultiParserPipeline`.
-    pub(super) fn parser(&self) -> Block {
-        self.parsers[0]
-    }
 }
 
 /// The units of one direction, and the layout of their parameters.

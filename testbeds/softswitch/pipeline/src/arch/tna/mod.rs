@@ -17,29 +17,28 @@
 mod admission;
 mod asked;
 pub(crate) mod externs;
-pub(crate) mod fixed;
 mod ghost;
+mod half;
 mod layout;
-pub(crate) mod multicast;
+mod multicast;
 mod once;
-pub(crate) mod packet_generator;
-pub(crate) mod pipes;
 pub(crate) mod reference;
 
 use crate::arch::block::Run;
 use crate::arch::core::Core;
+use crate::arch::tofino::{Chip, Pipes};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::externs::capture;
 use crate::job::{Job, Path};
 use crate::op::bindings::Block;
 use crate::op::{Code, Slot};
-pub(crate) use crate::port_numbers::{PIPES, PORTS};
+use crate::port_numbers::PIPES;
 use crate::stats::DropReason;
 use asked::Ingress;
-pub(crate) use fixed::Fixed;
 use ghost::Report;
-use layout::{EgressHeader, Half, Pipeline};
+use half::Half;
+use layout::{EgressHeader, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
@@ -137,13 +136,13 @@ impl Tna {
     }
 
     /// The initial settings of the chip.
-    pub(crate) fn fixed(&self, core: &Core) -> Fixed {
+    pub(crate) fn chip(&self, core: &Core) -> Chip {
         let pipes = if self.pipelines.len() == 1 {
-            pipes::Pipes::replicated(&core.state)
+            Pipes::replicated(&core.state)
         } else {
-            pipes::Pipes::default()
+            Pipes::default()
         };
-        Fixed::new(pipes, self.tofino2)
+        Chip::new(pipes, self.tofino2)
     }
 
     /// Processes a packet from a port.

@@ -5,8 +5,8 @@
 //! node's and its `level2_exclusion_id` prunes the port.
 
 use super::Tna;
-use super::fixed::MirrorSession;
 use crate::arch::core::Core;
+use crate::arch::tofino::MirrorSession;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 
@@ -55,30 +55,6 @@ pub(crate) struct Copied {
     pub(crate) waited: Waited,
     /// Congestion of its queue when it joined and when it left.
     pub(crate) congestion: (u64, u64),
-}
-
-/// A node of a multicast tree.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MulticastNode {
-    /// Replication id, which egress sees as `egress_rid`.
-    pub rid: u16,
-    /// Exclusion id: packets with this `level1_exclusion_id` skip the node.
-    pub xid: Option<u16>,
-    /// Ports that each get a copy.
-    pub ports: Vec<u32>,
-    /// LAGs: one port of each gets a copy, chosen by `level2_mcast_hash`.
-    pub lags: Vec<Vec<u32>>,
-}
-
-/// A multicast tree.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MulticastTree {
-    /// Number in `mcast_grp_a` and `mcast_grp_b`; greater than 0.
-    pub id: u16,
-    /// Nodes that all get copies.
-    pub nodes: Vec<MulticastNode>,
-    /// Lists of which one node each gets copies, chosen by `level1_mcast_hash`.
-    pub ecmp: Vec<Vec<MulticastNode>>,
 }
 
 fn pick<T>(members: &[T], hash: u64) -> Option<&T> {

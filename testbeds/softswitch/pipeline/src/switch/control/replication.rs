@@ -1,9 +1,9 @@
 //! Multicast groups and clone sessions.
 
-use super::{Noted, Undo};
+use super::Undo;
 use crate::error::ReplicationError;
 use crate::port_numbers::check_port;
-use crate::switch::Switch;
+use crate::switch::{Noted, Switch};
 use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};

@@ -1,7 +1,8 @@
 //! The results of a stateful ALU's comparators: see [`crate::arch::tna::externs::predicate`].
 
 use crate::arch::tna::externs::predicate::comparisons;
-use crate::reference::value::{Bits, Value, width};
+use crate::reference::bits::Bits;
+use crate::reference::value::{Value, width};
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, Expr, LValue};
 

@@ -4,8 +4,9 @@ use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
 use crate::call::MethodCall;
 use crate::op::bindings::{Object, TofinoObject};
+use crate::reference::bits::Bits;
 use crate::reference::frame::{of_words, to_words};
-use crate::reference::value::{Bits, Value, width};
+use crate::reference::value::{Value, width};
 use crate::reference::{InMethod, Interpreter, Result, Scope, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 

@@ -1,9 +1,8 @@
 //! Members and groups of action profiles (P4Runtime 1.4, section 9.2).
 
-use super::binding::Binding;
+use super::{Binding, invalid};
 use p4lang::p4info::{ActionProfile, SelectorSize};
 use p4lang::runtime::ActionCall;
-use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::v1;
@@ -12,17 +11,13 @@ use v1::update::Type;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-fn invalid(message: impl Into<String>) -> UpdateError {
-    UpdateError::new(Code::InvalidArgument, message)
-}
-
-pub(super) fn profile(id: u32, binding: &Binding) -> Result<&ActionProfile> {
+pub(in crate::server) fn profile(id: u32, binding: &Binding) -> Result<&ActionProfile> {
     let profile = binding.index.action_profiles.with_id(id);
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id).into())
 }
 
 /// A member: its profile's name, and its action unless it is deleted.
-pub(super) fn member(
+pub(in crate::server) fn member(
     kind: Type,
     member: &v1::ActionProfileMember,
     binding: &Binding,
@@ -48,7 +43,7 @@ pub(super) fn member(
 }
 
 /// A member in the protocol's form.
-pub(super) fn member_to_proto(
+pub(in crate::server) fn member_to_proto(
     profile: &ActionProfile,
     id: u32,
     call: &ActionCall,
@@ -66,7 +61,7 @@ pub(super) fn member_to_proto(
 }
 
 /// A group: its profile's name, and its content unless it is deleted.
-pub(super) fn group(
+pub(in crate::server) fn group(
     kind: Type,
     group: &v1::ActionProfileGroup,
     binding: &Binding,
@@ -96,7 +91,7 @@ pub(super) fn group(
 }
 
 /// A group in the protocol's form.
-pub(super) fn group_to_proto(
+pub(in crate::server) fn group_to_proto(
     profile: &ActionProfile,
     id: u32,
     group: &ProfileGroup,

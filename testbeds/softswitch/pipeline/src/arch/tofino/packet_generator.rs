@@ -3,10 +3,10 @@
 //! When an application is triggered, it makes batches of packets from a part of its pipe's buffer. Each packet starts
 //! with six bytes that name the application, batch and packet; it enters ingress like one of a recirculation port.
 
-use super::PIPES;
 use crate::error::GeneratorError;
 use crate::job::{Job, Path};
 use crate::limits::{GENERATOR_BATCHES as BATCHES, GENERATOR_BUFFER as BUFFER};
+use crate::port_numbers::PIPES;
 use crate::stats::Stats;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -242,7 +242,7 @@ impl Generator {
     }
 
     /// Handles a packet that came back through recirculation.
-    pub(super) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
+    pub(crate) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
         if self.apps.is_empty() {
             return;
         }
@@ -262,7 +262,7 @@ impl Generator {
     }
 
     /// Tofino 2: handles the request of an ingress deparser for packets with a part of the buffer after its own header.
-    pub(super) fn asked(
+    pub(crate) fn asked(
         &mut self,
         stats: &mut Stats,
         now_ns: u64,
