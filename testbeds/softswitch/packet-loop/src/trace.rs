@@ -1,7 +1,7 @@
 //! Renders the events of [`pipeline`] for users and for programs.
 
 use p4lang::source::visible;
-use pipeline::{Event, EventField, EventKind, Ran};
+use pipeline::{Event, EventAction, EventField, EventKind};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -231,7 +231,7 @@ fn argument(field: &EventField) -> String {
     }
 }
 
-fn called(action: &Ran) -> String {
+fn called(action: &EventAction) -> String {
     let params: Vec<_> = action
         .params
         .iter()
@@ -262,7 +262,7 @@ fn fields(fields: &[EventField]) -> Value {
     Value::Array(all.collect())
 }
 
-fn ran(action: &Ran) -> Value {
+fn ran(action: &EventAction) -> Value {
     json!({ "name": action.name, "params": fields(&action.params) })
 }
 

@@ -5,11 +5,11 @@
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
 pub mod bindings;
+pub mod block;
 mod code;
 pub mod codec;
 pub mod lanes;
 pub mod region;
-pub mod run;
 
 pub use crate::bits::Slot;
 pub use bindings::RegisterPlan;
@@ -17,7 +17,7 @@ pub use code::{
     Apply, Coalesced, Code, Element, ErrorCodes, HashPlan, Layout, Mark, ProfilePlan, Reached,
     WideOp, WidePlan,
 };
-pub use codec::Field;
+pub use codec::LayoutField;
 
 /// A label during compilation, a position in the code afterwards.
 pub type Target = u32;
@@ -411,9 +411,9 @@ pub enum Op {
     },
     /// Ends a parser: sets a slot to 0, then writes its error to another one, or the same.
     Verdict {
-        /// See [`crate::op::bindings::Left`].
+        /// See [`crate::op::bindings::ParserResults`].
         error: Slot,
-        /// See [`crate::op::bindings::Left`].
+        /// See [`crate::op::bindings::ParserResults`].
         cleared: Slot,
     },
     /// Number of bits that the parser has read.

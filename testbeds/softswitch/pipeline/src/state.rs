@@ -3,7 +3,7 @@
 mod compare;
 
 use crate::bits::{self, limbs};
-use crate::externs::filter::{CELL_WORDS, Direct};
+use crate::externs::filter::{CELL_WORDS, DirectCells};
 use crate::externs::{capture, checksum, counter, filter, meter, random, register};
 use crate::limits::LIMITS;
 use crate::op::Layout;
@@ -43,7 +43,7 @@ pub struct State {
     /// Messages for the control plane.
     pub digests: Digests,
     /// Checksum units.
-    pub checksums: Vec<checksum::Unit>,
+    pub checksums: Vec<checksum::ChecksumUnit>,
     /// Buffer for data to be hashed.
     pub scratch: Vec<u8>,
     /// Requests of the deparser: see [`capture`].
@@ -110,7 +110,7 @@ impl State {
     /// Adds a sample to a direct filter, at the entry found last; without an entry, the filter counts as unconfigured.
     pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
         let (filter, mut words) = (&mut self.cells.filters[filter as usize], [0; CELL_WORDS]);
-        let Some(Direct { table, offset }) = filter.direct else {
+        let Some(DirectCells { table, offset }) = filter.direct else {
             return filter.execute_direct(&mut words, value, now_ns);
         };
         let (found, table) = (self.found[table as usize], &mut self.tables[table as usize]);

@@ -1,7 +1,7 @@
 //! Calls, inlined.
 
-use super::place::Place;
-use super::{Compiler, Result, Scope, Unit};
+use super::location::Location;
+use super::{Compiler, Result, Scope, UnitRef};
 use crate::op::{Mark, Op, Slot, Target};
 use p4lang::ast::Direction;
 use p4lang::ir::{
@@ -9,13 +9,13 @@ use p4lang::ir::{
 };
 
 /// The values that a call copies back.
-type CopyOut = Vec<(Place, Slot)>;
+type CopyOut = Vec<(Location, Slot)>;
 
 impl<'p> Compiler<'p> {
     pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let (slots, out) = self.arguments(&control.vars, &control.params, args)?;
-        let unit = Unit::Control(id, control);
+        let unit = UnitRef::Control(id, control);
         self.inlined(unit, &control.vars, &control.params, slots, out, |c, _| {
             c.block(&control.body)
         })
@@ -25,7 +25,7 @@ impl<'p> Compiler<'p> {
         let function = &self.program.functions[id.index()];
         let (slots, out) = self.arguments(&function.vars, &function.params, args)?;
         self.inlined(
-            Unit::Function,
+            UnitRef::Function,
             &function.vars,
             &function.params,
             slots,
@@ -37,7 +37,7 @@ impl<'p> Compiler<'p> {
     pub(crate) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let (slots, out) = self.arguments(&parser.vars, &parser.params, args)?;
-        let unit = Unit::Parser(parser);
+        let unit = UnitRef::Parser(parser);
         self.inlined(
             unit,
             &parser.vars,
@@ -145,7 +145,7 @@ impl<'p> Compiler<'p> {
 
     fn inlined(
         &mut self,
-        unit: Unit<'p>,
+        unit: UnitRef<'p>,
         vars: &'p [Var],
         params: &[Param],
         given: Vec<Option<Slot>>,
@@ -207,7 +207,7 @@ impl<'p> Compiler<'p> {
         args: &'p Args,
         control_plane: Option<Slot>,
     ) -> Result<()> {
-        let Unit::Control(_, control) = self.scope.unit else {
+        let UnitRef::Control(_, control) = self.scope.unit else {
             return self.unsupported("an action outside a control");
         };
         let action = &control.actions[id.index()];
@@ -273,7 +273,7 @@ impl<'p> Compiler<'p> {
 }
 
 /// The copied-out values in the order of copying.
-fn in_order(args: &Args, mut out: Vec<(usize, (Place, Slot))>) -> CopyOut {
+fn in_order(args: &Args, mut out: Vec<(usize, (Location, Slot))>) -> CopyOut {
     let order = args.copied_out();
     out.sort_by_key(|(i, _)| order.iter().position(|at| at == i));
     out.into_iter().map(|(_, copy)| copy).collect()

@@ -13,10 +13,10 @@ pub(crate) mod expr;
 mod finish;
 mod flow;
 pub(crate) mod layout;
+pub(crate) mod location;
 pub(crate) mod methods;
 pub(crate) mod objects;
 mod parser;
-pub(crate) mod place;
 mod roll;
 mod rounds;
 mod stmt;
@@ -42,7 +42,7 @@ const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
 /// The unit that is being compiled.
 #[derive(Clone, Copy)]
-pub(crate) enum Unit<'p> {
+pub(crate) enum UnitRef<'p> {
     Control(ControlId, &'p Control),
     Parser(&'p Parser),
     Function,
@@ -50,7 +50,7 @@ pub(crate) enum Unit<'p> {
 
 /// The names and jump targets of the current unit.
 pub(crate) struct Scope<'p> {
-    pub(crate) unit: Unit<'p>,
+    pub(crate) unit: UnitRef<'p>,
     pub(crate) vars: &'p [Var],
     pub(crate) slots: Vec<Slot>,
     pub(crate) ret: Target,
@@ -90,9 +90,9 @@ pub struct Compiler<'p> {
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
     /// State of TNA programs.
-    pub tofino: surroundings::Tofino,
+    pub tofino: surroundings::TofinoContext,
     /// State of v1model programs.
-    pub v1model: surroundings::V1model,
+    pub v1model: surroundings::V1modelContext,
 }
 
 /// Options of the code, from the config.
@@ -176,7 +176,7 @@ impl<'p> Compiler<'p> {
             labels: Labels::default(),
             types: layout::Types::new(program),
             scope: Scope {
-                unit: Unit::Function,
+                unit: UnitRef::Function,
                 vars: &[],
                 slots: Vec::new(),
                 ret: 0,
@@ -188,8 +188,8 @@ impl<'p> Compiler<'p> {
             rounds: rounds::Rounds::default(),
             marks: HashMap::new(),
             taken: Taken::default(),
-            tofino: surroundings::Tofino::default(),
-            v1model: surroundings::V1model::default(),
+            tofino: surroundings::TofinoContext::default(),
+            v1model: surroundings::V1modelContext::default(),
         };
         // Slot 0: target of writes to metadata that the architecture does not have.
         compiler.constant(0)?;
@@ -213,16 +213,16 @@ impl<'p> Compiler<'p> {
     }
 
     /// Compiles a top-level parser whose parameters are in the given slots (`None` for the packet). `left`: see
-    /// [`bindings::Bound`].
+    /// [`bindings::BoundBlock`].
     pub fn parser(
         &mut self,
         id: ParserId,
         params: &[Option<Slot>],
-        left: Option<bindings::Left>,
+        left: Option<bindings::ParserResults>,
     ) -> Result<Block> {
         let parser = &self.program.parsers[id.index()];
         let block = self.bind(
-            bindings::Unit::Parser(id),
+            bindings::UnitId::Parser(id),
             (&parser.params, &parser.vars),
             params,
             left,
@@ -230,13 +230,13 @@ impl<'p> Compiler<'p> {
         let end = self.label();
         let top = self.frame.top;
         let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
-        let scope = self.scope(Unit::Parser(parser), &parser.vars, slots, end);
+        let scope = self.scope(UnitRef::Parser(parser), &parser.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = parser.span;
         self.parser_body(parser, end)?;
         self.place(end);
         self.dialect.parser_ends(self)?;
-        if let Some(bindings::Left { error, cleared }) = left {
+        if let Some(bindings::ParserResults { error, cleared }) = left {
             self.op(Op::Verdict { error, cleared })?;
         }
         self.scope = outer;
@@ -249,7 +249,7 @@ impl<'p> Compiler<'p> {
     pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Block> {
         let control = &self.program.controls[id.index()];
         let block = self.bind(
-            bindings::Unit::Control(id),
+            bindings::UnitId::Control(id),
             (&control.params, &control.vars),
             params,
             None,
@@ -257,7 +257,7 @@ impl<'p> Compiler<'p> {
         let end = self.label();
         let top = self.frame.top;
         let slots = self.unit_slots(&control.vars, &control.params, params)?;
-        let scope = self.scope(Unit::Control(id, control), &control.vars, slots, end);
+        let scope = self.scope(UnitRef::Control(id, control), &control.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = control.span;
         self.block(&control.body)?;
@@ -270,14 +270,14 @@ impl<'p> Compiler<'p> {
 
     fn bind(
         &mut self,
-        unit: bindings::Unit,
+        unit: bindings::UnitId,
         (declared, vars): (&[p4lang::ir::Param], &[Var]),
         params: &[Option<Slot>],
-        left: Option<bindings::Left>,
+        left: Option<bindings::ParserResults>,
     ) -> Result<Block> {
         let sizes = declared.iter().map(|p| self.size(&vars[p.var.index()].ty));
         let sizes = sizes.collect::<Result<_>>()?;
-        self.bindings.blocks.push(bindings::Bound {
+        self.bindings.blocks.push(bindings::BoundBlock {
             unit,
             params: params.to_vec(),
             sizes,
@@ -291,7 +291,13 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    fn scope(&self, unit: Unit<'p>, vars: &'p [Var], slots: Vec<Slot>, end: Target) -> Scope<'p> {
+    fn scope(
+        &self,
+        unit: UnitRef<'p>,
+        vars: &'p [Var],
+        slots: Vec<Slot>,
+        end: Target,
+    ) -> Scope<'p> {
         Scope {
             unit,
             vars,

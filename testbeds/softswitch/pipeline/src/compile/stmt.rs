@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::layout::width;
-use super::place::Place;
+use super::location::Location;
 use super::{Compiler, Result};
 use crate::call::{FunctionCall, MethodCall};
 use crate::op::{Op, Slot};
@@ -241,7 +241,12 @@ impl<'p> Compiler<'p> {
 
     /// Copies a value with headers at these slots and of these sizes: the validity of each, and its fields if it is
     /// valid.
-    fn assign_valid(&mut self, place: &Place, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
+    fn assign_valid(
+        &mut self,
+        place: &Location,
+        value: &Expr,
+        headers: &[(u32, u32)],
+    ) -> Result<()> {
         let s = self.expr(value)?;
         let size = self.size(&place.ty)?;
         self.in_place(place, |c, d| {
@@ -366,7 +371,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// The `nextIndex` that an extract to this place advances.
-    fn next_of(&self, place: &super::place::Place) -> Option<Slot> {
+    fn next_of(&self, place: &super::location::Location) -> Option<Slot> {
         place.next.or_else(|| {
             // A member of `stack.next` in a stack of unions.
             let element = place.elements.last()?;

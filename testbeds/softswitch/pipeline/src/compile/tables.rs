@@ -2,10 +2,10 @@
 
 use super::expr::const_limbs;
 use super::layout::width;
-use super::{Compiler, Result, Unit};
+use super::{Compiler, Result, UnitRef};
 use crate::bits::{MAX_BITS, limbs};
 use crate::error::{LoadError, TableError};
-use crate::externs::counter::Kind as CounterKind;
+use crate::externs::counter::CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Slot, T3, Target};
 use crate::table::key::{self, FieldKey, FieldSpec};
@@ -329,7 +329,7 @@ impl Compiler<'_> {
         hit: Option<VarId>,
         action_run: Option<VarId>,
     ) -> Result<()> {
-        let Unit::Control(control_id, control) = self.scope.unit else {
+        let UnitRef::Control(control_id, control) = self.scope.unit else {
             return self.unsupported("a table outside a control");
         };
         let table = &control.tables[id.index()];

@@ -1,6 +1,6 @@
 //! Hash algorithms of PSA and v1model.
 
-use super::checksum::Unit;
+use super::checksum::ChecksumUnit;
 use crate::bits;
 
 /// The hash algorithm: `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`.
@@ -177,7 +177,7 @@ pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 
         Algorithm::Crc32 => crc32fast::hash(data).into(),
         Algorithm::Crc16 => crc16(data).into(),
         Algorithm::OnesComplement16 => {
-            let mut unit = Unit::default();
+            let mut unit = ChecksumUnit::default();
             unit.add(data);
             unit.result().into()
         }

@@ -16,7 +16,7 @@ pub struct Block {
 
 /// The unit that a block is an instance of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum UnitId {
     /// A parser.
     Parser(ParserId),
     /// A control or deparser.
@@ -25,9 +25,9 @@ pub enum Unit {
 
 /// A block's unit, and the first slots of its parameters (`None`: the packet).
 #[derive(Debug, Clone)]
-pub struct Bound {
+pub struct BoundBlock {
     /// The unit that runs.
-    pub unit: Unit,
+    pub unit: UnitId,
     /// First slots of the parameters, in order.
     pub params: Vec<Option<Slot>>,
     /// Number of slots of each parameter.
@@ -35,12 +35,12 @@ pub struct Bound {
     /// TNA: gates of a deparser.
     pub gates: Gates,
     /// For a parser that other blocks may directly follow: its result slots.
-    pub left: Option<Left>,
+    pub left: Option<ParserResults>,
 }
 
 /// Results of a parser for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Left {
+pub struct ParserResults {
     /// Slot of its error, written after `cleared`.
     pub error: Slot,
     /// Slot that is set to 0, whatever the parser wrote.
@@ -62,7 +62,7 @@ pub struct InlineList {
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
     /// Blocks in the order in which the architecture bound them.
-    pub blocks: Vec<Bound>,
+    pub blocks: Vec<BoundBlock>,
     /// Extern objects, indexed by [`ExternId`].
     pub objects: Vec<Object>,
     /// Registers, indexed by the number in [`Object::Register`].
@@ -195,7 +195,7 @@ pub struct Requests {
 
 /// The requests of a program; each is 0, or a number + 1.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RequestValues {
     /// Clone session.
     pub clone: u64,
     /// Field list that the clone keeps.
@@ -229,12 +229,12 @@ impl Requests {
 
     /// The current requests.
     #[inline(always)]
-    pub fn of(&self, frame: &[u64]) -> Asked {
+    pub fn of(&self, frame: &[u64]) -> RequestValues {
         let first = self.clone as usize;
         let slots = frame[first..].first_chunk().copied();
         let [clone, clone_list, resubmit, recirculate, truncate] =
             slots.unwrap_or([0; Requests::ASKED]);
-        Asked {
+        RequestValues {
             clone,
             clone_list,
             resubmit,

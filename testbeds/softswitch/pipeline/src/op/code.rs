@@ -4,7 +4,7 @@ use super::{Op, Slot, Target};
 use crate::bits::mask;
 use crate::externs::hash::Algorithm;
 use crate::op::bindings::{Bindings, Block, RegisterPlan};
-use crate::op::codec::{Codec, Field};
+use crate::op::codec::{Codec, LayoutField};
 use crate::op::lanes::Lanes;
 use crate::table::KeyPlan;
 
@@ -31,7 +31,7 @@ pub struct Layout {
     /// Whether the first slot is a validity bit.
     pub header: bool,
     /// Fields in order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<LayoutField>,
     /// Index into `fields` of the varbit field.
     pub varbit: Option<usize>,
     /// Codec of the fields, if there is no varbit field.

@@ -3,8 +3,8 @@
 use super::bits::{Bits, ones};
 use super::dialect::Performed;
 use super::frame::{of_words, to_words};
-use super::place::Place;
 use super::value::{Value, width};
+use super::var_path::VarPath;
 use super::{Interpreter, Result};
 use crate::call::MethodCall;
 use crate::externs::hash::{self, Algorithm};
@@ -67,7 +67,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Values of `in` arguments in order, and the place of the first `out` argument.
-    pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<Place>)> {
+    pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<VarPath>)> {
         let (mut values, mut out) = (Vec::new(), None);
         for arg in args {
             match arg {

@@ -24,18 +24,18 @@ mod expr;
 pub(crate) mod frame;
 mod methods;
 mod parser;
-pub(crate) mod place;
 pub(crate) mod poison;
 mod residual;
 mod stmt;
 mod table;
 pub(crate) mod value;
+pub(crate) mod var_path;
 pub(crate) mod watch;
 
 use crate::op::Code;
-use crate::op::bindings::{Block, Gates, Unit};
-use crate::op::region::Field;
-use crate::op::run::{Ended, Run};
+use crate::op::bindings::{Block, Gates, UnitId};
+use crate::op::block::{BlockInput, BlockResult};
+use crate::op::region::MetaField;
 use crate::rules::{InvalidFields, Rules};
 use crate::state::State;
 use dialect::Interpreted;
@@ -67,7 +67,7 @@ pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
 /// The unit whose names are in scope.
 #[derive(Clone, Copy)]
-pub(crate) enum Scope<'p> {
+pub(crate) enum ActiveUnit<'p> {
     Parser(&'p Parser),
     Control(ControlId, &'p Control),
     Function,
@@ -75,14 +75,14 @@ pub(crate) enum Scope<'p> {
 
 /// A running unit, with its variables by number.
 pub(crate) struct Env<'p> {
-    pub(crate) scope: Scope<'p>,
+    pub(crate) scope: ActiveUnit<'p>,
     pub(crate) declared: &'p [Var],
     pub(crate) vars: Vec<Value>,
 }
 
 /// A register action's method that is running.
 #[derive(Clone)]
-pub(crate) struct InMethod<'p> {
+pub(crate) struct RunningMethod<'p> {
     pub(crate) action: &'p Action,
     /// The cell's original value.
     pub(crate) original: Value,
@@ -140,7 +140,7 @@ pub(crate) struct Interpreter<'a, 'p> {
     /// TNA: checksums that are computed at the end of the parser.
     pub(crate) residuals: Vec<residual::Residual<'p>>,
     /// TNA: the register action's method that is running.
-    pub(crate) method: Option<InMethod<'p>>,
+    pub(crate) method: Option<RunningMethod<'p>>,
     /// The running units, innermost last.
     pub(crate) envs: Vec<Env<'p>>,
     pub(crate) span: Span,
@@ -174,13 +174,13 @@ impl Reference {
         code: &Code,
         block: Block,
         memory: Memory<'_>,
-        run: Run<'_>,
+        run: BlockInput<'_>,
         steps: u32,
-    ) -> (Ended, Counts) {
+    ) -> (BlockResult, Counts) {
         let program = Arc::clone(&self.program);
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
-        if let Unit::Parser(_) = bound.unit {
+        if let UnitId::Parser(_) = bound.unit {
             self.shadow.begin(&code.bindings.carried);
         }
         let mut vars = vec![Value::Nothing; declared.len()];
@@ -239,7 +239,7 @@ impl Reference {
             span: Span::default(),
         };
         interpreter.whole(scope);
-        let ended = Ended {
+        let ended = BlockResult {
             cursor: interpreter.cursor,
             error: interpreter.error,
         };
@@ -255,7 +255,7 @@ impl Reference {
                 let value = &env.vars[param.var.index()];
                 // Only PSA's deparsers have such parameters.
                 let leaves =
-                    param.direction == Direction::Out && matches!(bound.unit, Unit::Control(_));
+                    param.direction == Direction::Out && matches!(bound.unit, UnitId::Control(_));
                 self.shadow
                     .write(frame, *slot, value, (keeps_fields, leaves));
             }
@@ -273,11 +273,11 @@ impl Reference {
         code: &Code,
         block: Block,
         frame: &[u64],
-        fields: &[(Field, &str)],
+        fields: &[(MetaField, &str)],
     ) {
         let span = match code.bindings.blocks[block.number as usize].unit {
-            Unit::Parser(id) => self.program.parsers[id.index()].span,
-            Unit::Control(id) => self.program.controls[id.index()].span,
+            UnitId::Parser(id) => self.program.parsers[id.index()].span,
+            UnitId::Control(id) => self.program.controls[id.index()].span,
         };
         for (field, name) in fields {
             let slot = field.slot();
@@ -302,8 +302,8 @@ impl Reference {
     /// The name of a block.
     pub(crate) fn name(&self, code: &Code, block: Block) -> &str {
         match code.bindings.blocks[block.number as usize].unit {
-            Unit::Parser(id) => &self.program.parsers[id.index()].name,
-            Unit::Control(id) => &self.program.controls[id.index()].name,
+            UnitId::Parser(id) => &self.program.parsers[id.index()].name,
+            UnitId::Control(id) => &self.program.controls[id.index()].name,
         }
     }
 
@@ -353,34 +353,38 @@ fn is_intrinsic(program: &Program, ty: &Type) -> bool {
 }
 
 /// A unit's scope, variables and parameters.
-fn unit(program: &Program, unit: Unit) -> (Scope<'_>, &[Var], &[Param]) {
+fn unit(program: &Program, unit: UnitId) -> (ActiveUnit<'_>, &[Var], &[Param]) {
     match unit {
-        Unit::Parser(id) => {
+        UnitId::Parser(id) => {
             let parser = &program.parsers[id.index()];
-            (Scope::Parser(parser), &parser.vars, &parser.params)
+            (ActiveUnit::Parser(parser), &parser.vars, &parser.params)
         }
-        Unit::Control(id) => {
+        UnitId::Control(id) => {
             let control = &program.controls[id.index()];
-            (Scope::Control(id, control), &control.vars, &control.params)
+            (
+                ActiveUnit::Control(id, control),
+                &control.vars,
+                &control.params,
+            )
         }
     }
 }
 
 impl<'p> Interpreter<'_, 'p> {
     /// Runs a block, however it ends.
-    fn whole(&mut self, scope: Scope<'p>) {
+    fn whole(&mut self, scope: ActiveUnit<'p>) {
         let _ended = match scope {
-            Scope::Parser(parser) => {
+            ActiveUnit::Parser(parser) => {
                 self.watch.block(&parser.name, self.program, parser.span);
                 let ended = self.parser_body(parser);
                 self.settle_residuals();
                 ended
             }
-            Scope::Control(_, control) => {
+            ActiveUnit::Control(_, control) => {
                 self.watch.block(&control.name, self.program, control.span);
                 self.block(&control.body)
             }
-            Scope::Function => Ok(()),
+            ActiveUnit::Function => Ok(()),
         };
     }
 

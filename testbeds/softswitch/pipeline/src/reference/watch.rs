@@ -1,12 +1,12 @@
 //! Observation of a run: collects events and reads of undefined values.
 
 use super::bits::Bits;
-use super::event::{Event, EventKind, Field, Ran};
-use super::place::{Place, Step};
+use super::event::{Event, EventAction, EventField, EventKind};
 use super::poison::Fill;
 use super::table::is_matched;
 use super::value::{Value, field_types};
-use super::{Interpreter, Scope};
+use super::var_path::{PathStep, VarPath};
+use super::{ActiveUnit, Interpreter};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};
 use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Type, VarId};
@@ -127,7 +127,7 @@ impl Watch {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(crate) fn trace_extract(&mut self, place: &Place, value: &Value, offset_bits: usize) {
+    pub(crate) fn trace_extract(&mut self, place: &VarPath, value: &Value, offset_bits: usize) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let fields = fields_of(self.program, &place.ty, "", value);
@@ -140,7 +140,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    pub(crate) fn trace_emit(&mut self, place: &Place, bits: &Bits) {
+    pub(crate) fn trace_emit(&mut self, place: &VarPath, bits: &Bits) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let bytes = bits.bytes(0);
@@ -164,7 +164,7 @@ impl<'p> Interpreter<'_, 'p> {
             }
             let name = action.name.clone();
             self.watch.tell(self.program, self.span, || {
-                EventKind::Action(Ran { name, params })
+                EventKind::Action(EventAction { name, params })
             });
         }
     }
@@ -195,7 +195,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let ty = &control.vars[param.var.index()].ty;
                 fields_of(self.program, ty, &param.name, value)
             });
-            Ran {
+            EventAction {
                 name: action.name.clone(),
                 params: each.collect(),
             }
@@ -235,7 +235,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// Traces a deparser's call that the packet has not requested.
     pub(crate) fn trace_unasked(&mut self, object: &str, method: &str) {
-        let nothing = Field {
+        let nothing = EventField {
             name: String::new(),
             value: "nothing".into(),
             width: 0,
@@ -243,7 +243,12 @@ impl<'p> Interpreter<'_, 'p> {
         self.tell_call((object, method), Vec::new(), vec![nothing]);
     }
 
-    fn tell_call(&mut self, (object, method): (&str, &str), args: Vec<Field>, result: Vec<Field>) {
+    fn tell_call(
+        &mut self,
+        (object, method): (&str, &str),
+        args: Vec<EventField>,
+        result: Vec<EventField>,
+    ) {
         let (object, method) = (object.to_owned(), method.to_owned());
         self.watch
             .tell(self.program, self.span, || EventKind::Extern {
@@ -268,7 +273,7 @@ impl<'p> Interpreter<'_, 'p> {
             ExprKind::Read(lvalue) => self.resolve(lvalue).ok(),
             _ => None,
         };
-        let named = |place: Place| Field {
+        let named = |place: VarPath| EventField {
             name: "1".into(),
             value: self.name_of(place.var, &place.steps),
             width: 0,
@@ -294,15 +299,15 @@ impl<'p> Interpreter<'_, 'p> {
             let ty = &env.declared[param.var.index()].ty;
             fields_of(program, ty, &param.name, &env.vars[param.var.index()])
         };
-        let mut result: Vec<Field> = outputs.iter().flat_map(of).collect();
+        let mut result: Vec<EventField> = outputs.iter().flat_map(of).collect();
         for (i, bits) in after.scalars().iter().enumerate() {
-            result.push(Field {
+            result.push(EventField {
                 name: format!("cell.{i}"),
                 value: format!("0x{:x}", bits.value),
                 width: bits.width,
             });
         }
-        let args = vec![Field {
+        let args = vec![EventField {
             name: "index".into(),
             value: format!("0x{index:x}"),
             width: 32,
@@ -311,20 +316,20 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A resolved path in the notation of the source.
-    pub(crate) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
+    pub(crate) fn name_of(&mut self, var: VarId, steps: &[PathStep]) -> String {
         let env = self.env();
         let declared = &env.declared[var.index()];
         let params = match env.scope {
-            Scope::Parser(parser) => parser.params.as_slice(),
-            Scope::Control(_, control) => control.params.as_slice(),
-            Scope::Function => &[],
+            ActiveUnit::Parser(parser) => parser.params.as_slice(),
+            ActiveUnit::Control(_, control) => control.params.as_slice(),
+            ActiveUnit::Function => &[],
         };
         let param = params.iter().find(|p| p.var == var);
         let mut name = param.map_or(&declared.name, |p| &p.name).clone();
         let mut ty = declared.ty.clone();
         for step in steps {
             match step {
-                Step::Field(i) => {
+                PathStep::Field(i) => {
                     let field = match &ty {
                         Type::Struct(id) => {
                             let fields = &self.program.types[id.index()].fields;
@@ -336,14 +341,14 @@ impl<'p> Interpreter<'_, 'p> {
                     let types = field_types(self.program, &ty);
                     ty = types.into_iter().nth(*i as usize).unwrap_or(Type::Void);
                 }
-                Step::Element(i) => {
+                PathStep::Element(i) => {
                     name = format!("{name}[{i}]");
                     ty = match ty {
                         Type::Stack(id, _) => Type::Struct(id),
                         _ => Type::Void,
                     };
                 }
-                Step::Slice(hi, lo) => name = format!("{name}[{hi}:{lo}]"),
+                PathStep::Slice(hi, lo) => name = format!("{name}[{hi}:{lo}]"),
             }
         }
         name
@@ -356,7 +361,7 @@ pub(crate) fn decisive(name: &str) -> String {
 }
 
 /// Names the first field that differs.
-pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
+pub(crate) fn first_difference(fast: &[EventField], reference: &[EventField]) -> String {
     let mut pairs = fast.iter().zip(reference);
     match pairs.find(|(a, b)| a != b) {
         Some((a, b)) => format!(
@@ -368,7 +373,12 @@ pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
 }
 
 /// The scalars of a value, with names.
-pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
+pub(crate) fn fields_of(
+    program: &Program,
+    ty: &Type,
+    name: &str,
+    value: &Value,
+) -> Vec<EventField> {
     let under = |inner: &str| {
         if name.is_empty() {
             inner.to_owned()
@@ -377,12 +387,12 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
         }
     };
     match value {
-        Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => vec![Field {
+        Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => vec![EventField {
             name: name.to_owned(),
             value: shown(program, ty, bits),
             width: bits.width,
         }],
-        Value::Header { valid: false, .. } | Value::Own(false, _) => vec![Field {
+        Value::Header { valid: false, .. } | Value::Own(false, _) => vec![EventField {
             name: name.to_owned(),
             value: "invalid".into(),
             width: 0,

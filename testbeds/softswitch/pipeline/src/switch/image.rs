@@ -10,8 +10,8 @@ use crate::config::{Config, Executor};
 use crate::error::LoadError;
 use crate::externs::filter::Filter;
 use crate::externs::register::Info;
-use crate::kept;
 use crate::reference::Reference;
+use crate::stale_fields;
 use crate::state::State;
 use crate::switch::Switch;
 use crate::switch::control::Names;
@@ -44,7 +44,7 @@ struct Compiled {
 impl Image {
     /// Compiles a program. The code depends on [`Config::trace`] and [`Config::max_steps`].
     pub fn new(written: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
-        let program = kept::checked(&written);
+        let program = stale_fields::checked(&written);
         let dialect = arch::dialect(&program.arch)?;
         let wanted = Wanted {
             seed: config.seed,

@@ -1,7 +1,7 @@
 //! Tracing of packets: all their steps, and reads of undefined values.
 
 use crate::arch::core::Core;
-use crate::arch::region::Field;
+use crate::arch::region::MetaField;
 use crate::config::Executor;
 use crate::op::Code;
 use crate::op::bindings::Block;
@@ -173,7 +173,7 @@ impl Core {
         &mut self,
         code: &Code,
         block: Block,
-        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+        fields: impl FnOnce(&Core) -> Vec<(MetaField, &'static str)>,
     ) {
         if self.reference.is_some() {
             self.tell_decided(code, block, fields);
@@ -192,7 +192,7 @@ impl Core {
         &mut self,
         code: &Code,
         block: Block,
-        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+        fields: impl FnOnce(&Core) -> Vec<(MetaField, &'static str)>,
     ) {
         let marks = |reference: &Reference| reference.watch.fill.marks();
         if !self.reference.as_deref().is_some_and(marks) {

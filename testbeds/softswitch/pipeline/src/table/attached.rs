@@ -19,7 +19,7 @@ pub struct Attached {
 /// The data of entries whose table has a direct meter or idle timeouts, or that carry a note.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
-    pub meter: meter::Cell,
+    pub meter: meter::MeterCell,
     pub timer: Timer,
     pub note: Note,
 }
@@ -237,7 +237,7 @@ impl Table {
     }
 
     /// The direct meter of an entry, or of the default action for `None`.
-    pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::Cell, TableError> {
+    pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::MeterCell, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_meter);
         };

@@ -60,9 +60,9 @@ pub struct Table {
     action_slots: Vec<usize>,
     attachments: Attachments,
     /// Cells of the direct registers.
-    pub cells: cells::Cells,
+    pub cells: cells::EntryCells,
     default_counter: CounterValue,
-    default_meter: meter::Cell,
+    default_meter: meter::MeterCell,
     /// Whether the control plane has written the default action.
     default_written: bool,
     idle: idle::Timers,
@@ -99,13 +99,13 @@ impl Table {
             rows: Rows::new(Packing::new(&spec.fields), exact, params),
             structure: Structure::new(&spec.fields),
             attachments: Attachments::new(spec.direct_counter.is_some()),
-            cells: cells::Cells::default(),
+            cells: cells::EntryCells::default(),
             initial_default: default.clone(),
             default,
             action_slots,
             spec,
             default_counter: CounterValue::default(),
-            default_meter: meter::Cell::default(),
+            default_meter: meter::MeterCell::default(),
             default_written: false,
             idle: idle::Timers::default(),
         }

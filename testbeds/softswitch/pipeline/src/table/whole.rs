@@ -7,7 +7,7 @@ use super::rows::Head;
 use super::{Bound, Index, Key, Note, Removed, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
-use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
+use crate::externs::meter::{ColourCounts, MeterCell, MeterConfig};
 use crate::table::profile::{Indirect, OneShotAction};
 
 /// The action of an entry.
@@ -80,7 +80,7 @@ pub struct DirectChange {
     pub clear_meter_counts: bool,
 }
 
-fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {
+fn change_meter(cell: &mut MeterCell, now_ns: u64, change: &DirectChange) {
     if let Some(config) = change.meter {
         cell.configure(config, now_ns);
     }
@@ -255,7 +255,7 @@ impl Table {
     }
 
     /// Counter and meter of the default entry.
-    pub fn default_direct(&self) -> (CounterValue, Cell) {
+    pub fn default_direct(&self) -> (CounterValue, MeterCell) {
         (self.default_counter, self.default_meter)
     }
 
@@ -266,7 +266,7 @@ impl Table {
     }
 
     /// Restores counter and meter of the default entry.
-    pub fn restore_default_direct(&mut self, counter: CounterValue, meter: Cell) {
+    pub fn restore_default_direct(&mut self, counter: CounterValue, meter: MeterCell) {
         (self.default_counter, self.default_meter) = (counter, meter);
     }
 
@@ -311,7 +311,7 @@ impl Table {
     }
 
     /// An entry's direct meter.
-    pub fn meter_of(&self, number: u32) -> Option<Cell> {
+    pub fn meter_of(&self, number: u32) -> Option<MeterCell> {
         if !self.rows.is_live(number) {
             return None;
         }

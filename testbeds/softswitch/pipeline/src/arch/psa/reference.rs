@@ -10,9 +10,9 @@ use p4lang::ir::{Arg, ExternFunction, Type};
 
 /// PSA's language extensions.
 #[derive(Debug)]
-pub(crate) struct Psa;
+pub(crate) struct PsaReference;
 
-impl Interpreted for Psa {
+impl Interpreted for PsaReference {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,

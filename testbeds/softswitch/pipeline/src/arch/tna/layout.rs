@@ -1,11 +1,11 @@
 //! The layout of the parameters of TNA's blocks in the frame. Intrinsic metadata is identified by the name of its type.
 
-use super::asked::{ForTm, Ingress, Own};
 use super::ghost::Ghost;
 use super::half::{Half, Parsed};
-use super::multicast::Copied;
+use super::multicast::EgressCopy;
+use super::requests::{TmFields, TnaIngress, ValidField};
 use super::{NO_MATCH, argument};
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, MetaField, Region};
 use crate::bits;
 use crate::compile::Compiler;
 use crate::error::LoadError;
@@ -20,7 +20,7 @@ pub(super) const KEPT: u32 = 32;
 /// The blocks of one pipe.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    pub(super) ingress: Ingress,
+    pub(super) ingress: TnaIngress,
     pub(super) egress: Half,
     pub(super) ghost: Option<Ghost>,
 }
@@ -127,17 +127,27 @@ impl<'p> Gress<'p> {
         found.map(|(_, region, ty)| (*region, *ty))
     }
 
-    fn field(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Field, LoadError> {
+    fn field(
+        &self,
+        compiler: &mut Compiler<'p>,
+        of: &str,
+        name: &str,
+    ) -> Result<MetaField, LoadError> {
         match self.of(of) {
             Some(of) => Binder { compiler }.field(of, name),
-            None => Ok(Field::default()),
+            None => Ok(MetaField::default()),
         }
     }
 
     /// A field with a validity of its own.
-    fn own(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Own, LoadError> {
+    fn own(
+        &self,
+        compiler: &mut Compiler<'p>,
+        of: &str,
+        name: &str,
+    ) -> Result<ValidField, LoadError> {
         let field = self.field(compiler, of, name)?;
-        Ok(Own {
+        Ok(ValidField {
             field,
             valid: field.following(),
         })
@@ -215,13 +225,13 @@ impl Pipeline {
     }
 }
 
-fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingress, LoadError> {
+fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaIngress, LoadError> {
     let gress = Gress::bind(compiler, package, "ingress")?;
     let tm_type = "ingress_intrinsic_metadata_for_tm_t";
     let deparser_type = "ingress_intrinsic_metadata_for_deparser_t";
     let tm = |compiler: &mut Compiler<'p>, name| gress.field(compiler, tm_type, name);
     let asked = |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
-    let for_tm = ForTm {
+    let for_tm = TmFields {
         unicast: gress.own(compiler, tm_type, "ucast_egress_port")?,
         group_a: gress.own(compiler, tm_type, "mcast_grp_a")?,
         group_b: gress.own(compiler, tm_type, "mcast_grp_b")?,
@@ -255,7 +265,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
     };
     let deparser = gress.compile_control(compiler, gress.deparser, true)?;
     compiler.tofino.gates = Gates::default();
-    Ok(Ingress {
+    Ok(TnaIngress {
         pktgen: asked(compiler, "pktgen")?,
         pktgen_address: asked(compiler, "pktgen_address")?,
         pktgen_length: asked(compiler, "pktgen_length")?,
@@ -331,7 +341,7 @@ impl EgressHeader {
     }
 
     /// Writes the traffic manager's data about a copy that leaves its queue.
-    pub(super) fn write(&self, now_ns: u64, copy: &Copied, length: usize, to: &mut Vec<u8>) {
+    pub(super) fn write(&self, now_ns: u64, copy: &EgressCopy, length: usize, to: &mut Vec<u8>) {
         let waited = &copy.waited;
         to.resize(self.bytes, 0);
         for (name, at, width) in &self.fields {

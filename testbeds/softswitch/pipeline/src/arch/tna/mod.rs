@@ -15,7 +15,6 @@
 //! it with its own registers, counters and meters; tables are shared.
 
 mod admission;
-mod asked;
 pub(crate) mod externs;
 mod ghost;
 mod half;
@@ -23,8 +22,9 @@ mod layout;
 mod multicast;
 mod once;
 pub(crate) mod reference;
+mod requests;
 
-use crate::arch::block::Run;
+use crate::arch::block::BlockInput;
 use crate::arch::core::Core;
 use crate::arch::tofino::{Chip, Pipes};
 use crate::compile::Compiler;
@@ -35,12 +35,12 @@ use crate::op::bindings::Block;
 use crate::op::{Code, Slot};
 use crate::port_numbers::PIPES;
 use crate::stats::DropReason;
-use asked::Ingress;
 use ghost::Report;
 use half::Half;
 use layout::{EgressHeader, Pipeline};
-use multicast::Copied;
+use multicast::EgressCopy;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
+use requests::TnaIngress;
 
 /// Length of a frame's check sequence, which is not part of packets here but is counted. The bytes in front of a packet
 /// are always more than these.
@@ -274,7 +274,7 @@ impl Tna {
         &self,
         core: &mut Core,
         now_ns: u64,
-        x: &Ingress,
+        x: &TnaIngress,
         arrival: &Arrival<'_>,
         out: &[u8],
     ) {
@@ -338,7 +338,7 @@ impl Tna {
     }
 
     /// Runs egress of one copy.
-    fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
+    fn egress(&self, core: &mut Core, now_ns: u64, copy: EgressCopy, bytes: &[u8]) {
         if copy.bypass {
             let mut out = core.buffer();
             out.extend_from_slice(bytes);
@@ -435,7 +435,7 @@ impl Tna {
         cursor: usize,
         out: &mut Vec<u8>,
     ) -> (usize, u64) {
-        let run = Run {
+        let run = BlockInput {
             now_ns,
             packet,
             cursor,

@@ -8,20 +8,20 @@ use std::collections::BTreeSet;
 
 /// Registers that a path has executed once, and more than once.
 #[derive(Default, Clone)]
-struct Met {
+struct Executions {
     once: BTreeSet<ExternId>,
     twice: BTreeSet<ExternId>,
 }
 
-impl Met {
-    fn then(&mut self, next: Met) {
+impl Executions {
+    fn then(&mut self, next: Executions) {
         let again: Vec<_> = self.once.intersection(&next.once).copied().collect();
         self.twice.extend(again);
         self.twice.extend(next.twice);
         self.once.extend(next.once);
     }
 
-    fn or(&mut self, other: Met) {
+    fn or(&mut self, other: Executions) {
         self.once.extend(other.once);
         self.twice.extend(other.twice);
     }
@@ -46,35 +46,35 @@ struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    fn control(&self, id: ControlId, depth: u32) -> Met {
+    fn control(&self, id: ControlId, depth: u32) -> Executions {
         let control = &self.program.controls[id.index()];
         if depth > DEPTH {
-            return Met::default();
+            return Executions::default();
         }
         self.block(control, &control.body, depth)
     }
 
-    fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Met {
-        let mut met = Met::default();
+    fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Executions {
+        let mut met = Executions::default();
         for stmt in block {
             met.then(self.stmt(control, stmt, depth));
         }
         met
     }
 
-    fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Met {
-        let mut met = Met::default();
+    fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Executions {
+        let mut met = Executions::default();
         for block in blocks {
             met.or(self.block(control, block, depth));
         }
         met
     }
 
-    fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Met {
+    fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Executions {
         match &stmt.kind {
             StmtKind::If(arms, otherwise) => {
                 // Conditions are evaluated in order until one holds.
-                let (mut asked, mut met) = (Met::default(), Met::default());
+                let (mut asked, mut met) = (Executions::default(), Executions::default());
                 let ways = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
                 for (before, block) in ways.chain([(None, otherwise)]) {
                     if let Some(calls) = before {
@@ -100,7 +100,7 @@ impl<'p> Walk<'p> {
             }
             StmtKind::Atomic(block, _) => self.block(control, block, depth),
             StmtKind::ApplyTable { table, .. } => {
-                let mut met = Met::default();
+                let mut met = Executions::default();
                 for offered in &control.tables[table.index()].actions {
                     let mut one = self.block(control, &offered.calls, depth);
                     let body = &control.actions[offered.action.index()].body;
@@ -114,11 +114,11 @@ impl<'p> Walk<'p> {
             }
             StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
             StmtKind::CallMethod { object, .. } => {
-                let mut met = Met::default();
+                let mut met = Executions::default();
                 met.once.extend(self.register(*object));
                 met
             }
-            _ => Met::default(),
+            _ => Executions::default(),
         }
     }
 

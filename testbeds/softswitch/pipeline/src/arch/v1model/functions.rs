@@ -17,9 +17,9 @@ const FIRST_INLINE_LIST: u64 = 256;
 
 /// v1model's language extensions.
 #[derive(Debug)]
-pub(crate) struct V1model;
+pub(crate) struct V1modelFunctions;
 
-impl Dialect for V1model {
+impl Dialect for V1modelFunctions {
     fn table_object(
         &self,
         compiler: &mut Compiler<'_>,

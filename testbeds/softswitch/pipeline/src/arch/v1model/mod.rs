@@ -21,11 +21,11 @@ use crate::error::LoadError;
 use crate::job::{Job, Path};
 use crate::op::Code;
 use crate::op::bindings::Block;
-use crate::op::run::{Ended, Run};
+use crate::op::block::{BlockInput, BlockResult};
 pub(crate) use crate::port_numbers::DROP_PORT;
 use crate::queues::Waited;
 use crate::stats::DropReason;
-use layout::Layout;
+use layout::V1modelLayout;
 use p4lang::runtime::Replica;
 
 /// Values of `instance_type`.
@@ -42,7 +42,7 @@ mod instance {
 #[derive(Debug)]
 pub(crate) struct V1model {
     pub(crate) code: Code,
-    layout: Layout,
+    layout: V1modelLayout,
 }
 
 /// Bytes of a packet, and the position up to which the parser has consumed them.
@@ -62,8 +62,8 @@ struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// The arguments for a run of a block on this packet.
     #[inline(always)]
-    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> Run<'a> {
-        Run {
+    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> BlockInput<'a> {
+        BlockInput {
             now_ns,
             packet: self.bytes,
             cursor: self.cursor,
@@ -75,7 +75,7 @@ impl<'a> Packet<'a> {
 impl V1model {
     /// Lays out the six blocks in one frame and compiles them.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
-        let layout = Layout::load(compiler)?;
+        let layout = V1modelLayout::load(compiler)?;
         Ok(V1model {
             code: Code::default(),
             layout,
@@ -191,13 +191,13 @@ impl V1model {
         bytes: &[u8],
         blocks: [Block; N],
     ) -> usize {
-        let run = Run {
+        let run = BlockInput {
             now_ns,
             packet: bytes,
             cursor: 0,
             out: &mut Vec::new(),
         };
-        let Ended { cursor, error } = core.run_blocks(&self.code, blocks, run);
+        let BlockResult { cursor, error } = core.run_blocks(&self.code, blocks, run);
         core.stats.parser_errors += u64::from(error != 0);
         cursor
     }

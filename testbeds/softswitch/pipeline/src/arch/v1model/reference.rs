@@ -13,9 +13,9 @@ use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, Type};
 
 /// v1model's language extensions, interpreted.
 #[derive(Debug)]
-pub(crate) struct V1model;
+pub(crate) struct V1modelReference;
 
-impl Interpreted for V1model {
+impl Interpreted for V1modelReference {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,

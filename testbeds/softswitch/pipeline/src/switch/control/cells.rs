@@ -4,7 +4,7 @@
 use super::undo::{OldCells, Undo};
 use crate::error::ExternError;
 use crate::externs::counter::{Counter, CounterValue};
-use crate::externs::meter::{Cell, Meter, MeterConfig};
+use crate::externs::meter::{Meter, MeterCell, MeterConfig};
 use crate::externs::register::{Bank, Info};
 use crate::switch::Switch;
 use p4lang::runtime::Value;
@@ -191,13 +191,13 @@ impl Switch {
     }
 
     /// The cell of a meter: its configuration and its counts.
-    pub fn meter_cell(&self, name: &str, index: u64) -> Result<Cell, ExternError> {
+    pub fn meter_cell(&self, name: &str, index: u64) -> Result<MeterCell, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         meter.cell(index).copied().ok_or(ExternError::OutOfRange)
     }
 
     /// Cells of an indexed meter.
-    pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<Cell>, ExternError> {
+    pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<MeterCell>, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         let cell = |index| meter.cell(index).copied().ok_or(ExternError::OutOfRange);
         at.map(cell).collect()
@@ -236,7 +236,7 @@ impl Switch {
 
     /// Resets the counts of a meter cell.
     pub fn meter_clear_counts(&mut self, name: &str, index: u64) -> Result<(), ExternError> {
-        self.change_meter(name, index, Cell::clear_counts)
+        self.change_meter(name, index, MeterCell::clear_counts)
     }
 
     /// Changes the cell of a meter, on a Tofino in each pipe.
@@ -244,7 +244,7 @@ impl Switch {
         &mut self,
         name: &str,
         index: u64,
-        change: impl Fn(&mut Cell),
+        change: impl Fn(&mut MeterCell),
     ) -> Result<(), ExternError> {
         let meter = self.meter_index(name)?;
         let changed = |meters: &mut Vec<Meter>| {
@@ -253,7 +253,7 @@ impl Switch {
             change(cell);
             Some(old)
         };
-        let old: Option<Vec<Cell>> = self.meters().map(changed).collect();
+        let old: Option<Vec<MeterCell>> = self.meters().map(changed).collect();
         let old = old.ok_or(ExternError::OutOfRange)?;
         self.record(|| Undo::Cells(OldCells::Meter(meter, index, old)));
         Ok(())

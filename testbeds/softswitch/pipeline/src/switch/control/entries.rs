@@ -134,7 +134,7 @@ impl Switch {
     }
 
     /// An entry's direct meter.
-    pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::Cell> {
+    pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::MeterCell> {
         self.core.state.tables.get(table)?.meter_of(number)
     }
 
@@ -150,7 +150,7 @@ impl Switch {
     }
 
     /// The direct counter and meter of the default entry.
-    pub fn default_direct(&self, table: usize) -> Option<(CounterValue, meter::Cell)> {
+    pub fn default_direct(&self, table: usize) -> Option<(CounterValue, meter::MeterCell)> {
         Some(self.core.state.tables.get(table)?.default_direct())
     }
 

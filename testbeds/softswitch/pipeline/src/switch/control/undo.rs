@@ -1,9 +1,9 @@
 //! The record of an open batch: the inverse of each write.
 
 use crate::externs::counter::{Counter, CounterValue};
-use crate::externs::meter::{Cell, Meter};
+use crate::externs::meter::{Meter, MeterCell};
 use crate::externs::register::Bank;
-use crate::switch::{Noted, Switch};
+use crate::switch::{NoteTarget, Switch};
 use crate::table::key::FieldKey;
 use crate::table::profile::{OldGroup, OldMember, OldOneShot};
 use crate::table::{Bound, Key, Note, Removed};
@@ -17,7 +17,7 @@ pub(crate) enum Undo {
     Deleted(usize, Removed),
     /// A whole entry was inserted: table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
-    DefaultDirect(usize, CounterValue, Cell),
+    DefaultDirect(usize, CounterValue, MeterCell),
     /// `None`: it did not exist.
     OneShot(usize, u32, Option<OldOneShot>),
     /// The action, and whether the control plane had written it.
@@ -26,11 +26,11 @@ pub(crate) enum Undo {
     Session(u32, Option<CloneSession>),
     Cells(OldCells),
     DirectCounter(usize, Option<Key>, CounterValue),
-    DirectMeter(usize, Option<Key>, Cell),
+    DirectMeter(usize, Option<Key>, MeterCell),
     ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
     ProfileGroup(usize, u32, OldGroup),
-    Note(Noted, Option<Note>),
+    Note(NoteTarget, Option<Note>),
 }
 
 /// The previous values of cells, for rolling back a write: one for each pipe, starting with the state's. No packet comes
@@ -42,7 +42,7 @@ pub(crate) enum OldCells {
     Registers(usize, Vec<Bank>),
     Counter(usize, usize, Vec<CounterValue>),
     Counters(usize, Vec<Counter>),
-    Meter(usize, u64, Vec<Cell>),
+    Meter(usize, u64, Vec<MeterCell>),
     Meters(usize, Vec<Meter>),
 }
 

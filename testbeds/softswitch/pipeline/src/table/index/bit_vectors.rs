@@ -24,7 +24,7 @@ type Vector = [u64; WORDS];
 
 /// Vectors of 512 positions.
 #[derive(Debug, Clone)]
-struct Block {
+struct VectorBlock {
     live: Vector,
     /// Sixteen rows for each nibble of the key.
     rows: Box<[[Vector; 16]]>,
@@ -33,7 +33,7 @@ struct Block {
 /// All blocks of a table.
 #[derive(Debug, Clone)]
 pub struct BitVectors {
-    blocks: Vec<Block>,
+    blocks: Vec<VectorBlock>,
     /// The row at each position, including removed ones.
     order: Vec<Index>,
     /// Number of positions that are in order.
@@ -93,7 +93,7 @@ impl BitVectors {
         let position = self.order.len();
         let nibbles = rows.packing.bits.div_ceil(4);
         if position.is_multiple_of(POSITIONS) {
-            self.blocks.push(Block {
+            self.blocks.push(VectorBlock {
                 live: [0; WORDS],
                 rows: vec![[[0; WORDS]; 16]; nibbles].into(),
             });
@@ -173,7 +173,7 @@ impl BitVectors {
     }
 }
 
-impl Block {
+impl VectorBlock {
     /// The positions whose entries accept the key, without the check of ranges.
     #[inline(always)]
     fn accepting(&self, key: &[u64]) -> Vector {

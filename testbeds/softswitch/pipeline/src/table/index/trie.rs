@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 const ROW: u32 = 1 << 31;
 
 /// The bits of a key, the first one in the uppermost position.
-pub trait Bits: Copy + PartialEq + std::fmt::Debug {
+pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
     /// All bits set.
     const ONES: Self;
     /// Reads the key from words, the first one uppermost.
@@ -30,7 +30,7 @@ pub trait Bits: Copy + PartialEq + std::fmt::Debug {
     fn words(self, to: &mut [u64]);
 }
 
-impl Bits for u64 {
+impl PrefixBits for u64 {
     const ONES: u64 = u64::MAX;
     #[inline(always)]
     fn of(words: &[u64]) -> u64 {
@@ -52,7 +52,7 @@ impl Bits for u64 {
     }
 }
 
-impl Bits for u128 {
+impl PrefixBits for u128 {
     const ONES: u128 = u128::MAX;
     #[inline(always)]
     fn of(words: &[u64]) -> u128 {
@@ -113,7 +113,7 @@ fn home(len: u32) -> u32 {
     (len - 1) & !3
 }
 
-impl<K: Bits> Trie<K> {
+impl<K: PrefixBits> Trie<K> {
     /// Creates an empty trie.
     pub fn new(exact_bits: u32) -> Trie<K> {
         Trie {
@@ -311,7 +311,7 @@ impl<K: Bits> Trie<K> {
 }
 
 /// The slots that a prefix covers in its node.
-fn covered<K: Bits>(bits: K, len: u32, depth: u32) -> std::ops::Range<usize> {
+fn covered<K: PrefixBits>(bits: K, len: u32, depth: u32) -> std::ops::Range<usize> {
     let start = bits.nibble(depth);
     start..start + (1 << (depth + 4 - len))
 }

@@ -8,7 +8,7 @@ use p4lang::ir::{ExternId, Type};
 
 /// Position of an action's cell.
 #[derive(Clone, Copy)]
-pub(super) enum Cell {
+pub(super) enum CellOperand {
     /// Register and index.
     Indexed(u32, Slot),
     /// Table, first word, words.
@@ -21,12 +21,19 @@ pub(super) enum Cell {
 
 impl Compiler<'_> {
     /// The cell of `target` that an action executes on for this index.
-    pub(super) fn cell_of(&self, action: ExternId, target: ExternId, index: Slot) -> Result<Cell> {
+    pub(super) fn cell_of(
+        &self,
+        action: ExternId,
+        target: ExternId,
+        index: Slot,
+    ) -> Result<CellOperand> {
         match self.bindings.objects.get(target.index()) {
-            Some(Object::Register(r)) => Ok(Cell::Indexed(*r, index)),
+            Some(Object::Register(r)) => Ok(CellOperand::Indexed(*r, index)),
             Some(Object::Tofino(TofinoObject::DirectRegister)) => {
                 match self.bindings.direct_registers.get(&target) {
-                    Some((table, offset, words)) => Ok(Cell::Direct(*table, *offset, *words)),
+                    Some((table, offset, words)) => {
+                        Ok(CellOperand::Direct(*table, *offset, *words))
+                    }
                     None => self.unsupported("a direct register that no table names"),
                 }
             }
@@ -37,7 +44,7 @@ impl Compiler<'_> {
                         return self
                             .unsupported("a SelectorAction of a selector without max_group_size");
                     }
-                    Ok(Cell::Member(profile, index))
+                    Ok(CellOperand::Member(profile, index))
                 }
                 None => self.unsupported("a register action of this object"),
             },
@@ -45,8 +52,14 @@ impl Compiler<'_> {
     }
 
     /// The whole row instead of the cell, if the action's value is a row of the register.
-    pub(super) fn whole_row(&mut self, cell: Cell, target: ExternId, value: &Type) -> Result<Cell> {
-        let (Cell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value)) else {
+    pub(super) fn whole_row(
+        &mut self,
+        cell: CellOperand,
+        target: ExternId,
+        value: &Type,
+    ) -> Result<CellOperand> {
+        let (CellOperand::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value))
+        else {
             return Ok(cell);
         };
         let (first, n) = (self.alloc(1)?, self.constant((ROW / w).into())?);
@@ -56,44 +69,44 @@ impl Compiler<'_> {
             a: index,
             b: n,
         }))?;
-        Ok(Cell::Row(r, first, w))
+        Ok(CellOperand::Row(r, first, w))
     }
 
-    pub(super) fn words_of(&self, cell: Cell) -> u32 {
+    pub(super) fn words_of(&self, cell: CellOperand) -> u32 {
         match cell {
-            Cell::Row(..) => ROW / 64,
-            Cell::Indexed(r, _) => self.code.registers[r as usize].words,
-            Cell::Direct(_, _, words) => words,
-            Cell::Member(..) => 1,
+            CellOperand::Row(..) => ROW / 64,
+            CellOperand::Indexed(r, _) => self.code.registers[r as usize].words,
+            CellOperand::Direct(_, _, words) => words,
+            CellOperand::Member(..) => 1,
         }
     }
 
-    pub(super) fn read_cell(&mut self, cell: Cell, d: Slot) -> Result<()> {
+    pub(super) fn read_cell(&mut self, cell: CellOperand, d: Slot) -> Result<()> {
         match cell {
-            Cell::Row(r, first, w) => self.read_row(d, r, first, w),
-            Cell::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
-            Cell::Direct(table, offset, words) => self.op(Op::DirectRead {
+            CellOperand::Row(r, first, w) => self.read_row(d, r, first, w),
+            CellOperand::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
+            CellOperand::Direct(table, offset, words) => self.op(Op::DirectRead {
                 table,
                 offset,
                 words,
                 d,
             }),
-            Cell::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
+            CellOperand::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
         }
     }
 
-    pub(super) fn write_cell(&mut self, cell: Cell, s: Slot) -> Result<()> {
+    pub(super) fn write_cell(&mut self, cell: CellOperand, s: Slot) -> Result<()> {
         match cell {
-            Cell::Row(r, first, w) => self.write_row(s, r, first, w),
-            Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
-            Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
+            CellOperand::Row(r, first, w) => self.write_row(s, r, first, w),
+            CellOperand::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
+            CellOperand::Direct(table, offset, words) => self.op(Op::DirectWrite {
                 every: false,
                 table,
                 offset,
                 words,
                 s,
             }),
-            Cell::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
+            CellOperand::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
         }
     }
 }

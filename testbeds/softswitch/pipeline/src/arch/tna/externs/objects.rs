@@ -4,7 +4,7 @@ use super::parser_counter;
 use crate::compile::layout::width;
 use crate::compile::objects::initial_words;
 use crate::compile::{Compiler, Result, const_u64};
-use crate::externs::filter::{self, Filter, Kind as FilterKind};
+use crate::externs::filter::{self, Filter, FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
 use crate::externs::random;
@@ -268,7 +268,7 @@ impl Compiler<'_> {
             let cells = &mut self.state.tables[table as usize].cells;
             let offset = cells.initial.len() as u32;
             cells.initial.extend([0; filter::CELL_WORDS]);
-            let direct = filter::Direct { table, offset };
+            let direct = filter::DirectCells { table, offset };
             if self.state.cells.filters[filter as usize]
                 .direct
                 .replace(direct)

@@ -2,8 +2,8 @@
 
 use crate::call::MethodCall;
 use crate::compile::methods::written;
-use crate::compile::surroundings::InMethod;
-use crate::compile::{Compiler, Result, Unit};
+use crate::compile::surroundings::MethodPlan;
+use crate::compile::{Compiler, Result, UnitRef};
 use crate::op::bindings::Object;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
@@ -97,7 +97,7 @@ impl<'p> Compiler<'p> {
             self.op(Op::Zero { d: slot, n })?;
             slots.push(slot);
         }
-        let method = InMethod {
+        let method = MethodPlan {
             action: id,
             original: self.original(action, value, words)?,
         };
@@ -138,7 +138,7 @@ impl<'p> Compiler<'p> {
         let instance = &program.externs[object.index()];
         let applied = |m: &&MethodBody| m.method == Method::Apply;
         let found = match self.scope.unit {
-            Unit::Control(id, control) => {
+            UnitRef::Control(id, control) => {
                 let here = |m: &&MethodBody| m.control == id;
                 let mut methods = instance.methods.iter().filter(here);
                 methods.find(applied).map(|m| (control, m.action))
@@ -156,7 +156,7 @@ impl<'p> Compiler<'p> {
 
     /// Compiles an implemented method's body with its parameters in these slots.
     pub(crate) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
-        let Unit::Control(_, control) = self.scope.unit else {
+        let UnitRef::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
         };
         let action = &control.actions[id.index()];

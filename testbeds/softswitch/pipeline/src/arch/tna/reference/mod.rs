@@ -11,9 +11,9 @@ use crate::externs::capture;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::bits::Bits;
 use crate::reference::dialect::{Interpreted, Performed};
-use crate::reference::place::{Place, Step, invalidate};
 use crate::reference::poison::Fill;
 use crate::reference::value::{Value, width};
+use crate::reference::var_path::{PathStep, VarPath, invalidate};
 use crate::reference::watch::decisive;
 use crate::reference::{Interpreter, Result, arith};
 use num_bigint::BigUint;
@@ -23,9 +23,9 @@ use p4lang::ir::{
 
 /// TNA's language extensions, interpreted.
 #[derive(Debug)]
-pub(crate) struct Tofino;
+pub(crate) struct TofinoReference;
 
-impl Interpreted for Tofino {
+impl Interpreted for TofinoReference {
     fn call_whole<'p>(&self, i: &mut Interpreter<'_, 'p>, call: MethodCall<'p>) -> Result<bool> {
         let object = i.code.bindings.objects[call.object.index()];
         if !matches!(object, Object::Tofino(TofinoObject::RegisterAction)) {
@@ -63,7 +63,7 @@ impl Interpreted for Tofino {
         i: &mut Interpreter<'_, '_>,
         call: MethodCall<'_>,
         values: &[Value],
-        (to, ty): (Option<&Place>, &Type),
+        (to, ty): (Option<&VarPath>, &Type),
     ) -> Result<Performed> {
         let (id, method) = (call.object, call.method);
         let given = match (i.code.bindings.objects[id.index()], method, to) {
@@ -362,14 +362,14 @@ impl<'p> Interpreter<'_, 'p> {
         let mut valid = true;
         for step in &place.steps {
             let (inner, at) = match (value, step) {
-                (Value::Header { fields, .. }, Step::Field(i)) => {
+                (Value::Header { fields, .. }, PathStep::Field(i)) => {
                     valid = value.is_valid();
                     (fields, u64::from(*i))
                 }
-                (Value::Struct(fields) | Value::Union(fields), Step::Field(i)) => {
+                (Value::Struct(fields) | Value::Union(fields), PathStep::Field(i)) => {
                     (fields, u64::from(*i))
                 }
-                (Value::Stack { elements, .. }, Step::Element(i)) => (elements, *i),
+                (Value::Stack { elements, .. }, PathStep::Element(i)) => (elements, *i),
                 _ => break,
             };
             match usize::try_from(at).ok().and_then(|at| inner.get(at)) {

@@ -2,7 +2,7 @@
 
 /// Inputs of a block, other than its parameters, which are in the frame.
 #[derive(Debug)]
-pub(crate) struct Run<'a> {
+pub(crate) struct BlockInput<'a> {
     /// Current time in nanoseconds.
     pub(crate) now_ns: u64,
     /// The packet that a parser reads.
@@ -15,7 +15,7 @@ pub(crate) struct Run<'a> {
 
 /// Result of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct BlockResult {
     /// Number of bits read so far.
     pub(crate) cursor: usize,
     /// The parser's error; 0 is `NoError`.
