@@ -198,7 +198,7 @@ fn no_pipeline() -> Status {
 }
 
 fn stopped(_: Stopped) -> Status {
-    Status::unavailable("the switch is ending")
+    Status::unavailable("the switch is stopping")
 }
 
 #[allow(deprecated)]

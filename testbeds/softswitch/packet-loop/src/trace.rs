@@ -366,10 +366,10 @@ mod tests {
         };
         let told = |form| render(std::slice::from_ref(&event), 0, form, false);
         assert_eq!(
-            told(Form::Text),
+            take_trace(Form::Text),
             "    I.sum.get(src = 0x2, 0x3, 0x4) = 0x9\n"
         );
-        let json: Value = serde_json::from_str(&told(Form::Json)).unwrap();
+        let json: Value = serde_json::from_str(&take_trace(Form::Json)).unwrap();
         assert_eq!(
             json["args"][0],
             json!({ "name": "1.src", "value": "0x2", "bits": 8 })
@@ -406,7 +406,7 @@ mod tests {
         Switch(pipe) main;";
 
     /// The trace since the last call, as text and as JSON.
-    fn told(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
+    fn take_trace(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
         let (mut events, lost) = switch.take_events();
         events.retain(|event| event.at.is_none());
         let json = render(&events, lost, Form::Json, false);
@@ -432,14 +432,14 @@ mod tests {
 
         switch.handle_packet(0, 0, &[7, 8]);
         switch.handle_packet(0, 0, &[7, 8]);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let packet = "  port 0: 2 bytes\n      07 08\n";
         let leaves = "  → port 1: 2 bytes\n      07 08\n";
         assert_eq!(text, format!("{packet}{leaves}{packet}  → queued: 1\n"));
         assert_eq!(json[1], sent);
         assert_eq!(json[3], json!({ "event": "enqueued", "packets": 1 }));
         switch.handle_timeout(2_000);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let packet = "  queue of port 1: 2 bytes\n      07 08\n";
         assert_eq!(text, format!("{packet}{leaves}"));
         let dequeued = json!({ "event": "dequeued", "port": 1, "bytes": "07 08" });
@@ -458,7 +458,7 @@ mod tests {
         let set = switch.set_generator(9_000, 0, (0, &[7, 8]), 1, Some(app));
         set.unwrap();
         switch.handle_timeout(9_000);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let bytes = "01 00 00 00 00 00 07 08";
         let packet = format!("  port 68: 8 bytes\n      {bytes}\n");
         let leaves = format!("  → port 1: 8 bytes\n      {bytes}\n");
@@ -481,9 +481,9 @@ mod tests {
             },
         };
         let told = |colour| render(std::slice::from_ref(&event), 0, Form::Text, colour);
-        assert_eq!(told(false), "  I\u{241b}]0;x\u{2407}\u{241b}[2J\n");
+        assert_eq!(take_trace(false), "  I\u{241b}]0;x\u{2407}\u{241b}[2J\n");
         assert_eq!(
-            told(true),
+            take_trace(true),
             "  \x1b[1mI\u{241b}]0;x\u{2407}\u{241b}[2J\x1b[0m\n"
         );
     }

@@ -362,7 +362,7 @@ fn role_of(update: &v1::MasterArbitrationUpdate) -> Result<(String, Option<RoleC
             "roles by number are deprecated; use the role's name",
         ));
     }
-    let config = RoleConfig::of(&role)?;
+    let config = RoleConfig::from_role(&role)?;
     if role.name.is_empty() && config.is_some() {
         return Err(Status::invalid_argument("the default role has full access"));
     }

@@ -91,7 +91,7 @@ impl Op {
                 modify_only(kind, "a register")?;
                 let (register, cell, scalars) = binding.register_write(entry)?;
                 let name = register.preamble.name.clone();
-                Ok(Op::Register(name, Cells::of(cell, register.size), scalars))
+                Ok(Op::Register(name, Cells::new(cell, register.size), scalars))
             }
             Kind::ValueSetEntry(entry) => {
                 modify_only(kind, "a value set")?;
@@ -219,7 +219,7 @@ fn meter_cells(kind: Type, entry: &v1::MeterEntry, binding: &Binding) -> Result<
     let config = entry.config.as_ref();
     let config = config.map(binding::meter_config).transpose()?;
     let clears = binding::clears(entry.counter_data.as_ref())?;
-    let cells = Cells::of(index, meter.size);
+    let cells = Cells::new(index, meter.size);
     Ok(Op::Meter(name.clone(), cells, config, clears))
 }
 
@@ -235,7 +235,7 @@ fn counter_cells(kind: Type, entry: &v1::CounterEntry, binding: &Binding) -> Res
         return Ok(Op::Nothing);
     };
     let value = binding::counter_value(data)?;
-    let cells = Cells::of(index, counter.size);
+    let cells = Cells::new(index, counter.size);
     Ok(Op::Counter(name.clone(), cells, value))
 }
 
@@ -359,7 +359,7 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    pub(super) fn of(cell: Option<u64>, size: i64) -> Cells {
+    pub(super) fn new(cell: Option<u64>, size: i64) -> Cells {
         let all = Cells::All(u64::try_from(size).unwrap_or(0));
         cell.map_or(all, Cells::One)
     }

@@ -112,13 +112,13 @@ impl Service {
         access: &Access,
     ) -> Result<Found, Status> {
         let binding = &loaded.binding;
-        let flags = ReadFlags::of(query);
+        let flags = ReadFlags::from_query(query);
         let tables = match wanted_tables(query, binding, access) {
             Ok(tables) => tables,
             Err(error) if error == binding::no_entry() => return Ok(Ok(Vec::new())),
             Err(error) => return Ok(Err(error)),
         };
-        let filter = Filter::of(query);
+        let filter = Filter::from_query(query);
         let mut found = Vec::new();
         for Wanted {
             id,

@@ -20,12 +20,12 @@ fn bits(value: &[u8]) -> v1::P4Data {
     data(Data::Bitstring(value.to_vec()))
 }
 
-fn of(members: Vec<v1::P4Data>) -> v1::P4Data {
+fn structure(members: Vec<v1::P4Data>) -> v1::P4Data {
     data(Data::Struct(v1::P4StructLike { members }))
 }
 
 fn inner(a: u8, b: u8) -> v1::P4Data {
-    of(vec![bits(&[a]), bits(&[b])])
+    structure(vec![bits(&[a]), bits(&[b])])
 }
 
 /// 5,000 cells each: more than a step of the driver, and than a response.
@@ -153,7 +153,7 @@ async fn cells_without_fields_are_written_read_and_kept() {
             data,
         })
     };
-    let nothing = || Some(of(vec![]));
+    let nothing = || Some(structure(vec![]));
     raw.put(Modify, cell(None, nothing())).await;
     raw.put(Modify, cell(Some(4), nothing())).await;
     assert!(one.send(&[3]));
@@ -164,7 +164,7 @@ async fn cells_without_fields_are_written_read_and_kept() {
     let refused = vec![
         (Modify, cell(Some(5), nothing())),
         (Modify, cell(Some(4), Some(bits(&[0])))),
-        (Modify, cell(None, Some(of(vec![bits(&[0])])))),
+        (Modify, cell(None, Some(structure(vec![bits(&[0])])))),
     ];
     assert_eq!(
         raw.write(refused).await,
@@ -282,7 +282,7 @@ async fn a_cell_of_structs_and_translated_values() {
         })
     };
     let value = |a: u8, wide: &[u8]| {
-        of(vec![
+        structure(vec![
             inner(a, 0xff),
             data(Data::Bool(true)),
             bits(b"blue"),
@@ -340,7 +340,7 @@ async fn a_digest_of_headers() {
             vec![0x08, 0x00],
         ],
     };
-    let expected = of(vec![
+    let expected = structure(vec![
         bits(&[1, 2, 3, 4, 5, 6]),
         data(Data::Header(ethernet)),
         data(Data::Header(v1::P4Header::default())),

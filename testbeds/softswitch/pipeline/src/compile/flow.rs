@@ -338,7 +338,7 @@ fn hand_over(
 ) {
     let this = &code.applies[apply];
     let start = this.actions[action].target;
-    let told = [this.hit, this.action_run, this.colour];
+    let results = [this.hit, this.action_run, this.colour];
     let mut params = this.actions[action].params.clone();
     // Slots that the preceding kept instructions access.
     let mut touched: Vec<Slot> = Vec::new();
@@ -352,7 +352,7 @@ fn hand_over(
             let place = params.iter().position(|p| *p == s);
             let free = !touched.contains(&d)
                 && !touched.contains(&s)
-                && !told.contains(&Some(d))
+                && !results.contains(&Some(d))
                 && !params.contains(&d);
             match place {
                 Some(place) if free && last_reads[at] => {

@@ -157,7 +157,7 @@ impl<'p> Compiler<'p> {
             .collect();
         let mut compiler = Compiler {
             dialect,
-            rules: Rules::of(program),
+            rules: Rules::for_program(program),
             program,
             wanted,
             code: Code {

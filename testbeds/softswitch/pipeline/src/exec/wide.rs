@@ -53,8 +53,8 @@ fn unsigned(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
         BinOp::Mul => a.times(b, w),
         // Division by zero is undefined in P4; here it gives 0. Wider divisions are refused at compile time, because
         // P4_16 has none.
-        BinOp::Div => WideValue::of(a.low128().checked_div(b.low128()).unwrap_or(0)),
-        BinOp::Mod => WideValue::of(a.low128().checked_rem(b.low128()).unwrap_or(0)),
+        BinOp::Div => WideValue::from_u128(a.low128().checked_div(b.low128()).unwrap_or(0)),
+        BinOp::Mod => WideValue::from_u128(a.low128().checked_rem(b.low128()).unwrap_or(0)),
         BinOp::AddSat => match a.plus(b, w) {
             (sum, false) if sum.fits(w) => sum,
             _ => WideValue::ones(w),
@@ -139,7 +139,7 @@ impl WideValue {
         frame[slot as usize..slot as usize + n].copy_from_slice(&self.0[..n]);
     }
 
-    fn of(number: u128) -> WideValue {
+    fn from_u128(number: u128) -> WideValue {
         let mut value = WideValue::ZERO;
         value.0[0] = number as u64;
         value.0[1] = (number >> 64) as u64;
@@ -147,7 +147,7 @@ impl WideValue {
     }
 
     fn bool(truth: bool) -> WideValue {
-        WideValue::of(u128::from(truth))
+        WideValue::from_u128(u128::from(truth))
     }
 
     /// A value with the lowest `w` bits set.

@@ -118,7 +118,7 @@ impl Filter {
         value: u64,
         now_ns: u64,
     ) -> u64 {
-        let mut cell = FilterCell::of_words(words);
+        let mut cell = FilterCell::from_words(words);
         let sampled = cell.sampled(value, now_ns);
         if sampled.is_some() {
             *words = cell.words();
@@ -182,7 +182,7 @@ impl FilterCell {
         ]
     }
 
-    fn of_words(words: &[u64; CELL_WORDS]) -> FilterCell {
+    fn from_words(words: &[u64; CELL_WORDS]) -> FilterCell {
         let [set, gain_ns, decay_ns, low, high, ppm, average, updated_ns] = *words;
         let config = FilterConfig {
             gain_ns,

@@ -229,7 +229,7 @@ impl Requests {
 
     /// The current requests.
     #[inline(always)]
-    pub fn of(&self, frame: &[u64]) -> RequestValues {
+    pub fn read(&self, frame: &[u64]) -> RequestValues {
         let first = self.clone as usize;
         let slots = frame[first..].first_chunk().copied();
         let [clone, clone_list, resubmit, recirculate, truncate] =
@@ -247,8 +247,8 @@ impl Requests {
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
-        if let Some(asked) = frame[first..].first_chunk_mut() {
-            *asked = [0, 0, 0, 0, truncate];
+        if let Some(requested) = frame[first..].first_chunk_mut() {
+            *requested = [0, 0, 0, 0, truncate];
         }
     }
 

@@ -62,7 +62,7 @@ impl Region {
         slots.chunks_mut(128).for_each(|part| part.fill(0));
     }
 
-    pub(crate) fn of(self, frame: &[u64]) -> &[u64] {
+    pub(crate) fn slots(self, frame: &[u64]) -> &[u64] {
         &frame[self.slot as usize..(self.slot + self.size) as usize]
     }
 

@@ -43,7 +43,7 @@ pub fn equal(a: &Bits, b: &Bits) -> Bits {
 pub fn unary(op: UnOp, a: &Bits) -> Bits {
     match op {
         UnOp::Not | UnOp::BitNot => not(a),
-        UnOp::Neg => tainted(Bits::of_int(a.width, &-a.int(false)), &[a]),
+        UnOp::Neg => tainted(Bits::from_int(a.width, &-a.int(false)), &[a]),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn unary(op: UnOp, a: &Bits) -> Bits {
 pub fn binary(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let (x, y) = (a.int(signed), b.int(signed));
     let zero = BigInt::ZERO;
-    let number = |n: BigInt| tainted(Bits::of_int(a.width, &n), &[a, b]);
+    let number = |n: BigInt| tainted(Bits::from_int(a.width, &n), &[a, b]);
     let truth = |t: bool| tainted(Bits::bool(t), &[a, b]);
     match op {
         BinOp::And | BinOp::LogAnd => and(a, b),
@@ -103,7 +103,7 @@ fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
         BinOp::Shl => (bits << n) & ones(w),
         _ => {
             let bits = Bits::new(w, bits.clone());
-            Bits::of_int(w, &(bits.int(signed) >> n)).value
+            Bits::from_int(w, &(bits.int(signed) >> n)).value
         }
     };
     let shifted = Bits {
@@ -124,7 +124,7 @@ pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
             undefined: cut(&a.undefined),
         };
     }
-    let extended = |n: &BigUint| Bits::of_int(width, &Bits::new(a.width, n.clone()).int(signed));
+    let extended = |n: &BigUint| Bits::from_int(width, &Bits::new(a.width, n.clone()).int(signed));
     Bits {
         width,
         value: extended(&a.value).value,

@@ -34,7 +34,7 @@ impl Bits {
     }
 
     /// An integer modulo 2^width.
-    pub fn of_int(width: u32, value: &BigInt) -> Bits {
+    pub fn from_int(width: u32, value: &BigInt) -> Bits {
         if value.sign() != Sign::Minus {
             return Bits::new(width, value.magnitude().clone());
         }

@@ -17,7 +17,7 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
     /// Whether the packet has requested this method's result.
-    fn is_asked(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
+    fn is_requested(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }
 

@@ -102,7 +102,7 @@ pub fn to_words(value: &Value) -> Vec<u64> {
 }
 
 /// Converts slots to a value; missing words are 0.
-pub fn of_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
+pub fn from_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
     let shadow = Shadow::default();
     let mut reader = Reader {
         program,
@@ -178,11 +178,13 @@ impl Reader<'_> {
                 let mut fields = Vec::with_capacity(declared.fields.len());
                 for field in &declared.fields {
                     let value = self.value(&field.ty);
-                    fields.push(if Rules::of(program).own_validity(declared, field) {
-                        self.own(value.bits())
-                    } else {
-                        value
-                    });
+                    fields.push(
+                        if Rules::for_program(program).own_validity(declared, field) {
+                            self.own(value.bits())
+                        } else {
+                            value
+                        },
+                    );
                 }
                 match declared.kind {
                     StructKind::Struct => Value::Struct(fields),

@@ -155,7 +155,7 @@ impl Reference {
     ) -> Reference {
         let mut fill = poison.map_or_else(Fill::default, Fill::poison);
         // If undefined bits are marked, the fields that BMv2 keeps are as undefined as in P4_16.
-        fill.invalid = match Rules::of(&program).invalid {
+        fill.invalid = match Rules::for_program(&program).invalid {
             InvalidFields::Kept if fill.marks() => InvalidFields::Zero,
             invalid => invalid,
         };

@@ -249,7 +249,7 @@ impl<'p> Interpreter<'_, 'p> {
         let Type::Struct(id) = ty else { return false };
         let declared = &self.program.types[id.index()];
         let varies = |f: &FieldType| matches!(f.ty, Type::Varbit(_));
-        Rules::of(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
+        Rules::for_program(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
     }
 
     /// Number of bits of a type in a packet, without varbit fields.

@@ -2,7 +2,7 @@
 //! action.
 
 use super::bits::{Bits, ones};
-use super::frame::{of_words, to_words};
+use super::frame::{from_words, to_words};
 use super::value::Value;
 use super::{ActiveUnit, Interpreter, Result};
 use crate::externs::hash;
@@ -59,7 +59,7 @@ impl<'p> Interpreter<'_, 'p> {
             for param in &control.actions[offered.action.index()].params {
                 if param.direction == Direction::None {
                     let ty = &control.vars[param.var.index()].ty;
-                    let (value, next) = of_words(self.program, ty, &bound.params, at);
+                    let (value, next) = from_words(self.program, ty, &bound.params, at);
                     at = next;
                     params.push(value);
                 }

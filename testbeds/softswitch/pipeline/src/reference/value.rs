@@ -62,7 +62,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let field = |f: &FieldType| match of(&f.ty) {
-                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
+                    Value::Bits(bits) if Rules::for_program(program).own_validity(ty, f) => {
                         Value::Own(false, bits)
                     }
                     other => other,
@@ -90,7 +90,7 @@ impl Value {
     pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
         match value {
             Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
-            Const::Integer(value) => Value::Bits(Bits::of_int(width(ty), value)),
+            Const::Integer(value) => Value::Bits(Bits::from_int(width(ty), value)),
             Const::Bool(b) => Value::Bits(Bits::bool(*b)),
             Const::Enum(_, i) | Const::Error(i) => Value::Bits(Bits::new(32, *i)),
             Const::Tuple(values) => {
@@ -120,7 +120,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let own = |(value, f): (Value, &FieldType)| match value {
-                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
+                    Value::Bits(bits) if Rules::for_program(program).own_validity(ty, f) => {
                         Value::Own(true, bits)
                     }
                     other => other,

@@ -64,7 +64,7 @@ impl Watch {
         }
     }
 
-    fn tell(&mut self, program: &Program, span: Span, kind: impl FnOnce() -> EventKind) {
+    fn record(&mut self, program: &Program, span: Span, kind: impl FnOnce() -> EventKind) {
         if self.steps {
             let at = Some(program.source.location(span));
             self.push(Event { at, kind: kind() });
@@ -73,21 +73,21 @@ impl Watch {
 
     pub(crate) fn block(&mut self, name: &str, program: &Program, span: Span) {
         let name = name.to_owned();
-        self.tell(program, span, || EventKind::Block { name });
+        self.record(program, span, || EventKind::Block { name });
     }
 
     pub(crate) fn state(&mut self, parser: &str, state: &str, program: &Program, span: Span) {
         let (parser, state) = (parser.to_owned(), state.to_owned());
-        self.tell(program, span, || EventKind::State { parser, state });
+        self.record(program, span, || EventKind::State { parser, state });
     }
 
     pub(crate) fn error(&mut self, error: &str, program: &Program, span: Span) {
         let error = error.to_owned();
-        self.tell(program, span, || EventKind::Error { error });
+        self.record(program, span, || EventKind::Error { error });
     }
 
     pub(crate) fn branch(&mut self, taken: bool, program: &Program, span: Span) {
-        self.tell(program, span, || {
+        self.record(program, span, || {
             let text = program.source.slice(span).lines().next().unwrap_or("");
             let text = text.trim_end_matches(['{', ' ']).to_owned();
             EventKind::Branch { text, taken }
@@ -132,7 +132,7 @@ impl<'p> Interpreter<'_, 'p> {
             let header = self.name_of(place.var, &place.steps);
             let fields = fields_of(self.program, &place.ty, "", value);
             self.watch
-                .tell(self.program, self.span, || EventKind::Extract {
+                .record(self.program, self.span, || EventKind::Extract {
                     header,
                     offset_bits,
                     fields,
@@ -145,7 +145,7 @@ impl<'p> Interpreter<'_, 'p> {
             let header = self.name_of(place.var, &place.steps);
             let bytes = bits.bytes(0);
             self.watch
-                .tell(self.program, self.span, || EventKind::Emit {
+                .record(self.program, self.span, || EventKind::Emit {
                     header,
                     bytes,
                 });
@@ -163,7 +163,7 @@ impl<'p> Interpreter<'_, 'p> {
                 }
             }
             let name = action.name.clone();
-            self.watch.tell(self.program, self.span, || {
+            self.watch.record(self.program, self.span, || {
                 EventKind::Action(EventAction { name, params })
             });
         }
@@ -202,7 +202,7 @@ impl<'p> Interpreter<'_, 'p> {
         });
         let table = table.name.clone();
         self.watch
-            .tell(self.program, self.span, || EventKind::Table {
+            .record(self.program, self.span, || EventKind::Table {
                 table,
                 keys,
                 entry,
@@ -230,20 +230,20 @@ impl<'p> Interpreter<'_, 'p> {
             .flat_map(|(i, (e, v))| fields_of(self.program, &e.ty, &(i + 1).to_string(), v))
             .collect();
         let result = result.map_or_else(Vec::new, |v| fields_of(self.program, ty, "", v));
-        self.tell_call((object, method), args, result);
+        self.trace_call((object, method), args, result);
     }
 
     /// Traces a deparser's call that the packet has not requested.
-    pub(crate) fn trace_unasked(&mut self, object: &str, method: &str) {
+    pub(crate) fn trace_gated(&mut self, object: &str, method: &str) {
         let nothing = EventField {
             name: String::new(),
             value: "nothing".into(),
             width: 0,
         };
-        self.tell_call((object, method), Vec::new(), vec![nothing]);
+        self.trace_call((object, method), Vec::new(), vec![nothing]);
     }
 
-    fn tell_call(
+    fn trace_call(
         &mut self,
         (object, method): (&str, &str),
         args: Vec<EventField>,
@@ -251,7 +251,7 @@ impl<'p> Interpreter<'_, 'p> {
     ) {
         let (object, method) = (object.to_owned(), method.to_owned());
         self.watch
-            .tell(self.program, self.span, || EventKind::Extern {
+            .record(self.program, self.span, || EventKind::Extern {
                 object,
                 method,
                 args,
@@ -280,7 +280,7 @@ impl<'p> Interpreter<'_, 'p> {
         };
         let args = place.map(named).into_iter().collect();
         let result = fields_of(self.program, ty, "", result);
-        self.tell_call(("", name), args, result);
+        self.trace_call(("", name), args, result);
     }
 
     /// Traces an execution of a register: the cell's index, its new value and the outputs.
@@ -312,7 +312,7 @@ impl<'p> Interpreter<'_, 'p> {
             value: format!("0x{index:x}"),
             width: 32,
         }];
-        self.tell_call(call, args, result);
+        self.trace_call(call, args, result);
     }
 
     /// A resolved path in the notation of the source.

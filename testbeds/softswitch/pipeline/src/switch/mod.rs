@@ -95,7 +95,7 @@ impl Switch {
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
         if let Some(before) = traced {
-            self.tell_verdict(before);
+            self.trace_verdict(before);
         }
     }
 
@@ -139,7 +139,7 @@ impl Switch {
         self.core.finished(job);
         self.drain(now_ns);
         if let Some(before) = traced {
-            self.tell_verdict(before);
+            self.trace_verdict(before);
         }
     }
 

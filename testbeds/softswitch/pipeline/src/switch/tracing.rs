@@ -99,7 +99,7 @@ impl Switch {
     }
 
     /// Records the fate of the packet.
-    pub(crate) fn tell_verdict(&mut self, before: Before) {
+    pub(crate) fn trace_verdict(&mut self, before: Before) {
         let core = &mut self.core;
         let stats = &core.stats;
         let Some(reference) = &mut core.reference else {
@@ -176,7 +176,7 @@ impl Core {
         fields: impl FnOnce(&Core) -> Vec<(MetaField, &'static str)>,
     ) {
         if self.reference.is_some() {
-            self.tell_decided(code, block, fields);
+            self.trace_decided(code, block, fields);
         }
     }
 
@@ -188,7 +188,7 @@ impl Core {
     }
 
     #[cold]
-    fn tell_decided(
+    fn trace_decided(
         &mut self,
         code: &Code,
         block: Block,

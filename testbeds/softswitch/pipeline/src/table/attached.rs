@@ -72,7 +72,7 @@ impl Attachments {
     }
 
     /// The data of a row.
-    pub fn of(&self, row: Index) -> Attached {
+    pub fn row(&self, row: Index) -> Attached {
         Attached {
             counter: self.counter(row),
             more: self.more.get(row as usize).cloned().flatten(),

@@ -253,7 +253,7 @@ impl Table {
     fn copy(&self, row: Index) -> Removed {
         Removed {
             indirect: self.rows.head(row).indirect,
-            attached: self.attachments.of(row),
+            attached: self.attachments.row(row),
             row: self.rows.copy(row),
         }
     }

@@ -30,7 +30,7 @@ pub(in crate::server) struct ReadFlags {
 }
 
 impl ReadFlags {
-    pub(in crate::server) fn of(query: &v1::TableEntry) -> Self {
+    pub(in crate::server) fn from_query(query: &v1::TableEntry) -> Self {
         Self {
             meter: query.meter_config.is_some(),
             meter_counts: query.meter_counter_data.is_some(),

@@ -57,7 +57,7 @@ struct PsaCopy {
 }
 
 impl PsaCopy {
-    fn of(job: &Job) -> PsaCopy {
+    fn from_job(job: &Job) -> PsaCopy {
         PsaCopy {
             path: job.path,
             port: job.port,
@@ -127,14 +127,14 @@ impl Psa {
                     core, now_ns, job.path, job.port, &job.bytes, &job.meta, job.passes,
                 );
             }
-            _ => self.to_egress(core, now_ns, PsaCopy::of(job), &job.bytes, &job.meta),
+            _ => self.to_egress(core, now_ns, PsaCopy::from_job(job), &job.bytes, &job.meta),
         }
     }
 
     /// Runs egress for a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
         core.nothing_is_undefined();
-        self.egress(core, now_ns, PsaCopy::of(job), &job.bytes, &job.meta);
+        self.egress(core, now_ns, PsaCopy::from_job(job), &job.bytes, &job.meta);
     }
 
     /// Runs ingress and everything that follows from it, including egress of the copies.
@@ -201,7 +201,7 @@ impl Psa {
                 ..Job::default()
             };
             core.queue(job, bytes, |frame, meta| {
-                meta.extend_from_slice(x.resubmit_meta.of(frame))
+                meta.extend_from_slice(x.resubmit_meta.slots(frame))
             });
         } else if group != 0 {
             self.multicast(core, now_ns, group, class, &out, passes);
@@ -295,9 +295,9 @@ impl Psa {
         let to = (copy.port, copy.class);
         let straight =
             core.passes_straight(now_ns, to, bytes, job, |frame, image| match copy.path {
-                Path::CloneI2e => image.extend_from_slice(from.clone_meta.of(frame)),
+                Path::CloneI2e => image.extend_from_slice(from.clone_meta.slots(frame)),
                 Path::CloneE2e => image.extend_from_slice(meta),
-                _ => image.extend_from_slice(from.normal_meta.of(frame)),
+                _ => image.extend_from_slice(from.normal_meta.slots(frame)),
             });
         if straight {
             self.egress(core, now_ns, copy, bytes, meta);
@@ -368,7 +368,7 @@ impl Psa {
                             ..Job::default()
                         };
                         core.queue(job, session.cut(&out), |frame, meta| {
-                            meta.extend_from_slice(x.clone_meta.of(frame));
+                            meta.extend_from_slice(x.clone_meta.slots(frame));
                         });
                     }
                 }
@@ -379,7 +379,7 @@ impl Psa {
             core.recycle(out);
         } else if copy.port == RECIRCULATE_PORT {
             core.recirculate(now_ns, RECIRCULATE_PORT, out, |frame, meta| {
-                meta.extend_from_slice(x.recirculate_meta.of(frame));
+                meta.extend_from_slice(x.recirculate_meta.slots(frame));
             });
         } else {
             core.transmit(copy.port, out);

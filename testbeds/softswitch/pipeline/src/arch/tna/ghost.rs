@@ -60,7 +60,7 @@ impl Ghost {
 
     /// Writes a report into the control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
     /// ingress reads the ghost's latest values.
-    pub(super) fn told(&self, frame: &mut [u64], report: Report) {
+    pub(super) fn write_report(&self, frame: &mut [u64], report: Report) {
         frame[self.metadata.slot as usize] = 1;
         self.ping_pong.set(frame, 1);
         self.qlength.set(frame, report.cells.min(LONGEST));

@@ -122,7 +122,7 @@ impl<'p> Gress<'p> {
         Ok(())
     }
 
-    fn of(&self, name: &str) -> Option<(Region, &'p Type)> {
+    fn intrinsic_region(&self, name: &str) -> Option<(Region, &'p Type)> {
         let found = self.known.iter().find(|(known, _, _)| *known == name);
         found.map(|(_, region, ty)| (*region, *ty))
     }
@@ -133,7 +133,7 @@ impl<'p> Gress<'p> {
         of: &str,
         name: &str,
     ) -> Result<MetaField, LoadError> {
-        match self.of(of) {
+        match self.intrinsic_region(of) {
             Some(of) => Binder { compiler }.field(of, name),
             None => Ok(MetaField::default()),
         }
@@ -168,7 +168,7 @@ impl<'p> Gress<'p> {
         slots.extend([Some(self.headers.slot), Some(self.meta.slot)]);
         for param in params.iter().skip(slots.len()) {
             let name = type_name(program, vars, param);
-            let region = name.and_then(|name| self.of(name));
+            let region = name.and_then(|name| self.intrinsic_region(name));
             slots.push(region.map(|(region, _)| region.slot));
         }
         slots
@@ -230,7 +230,8 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaI
     let tm_type = "ingress_intrinsic_metadata_for_tm_t";
     let deparser_type = "ingress_intrinsic_metadata_for_deparser_t";
     let tm = |compiler: &mut Compiler<'p>, name| gress.field(compiler, tm_type, name);
-    let asked = |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
+    let deparser_field =
+        |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
     let for_tm = TmFields {
         unicast: gress.own(compiler, tm_type, "ucast_egress_port")?,
         group_a: gress.own(compiler, tm_type, "mcast_grp_a")?,
@@ -248,7 +249,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaI
         yid: tm(compiler, "level2_exclusion_id")?,
         rid: tm(compiler, "rid")?,
     };
-    let ghosts_metadata = gress.of("ghost_intrinsic_metadata_t");
+    let ghosts_metadata = gress.intrinsic_region("ghost_intrinsic_metadata_t");
     let ghosts_metadata = ghosts_metadata.map(|(region, _)| region.slot);
     compiler
         .frame
@@ -259,16 +260,18 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaI
     let control = gress.compile_control(compiler, gress.control, false)?;
     compiler.tofino.gates = Gates {
         // Type 0 never mirrors in ingress, whether it was assigned or not.
-        mirror: asked(compiler, "mirror_type")?.slot(),
-        resubmit: asked(compiler, "resubmit_type")?.following().slot(),
-        digest: asked(compiler, "digest_type")?.following().slot(),
+        mirror: deparser_field(compiler, "mirror_type")?.slot(),
+        resubmit: deparser_field(compiler, "resubmit_type")?
+            .following()
+            .slot(),
+        digest: deparser_field(compiler, "digest_type")?.following().slot(),
     };
     let deparser = gress.compile_control(compiler, gress.deparser, true)?;
     compiler.tofino.gates = Gates::default();
     Ok(TnaIngress {
-        pktgen: asked(compiler, "pktgen")?,
-        pktgen_address: asked(compiler, "pktgen_address")?,
-        pktgen_length: asked(compiler, "pktgen_length")?,
+        pktgen: deparser_field(compiler, "pktgen")?,
+        pktgen_address: deparser_field(compiler, "pktgen_address")?,
+        pktgen_length: deparser_field(compiler, "pktgen_length")?,
         tm: for_tm,
         half: Half {
             parsers,
@@ -280,7 +283,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaI
                 false => u64::MAX,
             },
             parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
-            drop_ctl: asked(compiler, "drop_ctl")?,
+            drop_ctl: deparser_field(compiler, "drop_ctl")?,
             ghost: ghosts_metadata,
             regions: gress.regions,
         },
@@ -289,10 +292,10 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaI
 
 fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half, LoadError> {
     let gress = Gress::bind(compiler, package, "egress")?;
-    let asked = "egress_intrinsic_metadata_for_deparser_t";
+    let deparser_type = "egress_intrinsic_metadata_for_deparser_t";
     let parsers = gress.compile_parsers(compiler)?;
     let control = gress.compile_control(compiler, gress.control, false)?;
-    let mirror = gress.field(compiler, asked, "mirror_type")?;
+    let mirror = gress.field(compiler, deparser_type, "mirror_type")?;
     compiler.tofino.gates = Gates {
         mirror: mirror.following().slot(),
         ..Gates::default()
@@ -305,7 +308,7 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half,
         deparser,
         fatal: 0,
         parsed: gress.parsed(compiler, "egress_intrinsic_metadata_from_parser_t")?,
-        drop_ctl: gress.field(compiler, asked, "drop_ctl")?,
+        drop_ctl: gress.field(compiler, deparser_type, "drop_ctl")?,
         ghost: None,
         regions: gress.regions,
     })
@@ -321,7 +324,7 @@ pub(super) struct EgressHeader {
 
 impl EgressHeader {
     /// The header as the program declares it.
-    pub(super) fn of(program: &Program) -> EgressHeader {
+    pub(super) fn from_program(program: &Program) -> EgressHeader {
         let declared = program
             .types
             .iter()

@@ -129,7 +129,7 @@ impl Tna {
             of_pipe,
             port_metadata: port_metadata_bytes(program) as usize,
             parser_err: program.errors.iter().map(bit).collect(),
-            egress_header: EgressHeader::of(program),
+            egress_header: EgressHeader::from_program(program),
             cleared,
             tofino2: program.arch == Arch::T2na,
         })
@@ -317,7 +317,7 @@ impl Tna {
         ) {
             let generator = &mut core.tofino.generator;
             let pipe = arrival.port >> 7;
-            generator.asked(&mut core.stats, now_ns, pipe, place, &header);
+            generator.request(&mut core.stats, now_ns, pipe, place, &header);
         }
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         let mirrored = mirror.is_some();
@@ -401,7 +401,7 @@ impl Tna {
                 continue;
             };
             self.begin(core, pipe, FCS_BYTES);
-            ghost.told(&mut core.frame, report);
+            ghost.write_report(&mut core.frame, report);
             let mut out = core.buffer();
             self.block(core, now_ns, ghost.control, &[], 0, &mut out);
             core.tofino.pipes.leave(&mut core.state, pipe);

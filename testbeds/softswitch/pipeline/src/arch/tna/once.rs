@@ -55,36 +55,37 @@ impl<'p> Walk<'p> {
     }
 
     fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Executions {
-        let mut met = Executions::default();
+        let mut executions = Executions::default();
         for stmt in block {
-            met.then(self.stmt(control, stmt, depth));
+            executions.then(self.stmt(control, stmt, depth));
         }
-        met
+        executions
     }
 
     fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Executions {
-        let mut met = Executions::default();
+        let mut executions = Executions::default();
         for block in blocks {
-            met.or(self.block(control, block, depth));
+            executions.or(self.block(control, block, depth));
         }
-        met
+        executions
     }
 
     fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Executions {
         match &stmt.kind {
             StmtKind::If(arms, otherwise) => {
                 // Conditions are evaluated in order until one holds.
-                let (mut asked, mut met) = (Executions::default(), Executions::default());
-                let ways = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
-                for (before, block) in ways.chain([(None, otherwise)]) {
+                let (mut conditions, mut executions) =
+                    (Executions::default(), Executions::default());
+                let paths = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
+                for (before, block) in paths.chain([(None, otherwise)]) {
                     if let Some(calls) = before {
-                        asked.then(self.block(control, calls, depth));
+                        conditions.then(self.block(control, calls, depth));
                     }
-                    let mut way = asked.clone();
-                    way.then(self.block(control, block, depth));
-                    met.or(way);
+                    let mut path = conditions.clone();
+                    path.then(self.block(control, block, depth));
+                    executions.or(path);
                 }
-                met
+                executions
             }
             StmtKind::Switch { cases, default, .. } => {
                 let mut blocks: Vec<&Block> = cases.iter().map(|(_, block)| block).collect();
@@ -92,31 +93,31 @@ impl<'p> Walk<'p> {
                 self.either(control, &blocks, depth)
             }
             StmtKind::Loop { body, update, .. } => {
-                let mut met = self.block(control, body, depth);
-                met.then(self.block(control, update, depth));
+                let mut executions = self.block(control, body, depth);
+                executions.then(self.block(control, update, depth));
                 // The body may run several times.
-                met.then(met.clone());
-                met
+                executions.then(executions.clone());
+                executions
             }
             StmtKind::Atomic(block, _) => self.block(control, block, depth),
             StmtKind::ApplyTable { table, .. } => {
-                let mut met = Executions::default();
+                let mut executions = Executions::default();
                 for offered in &control.tables[table.index()].actions {
                     let mut one = self.block(control, &offered.calls, depth);
                     let body = &control.actions[offered.action.index()].body;
                     one.then(self.block(control, body, depth));
-                    met.or(one);
+                    executions.or(one);
                 }
-                met
+                executions
             }
             StmtKind::CallAction(id, _) => {
                 self.block(control, &control.actions[id.index()].body, depth)
             }
             StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
             StmtKind::CallMethod { object, .. } => {
-                let mut met = Executions::default();
-                met.once.extend(self.register(*object));
-                met
+                let mut executions = Executions::default();
+                executions.once.extend(self.register(*object));
+                executions
             }
             _ => Executions::default(),
         }

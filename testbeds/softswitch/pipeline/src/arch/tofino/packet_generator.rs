@@ -262,7 +262,7 @@ impl Generator {
     }
 
     /// Tofino 2: handles the request of an ingress deparser for packets with a part of the buffer after its own header.
-    pub(crate) fn asked(
+    pub(crate) fn request(
         &mut self,
         stats: &mut Stats,
         now_ns: u64,

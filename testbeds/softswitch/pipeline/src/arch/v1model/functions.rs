@@ -302,7 +302,7 @@ impl Compiler<'_> {
     }
 
     fn v1model_algorithm(&self, e: &Expr) -> Result<Algorithm> {
-        match self.member(e).and_then(Algorithm::of_v1model) {
+        match self.member(e).and_then(Algorithm::from_v1model) {
             Some(algorithm) => Ok(algorithm),
             None => self.unsupported("this hash algorithm"),
         }

@@ -69,7 +69,7 @@ impl<'p> Interpreter<'_, 'p> {
             }
             // algorithm, base, data, max
             ExternFunction::Hash => {
-                let algorithm = algorithm.and_then(Algorithm::of_v1model);
+                let algorithm = algorithm.and_then(Algorithm::from_v1model);
                 let bounds = (number(1), number(3));
                 let hashed = self.hash_or_draw(algorithm, &values[2], bounds, width(&ty));
                 given = scalar(width(&ty), hashed);
@@ -200,7 +200,7 @@ impl<'p> Interpreter<'_, 'p> {
         with_payload: bool,
         width: u32,
     ) -> u64 {
-        let algorithm = algorithm.and_then(Algorithm::of_v1model);
+        let algorithm = algorithm.and_then(Algorithm::from_v1model);
         let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
         self.hash(algorithm, data, None, with_payload, width)
     }

@@ -32,8 +32,8 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
     }
-    let sources = Sources::of(code);
-    let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::of).collect();
+    let sources = Sources::from_code(code);
+    let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::from_op).collect();
     // Lanes of temporaries come after all other slots.
     let scratch = code.frame;
     let mut at = 0;
@@ -100,7 +100,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    fn of(op: &Op) -> Option<Shape> {
+    fn from_op(op: &Op) -> Option<Shape> {
         let shape = |what| Shape {
             what,
             d: None,
@@ -179,7 +179,7 @@ pub(super) struct BodyOp {
 struct Sources(Vec<Option<(u32, u32)>>);
 
 impl Sources {
-    fn of(code: &Code) -> Sources {
+    fn from_code(code: &Code) -> Sources {
         let mut sources = Sources(vec![None; code.ops.len() + 1]);
         for (at, op) in code.ops.iter().enumerate() {
             if let Some(to) = op.target() {

@@ -45,7 +45,7 @@ pub struct BitVectors {
 
 impl BitVectors {
     /// Builds the vectors of all rows.
-    pub fn of(rows: &Rows) -> BitVectors {
+    pub fn from_rows(rows: &Rows) -> BitVectors {
         let mut vectors = BitVectors {
             blocks: Vec::new(),
             order: Vec::new(),

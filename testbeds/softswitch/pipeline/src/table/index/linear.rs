@@ -11,7 +11,7 @@ pub struct Linear {
 
 impl Linear {
     /// Builds the list of all rows but one.
-    pub fn of(rows: &Rows, but: Index) -> Linear {
+    pub fn without(rows: &Rows, but: Index) -> Linear {
         let mut sorted: Vec<Index> = rows.iter().filter(|row| *row != but).collect();
         sorted.sort_unstable_by(|a, b| rows.order(*a, *b));
         Linear { rows: sorted }

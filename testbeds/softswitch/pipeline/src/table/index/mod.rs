@@ -98,11 +98,11 @@ impl Structure {
             Structure::Narrow(trie) => trie.insert(rows, row),
             Structure::Wide(trie) => trie.insert(rows, row),
             Structure::Linear(linear) if rows.len() <= LINEAR => linear.insert(rows, row),
-            Structure::Linear(_) => *self = Structure::BitVectors(BitVectors::of(rows)),
+            Structure::Linear(_) => *self = Structure::BitVectors(BitVectors::from_rows(rows)),
             Structure::BitVectors(vectors) if rows.len() <= BIT_VECTORS => {
                 vectors.insert(rows, row)
             }
-            Structure::BitVectors(_) => *self = Structure::TupleSpace(TupleSpace::of(rows)),
+            Structure::BitVectors(_) => *self = Structure::TupleSpace(TupleSpace::from_rows(rows)),
             Structure::TupleSpace(space) => space.insert(rows, row),
         }
     }
@@ -119,13 +119,13 @@ impl Structure {
             Structure::BitVectors(vectors) => {
                 vectors.remove(rows, row);
                 if rows.len() <= LINEAR / 2 {
-                    *self = Structure::Linear(Linear::of(rows, row));
+                    *self = Structure::Linear(Linear::without(rows, row));
                 }
             }
             Structure::TupleSpace(space) => {
                 space.remove(rows, row);
                 if rows.len() <= BIT_VECTORS / 2 {
-                    let mut vectors = BitVectors::of(rows);
+                    let mut vectors = BitVectors::from_rows(rows);
                     vectors.remove(rows, row);
                     *self = Structure::BitVectors(vectors);
                 }

@@ -19,7 +19,7 @@ pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
     /// All bits set.
     const ONES: Self;
     /// Reads the key from words, the first one uppermost.
-    fn of(words: &[u64]) -> Self;
+    fn from_words(words: &[u64]) -> Self;
     /// The four bits at `depth`.
     fn nibble(self, depth: u32) -> usize;
     /// The first `len` bits, followed by zeroes.
@@ -33,7 +33,7 @@ pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
 impl PrefixBits for u64 {
     const ONES: u64 = u64::MAX;
     #[inline(always)]
-    fn of(words: &[u64]) -> u64 {
+    fn from_words(words: &[u64]) -> u64 {
         words[0]
     }
     #[inline(always)]
@@ -55,7 +55,7 @@ impl PrefixBits for u64 {
 impl PrefixBits for u128 {
     const ONES: u128 = u128::MAX;
     #[inline(always)]
-    fn of(words: &[u64]) -> u128 {
+    fn from_words(words: &[u64]) -> u128 {
         u128::from(words[0]) << 64 | u128::from(words[1])
     }
     #[inline(always)]
@@ -128,7 +128,7 @@ impl<K: PrefixBits> Trie<K> {
     /// The row with the longest prefix of a key.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
-        let bits = K::of(key);
+        let bits = K::from_words(key);
         let (mut best, mut link) = (self.everything, self.root);
         // NONE also has the bit of a row set.
         while link & ROW == 0 {
@@ -151,7 +151,7 @@ impl<K: PrefixBits> Trie<K> {
 
     fn prefix(&self, rows: &Rows, row: Index) -> (K, u32) {
         let len = self.exact_bits + rows.rank(row) as u32;
-        (K::of(rows.values(row)), len)
+        (K::from_words(rows.values(row)), len)
     }
 
     fn link(&mut self, at: At) -> &mut u32 {

@@ -58,7 +58,7 @@ pub struct TupleSpace {
 
 impl TupleSpace {
     /// Builds the tuple space of all rows.
-    pub fn of(rows: &Rows) -> TupleSpace {
+    pub fn from_rows(rows: &Rows) -> TupleSpace {
         let mut space = TupleSpace::default();
         for row in rows.iter() {
             space.insert(rows, row);

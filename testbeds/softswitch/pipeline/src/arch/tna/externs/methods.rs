@@ -139,17 +139,17 @@ impl Compiler<'_> {
         }
     }
 
-    /// Runs `asked` unless the gate is closed.
+    /// Runs `request` unless the gate is closed.
     fn gated(
         &mut self,
         gate: Option<Slot>,
-        asked: impl FnOnce(&mut Self) -> Result<()>,
+        request: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let skip = self.label();
         if let Some(c) = gate {
             self.op(Op::JumpIfNot { c, to: skip })?;
         }
-        asked(self)?;
+        request(self)?;
         self.place(skip);
         Ok(())
     }

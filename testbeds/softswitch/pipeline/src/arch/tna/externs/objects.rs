@@ -138,9 +138,9 @@ impl Compiler<'_> {
                 };
                 let factors: Option<Vec<u64>> = factors.iter().map(|f| const_u64(f)).collect();
                 match factors.as_deref() {
-                    Some([factor]) => Some(MathUnit::of(invert, shift, *factor, 1)),
+                    Some([factor]) => Some(MathUnit::new(invert, shift, *factor, 1)),
                     Some([_, 0]) => None,
-                    Some([a, b]) => Some(MathUnit::of(invert, shift, *a, *b)),
+                    Some([a, b]) => Some(MathUnit::new(invert, shift, *a, *b)),
                     _ => None,
                 }
             }
@@ -222,7 +222,7 @@ impl Compiler<'_> {
         let algorithm = instance.args.iter().find_map(|(_, v)| match v {
             Const::Enum(id, i) => {
                 let members = &self.program.enums[id.index()].members;
-                Algorithm::of_tofino(members.get(*i as usize)?)
+                Algorithm::from_tofino(members.get(*i as usize)?)
             }
             _ => None,
         });

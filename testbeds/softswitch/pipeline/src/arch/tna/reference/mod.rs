@@ -54,8 +54,8 @@ impl Interpreted for TofinoReference {
         });
     }
 
-    fn is_asked(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>) -> bool {
-        i.asked(call.object, call.method)
+    fn is_requested(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>) -> bool {
+        i.gate_open(call.object, call.method)
     }
 
     fn perform(
@@ -158,7 +158,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Whether the packet has requested this method's result from the deparser; true for other methods.
-    pub(crate) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
+    pub(crate) fn gate_open(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
             (Object::Tofino(TofinoObject::Mirror), Method::Emit) => gates.mirror,

@@ -5,7 +5,7 @@ use crate::arch::tna::externs::rows::{ROW, row_of};
 use crate::call::MethodCall;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::bits::Bits;
-use crate::reference::frame::{of_words, to_words};
+use crate::reference::frame::{from_words, to_words};
 use crate::reference::value::{Value, width};
 use crate::reference::{ActiveUnit, Interpreter, Result, RunningMethod, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
@@ -243,7 +243,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let mut cell = vec![0; words as usize];
                 let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
-                of_words(self.program, ty, &cell, 0).0
+                from_words(self.program, ty, &cell, 0).0
             }
             CellRef::Row(r, row, w) => {
                 let cells = u64::from(ROW / w);
@@ -266,7 +266,7 @@ impl<'p> Interpreter<'_, 'p> {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
         self.state.cells.banks[plan.bank as usize].read(index, plan.offset, &mut words);
-        of_words(self.program, ty, &words, 0).0
+        from_words(self.program, ty, &words, 0).0
     }
 
     pub(crate) fn keep(&mut self, cell: CellRef, value: &Value) {
@@ -346,7 +346,7 @@ impl<'p> Interpreter<'_, 'p> {
         if let (Some(Arg::In(change)), ExprKind::Read(lvalue), true) = (rest.get(1), &of.kind, any)
         {
             let by = self.expr(change)?.bits().int(true);
-            let new = Bits::of_int(part, &(by + best));
+            let new = Bits::from_int(part, &(by + best));
             let place = self.resolve(lvalue)?;
             self.write(&place, Value::Bits(value.insert(found * part, &new)));
         }
