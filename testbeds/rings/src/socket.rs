@@ -1,7 +1,7 @@
 //! Packet socket operations that both backends share.
 #![allow(unsafe_code)]
 
-use crate::hearing::hear_udp;
+use crate::udp_filter::filter_udp;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -91,7 +91,7 @@ impl PacketSocket {
     /// Binds the socket to its interface; from then on frames arrive.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
-            hear_udp(&self.fd, port)?;
+            filter_udp(&self.fd, port)?;
         }
         // SAFETY: plain data, for which all zeros is a value.
         let mut membership: libc::packet_mreq = unsafe { zeroed() };

@@ -30,7 +30,7 @@ impl Carrier {
         match Self::open(interfaces) {
             Ok(carrier) => Some(carrier),
             Err(error) => {
-                tracing::warn!(%error, "ports without carrier go unnoticed");
+                tracing::warn!(%error, "cannot watch the carrier of ports");
                 None
             }
         }
@@ -69,7 +69,7 @@ impl Carrier {
                     self.link(driver, &link).await?;
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(%error, "ports without carrier go unnoticed");
+                    tracing::warn!(%error, "cannot watch the carrier of ports");
                     return Ok(false);
                 }
                 None => break,

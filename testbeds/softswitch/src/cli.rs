@@ -29,28 +29,28 @@ const FAILURE: u8 = 2;
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("program").required(true).args(["file", "no_p4"])))]
 pub struct Args {
-    /// The program to run: P4_16 for PSA, v1model or TNA.
+    /// Program to run: P4_16 for PSA, v1model or TNA.
     #[arg(value_name = "FILE.p4")]
     pub file: Option<PathBuf>,
     /// Start without a program and wait for a P4Runtime client to send one.
     #[arg(long)]
     pub no_p4: bool,
-    /// The device id that P4Runtime clients name.
+    /// Device id in the requests of P4Runtime clients.
     #[arg(long, default_value_t = 0, value_name = "ID")]
     pub device_id: u64,
-    /// Attach an interface to a port; once for each port.
+    /// Attach an interface to a port; repeat for each port.
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
     pub interfaces: Vec<Interface>,
-    /// Serve P4Runtime here. There is no authentication.
+    /// Address at which to serve P4Runtime. There is no authentication.
     #[arg(long, default_value = "127.0.0.1:9559", value_name = "IP:PORT")]
     pub grpc_server_addr: SocketAddr,
-    /// The port behind which the controller is.
+    /// Number of the controller's port.
     #[arg(long, default_value_t = pipeline::CPU_PORT, value_name = "PORT")]
     pub cpu_port: u32,
-    /// How frames are exchanged with the interfaces.
+    /// Backend for the exchange of frames with the interfaces.
     #[arg(long, value_enum, default_value_t = ports::Io::Auto)]
     pub io: ports::Io,
-    /// Frames that wait at a port for the switch at most; each takes 1.6 kB.
+    /// Maximum number of received frames in a port's ring; each takes 1.6 kB.
     #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_RECEIVE_QUEUE))]
     pub receive_queue: usize,
@@ -58,50 +58,49 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
-    /// Mark (ECN) frames that find so many before them that wait for the link, such as 65 for all ports or 2@20 for one: those of
-    /// transports that understand it (ECT), in the ring alone.
+    /// Mark frames (ECN) that find this many frames in front of them in the port's send ring, such as 65 for all ports or 2@20 for
+    /// one. Only frames of ECN-capable transports (ECT) are marked.
     #[arg(long, value_name = "[PORT@]FRAMES")]
     pub ecn: Vec<PortMark>,
-    /// How long the link of a port takes from its interface to the program, such as 2@10ms; what captures see has yet to
-    /// travel.
+    /// Latency of a port's link from its interface to the program, such as 2@10ms. Captures record frames before this latency.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_in: Vec<(u32, u64)>,
-    /// The same from the program to the interface: what captures see has travelled.
+    /// Latency of a port's link from the program to its interface. Captures record frames after this latency.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_out: Vec<(u32, u64)>,
-    /// Write what passes each port to pcap files in this folder, which is created if it does not exist. Without `=FOLDER`:
-    /// in the current one.
+    /// Write the frames of each port to pcap files in this folder, which is created if it does not exist. Without `=FOLDER`: in
+    /// the current folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
-    /// How long a recirculated packet is under way, such as 20us.
+    /// Latency of the recirculation port, such as 20us.
     #[arg(long, default_value = "20us", value_name = "TIME", value_parser = time_ns)]
     pub recirculation_latency: u64,
-    /// How much the recirculation port carries, such as 10gbps; unlimited if not given.
+    /// Rate of the recirculation port, such as 10gbps; unlimited by default.
     #[arg(long, value_name = "RATE", value_parser = rate_bps)]
     pub recirculation_rate: Option<u64>,
-    /// What runs the program: the same results, at different speeds. --trace and --poison always take the reference.
+    /// Executor of the program: same results, different speeds. --trace and --poison always use the reference.
     #[arg(long, value_enum, default_value_t = Executor::Fast)]
     pub executor: Executor,
     /// Explain each packet on standard output: states, headers, tables, entries, actions, externs, verdict. Slow.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub trace: Option<Form>,
-    /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything. Slow.
+    /// Fill undefined values with a pattern of this seed instead of zeroes, and report those that influence a decision. Slow.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
-    /// Print what the program logs (`log_msg`), and where `assert` and `assume` fail: `weir -v switch`. Slow for a program that
-    /// calls one of these.
+    /// Print the program's log messages (`log_msg`) and failures of `assert` and `assume`: `weir -v switch`. Slow for a program
+    /// that calls one of these.
     #[arg(skip)]
     pub logs: bool,
-    /// How much a port sends, such as 1gbps for all or 2@100mbps for one: what is more waits between ingress and egress.
-    /// Unlimited if not given. The one port is one with an interface.
+    /// Rate of a port, such as 1gbps for all or 2@100mbps for one, which needs an interface. Excess packets wait between ingress
+    /// and egress. Unlimited by default.
     #[arg(long, value_name = "[PORT@]RATE")]
     pub port_rate: Vec<PortRate>,
-    /// Packets that wait in one class of service of one port at most; more are dropped.
+    /// Maximum number of packets that wait in one class of service of one port; more are dropped.
     #[arg(long, default_value_t = EgressQueues::default().depth, value_name = "PACKETS",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub queue_depth: usize,
-    /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4; without them a higher class
-    /// always goes first.
+    /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4. By default, a higher class is always
+    /// served first.
     #[arg(long, value_name = "W0,…,W7", value_parser = weights)]
     pub queue_weights: Option<Scheduler>,
     /// Seed of the program's random numbers.
@@ -110,12 +109,12 @@ pub struct Args {
     /// Define a macro for the preprocessor.
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     pub defines: Vec<(String, String)>,
-    /// Look for included files here.
+    /// Folder to search for included files.
     #[arg(short = 'I', value_name = "FOLDER")]
     pub include_dirs: Vec<String>,
 }
 
-/// What runs a program.
+/// Executor of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Executor {
     /// A register machine

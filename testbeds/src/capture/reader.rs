@@ -106,7 +106,7 @@ impl Identifier {
     }
 }
 
-/// What bounds a batch besides the blocks that are ready.
+/// Limits of a batch besides the ready blocks.
 struct Bounds {
     /// Frames that were stamped before this time are late.
     until_ns: u64,
@@ -114,7 +114,7 @@ struct Bounds {
     end_ns: u64,
 }
 
-/// What the thread of a recorder owns.
+/// State of a recorder's thread.
 pub(super) struct Reader<S> {
     rings: Vec<WatchedRing>,
     epoll: Epoll,

@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 
 use super::resp::{Reply, ReplyError, encode_request, parse_reply};
 
-/// What a client does. Also the arguments of the hidden command that runs one in a host.
+/// A client's work. Also the arguments of the hidden command that runs a client in a host.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct ClientArgs {
     /// The client's name in the report.
     #[arg(long)]
     pub name: String,
-    /// Where the server listens.
+    /// Address of the server.
     #[arg(long, value_name = "IP:PORT")]
     pub server: SocketAddrV4,
     /// A command, words separated by spaces, `{n}` for the number of the request from 1; repeat for commands that are
     /// taken in turn. A `SET` without a value gets one.
     #[arg(long = "command", value_name = "WORDS", required = true)]
     pub commands: Vec<String>,
-    /// How many requests are made.
+    /// Number of requests.
     #[arg(long, default_value_t = 1)]
     pub requests: u32,
     /// Length of the values that `SET`s get.
     #[arg(long, default_value_t = 16)]
     pub value_bytes: u32,
-    /// Between an answer and the next request.
+    /// Pause between an answer and the next request, in microseconds.
     #[arg(long, default_value_t = 0)]
     pub pause_us: u64,
-    /// How long to wait for an answer.
+    /// Time limit of an answer, in milliseconds.
     #[arg(long, default_value_t = 5_000)]
     pub timeout_ms: u64,
 }

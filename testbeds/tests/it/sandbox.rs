@@ -1,6 +1,6 @@
 //! The sandbox and what runs in it, seen from outside, with real namespaces.
 //!
-//! Where the machine refuses them, each test is skipped by name.
+//! If the machine refuses them, each test is skipped by name.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -81,7 +81,7 @@ fn a_rate_is_kept() {
         let at = words.iter().position(|word| *word == name).unwrap();
         words[at + 1].parse().unwrap()
     };
-    // What waits for the link lasts for 90 ms: then it stood still.
+    // The link's queue lasts for 90 ms; after it the link was idle.
     if value("pause_ms") > 60.0 {
         skip_this(&format!(
             "the sender had no processor for too long: {}",
@@ -210,7 +210,7 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Starts an experiment that stays, and waits until it is up; `None` if namespaces are refused here.
 fn staying(experiment: &str) -> Option<(std::process::Child, Vec<PathBuf>)> {
-    // Who starts tests in the background of a script has them ignore SIGINT, and what they start.
+    // A script's background processes ignore SIGINT, and their children inherit this.
     let mut child = Command::new("env")
         .args(["--default-signal=INT", PROBE, experiment])
         .stdout(Stdio::piped())

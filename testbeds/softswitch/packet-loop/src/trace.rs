@@ -366,10 +366,10 @@ mod tests {
         };
         let told = |form| render(std::slice::from_ref(&event), 0, form, false);
         assert_eq!(
-            take_trace(Form::Text),
+            told(Form::Text),
             "    I.sum.get(src = 0x2, 0x3, 0x4) = 0x9\n"
         );
-        let json: Value = serde_json::from_str(&take_trace(Form::Json)).unwrap();
+        let json: Value = serde_json::from_str(&told(Form::Json)).unwrap();
         assert_eq!(
             json["args"][0],
             json!({ "name": "1.src", "value": "0x2", "bits": 8 })
@@ -481,9 +481,9 @@ mod tests {
             },
         };
         let told = |colour| render(std::slice::from_ref(&event), 0, Form::Text, colour);
-        assert_eq!(take_trace(false), "  I\u{241b}]0;x\u{2407}\u{241b}[2J\n");
+        assert_eq!(told(false), "  I\u{241b}]0;x\u{2407}\u{241b}[2J\n");
         assert_eq!(
-            take_trace(true),
+            told(true),
             "  \x1b[1mI\u{241b}]0;x\u{2407}\u{241b}[2J\x1b[0m\n"
         );
     }

@@ -32,10 +32,10 @@ pub enum PortError {
         last: u32,
     },
     /// The port is reserved for packets to and from the controller.
-    #[error("port {0} is the controller's")]
+    #[error("port {0} is reserved for the controller")]
     Cpu(u32),
     /// The port is a recirculation port.
-    #[error("port {0} is a recirculation port")]
+    #[error("port {0} is reserved for recirculation")]
     Recirculation(u32),
 }
 

@@ -105,12 +105,14 @@ impl Arbitration {
         if update.device_id != self.device_id {
             return Err(match known {
                 None => Status::not_found(format!("no device {}", update.device_id)),
-                Some(_) => Status::failed_precondition("a stream does not change its device"),
+                Some(_) => Status::failed_precondition(
+                    "a stream cannot change its device; open another stream",
+                ),
             });
         }
         if known.is_some_and(|client| client.role != role) {
             return Err(Status::failed_precondition(
-                "a stream does not change its role",
+                "a stream cannot change its role; open another stream",
             ));
         }
         let peers = || {
@@ -125,7 +127,7 @@ impl Arbitration {
         }
         if known.is_none() && peers().count() >= MAX_CLIENTS_PER_ROLE {
             return Err(Status::resource_exhausted(format!(
-                "{MAX_CLIENTS_PER_ROLE} clients are connected"
+                "{MAX_CLIENTS_PER_ROLE} clients of this role are connected, the maximum"
             )));
         }
         self.check_room(&role)?;
@@ -301,7 +303,7 @@ impl Arbitration {
             return Ok(());
         }
         Err(Status::resource_exhausted(format!(
-            "{MAX_ROLES} roles are known"
+            "all {MAX_ROLES} roles are in use"
         )))
     }
 

@@ -58,9 +58,7 @@ fn denied(message: impl Into<String>) -> UpdateError {
 fn modify_only(kind: Type, what: &str) -> UpdateResult {
     match kind {
         Type::Modify => Ok(()),
-        _ => Err(invalid(format!(
-            "{what} is always there: it can only be modified"
-        ))),
+        _ => Err(invalid(format!("{what} always exists; use MODIFY"))),
     }
 }
 
@@ -282,7 +280,7 @@ fn table_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<
     if kind == Type::Delete {
         return match table.entry_ref(entry, binding)? {
             EntryRef::Entry(priority, key) => Ok(Op::Delete(table.position, priority, key)),
-            EntryRef::Default => Err(invalid("the default entry is not deleted")),
+            EntryRef::Default => Err(invalid("the default entry cannot be deleted; use MODIFY")),
         };
     }
     let write = table.write(kind, entry, binding)?;

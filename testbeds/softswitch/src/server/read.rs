@@ -49,8 +49,11 @@ impl Service {
             arbitration.access(&request.role)
         };
         let permit = Arc::clone(&self.reads).try_acquire_owned();
-        let permit = permit
-            .map_err(|_| Status::resource_exhausted(format!("{READS} reads are not finished")))?;
+        let permit = permit.map_err(|_| {
+            Status::resource_exhausted(format!(
+                "{READS} reads are in progress, the maximum; try again later"
+            ))
+        })?;
         // Held shared: no write changes anything until all queries are answered.
         let pipelines = self.pipelines.read().await;
         let loaded = pipelines.target().ok_or_else(no_pipeline)?;

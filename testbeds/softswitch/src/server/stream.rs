@@ -178,7 +178,10 @@ impl Service {
     fn send_notices(&self, notices: Vec<Notice>) {
         for (id, notice) in notices {
             if !self.send(id, Outgoing::Arbitration(notice)) {
-                tracing::warn!(client = id, "cut off: it takes no messages");
+                tracing::warn!(
+                    client = id,
+                    "disconnected, because it does not read its messages"
+                );
                 self.clients().remove(&id);
             }
         }
@@ -269,7 +272,7 @@ impl Service {
                 };
                 match table.entry_to_proto(&state, ReadFlags::default(), binding) {
                     Ok(entry) => idle.entry(entry.table_id).or_default().push(entry),
-                    Err(error) => tracing::warn!(%error, "an idle entry is not reported"),
+                    Err(error) => tracing::warn!(%error, "cannot report an idle entry"),
                 }
             }
         }
@@ -309,7 +312,7 @@ impl Service {
         let data = match data {
             Ok(data) => data,
             Err(error) => {
-                tracing::warn!(%error, "a digest list is not sent");
+                tracing::warn!(%error, "cannot send a digest list");
                 return;
             }
         };

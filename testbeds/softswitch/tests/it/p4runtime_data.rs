@@ -426,7 +426,7 @@ async fn what_a_client_sends_is_not_echoed_whole() {
     let mut raw = Raw::primary(&instance).await;
     for (name, says) in [
         ("9".repeat(1_000_000), "has no value of 10 bits"),
-        ("n".repeat(2000), "has 2000 bytes: 1024 is the most"),
+        ("n".repeat(2000), "has 2000 bytes; the maximum is 1024"),
     ] {
         let key = raw.entry("vrfs", name.as_bytes(), "set_vrf", b"0");
         let param = raw.entry("vrfs", b"0", "set_vrf", name.as_bytes());

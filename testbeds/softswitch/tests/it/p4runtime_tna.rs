@@ -137,7 +137,7 @@ async fn the_packet_generator() {
         (otherwise(Some(Trigger::PeriodNs(0))), "a period of 0"),
         (
             otherwise(down(&[1, 130]).config.unwrap().trigger),
-            "port 130 is not of pipe 0",
+            "port 130 does not belong to pipe 0",
         ),
         (
             weir::SetGeneratorRequest {

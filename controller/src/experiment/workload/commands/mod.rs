@@ -17,7 +17,7 @@ use scenario::Scenario;
 use scenario::workload::commands::{Command, Run};
 use scenario::workload::{Commands, Template, Variable};
 use testbeds::bed::{Bed, BedError};
-use testbeds::command::{Missing, Output, Program, User, missing_of_line, missing_of_words};
+use testbeds::command::{CommandOutput, Missing, Program, User, missing_of_line, missing_of_words};
 use testbeds::host::{Host, Process, ProcessError};
 
 use super::{Load, Measured, Order, Position, Progress};
@@ -88,7 +88,7 @@ pub(super) struct Prepared {
     user: Option<User>,
     standing: Standing,
     grounds: Arc<Grounds>,
-    output: Arc<Output>,
+    output: Arc<CommandOutput>,
     watch: Watch,
     /// The job that has the command's host as a rank.
     of_job: Option<scenario::job::Job>,
@@ -169,7 +169,7 @@ impl Job {
             let watch = Watch::new(command);
             let listener = watch.clone();
             let listener = Box::new(move |stream, line: &str| listener.line(stream, line));
-            let output = Output::new(&command.name, out, listener);
+            let output = CommandOutput::new(&command.name, out, listener);
             let output = output.map_err(folder(out.unwrap_or(Path::new("."))))?;
             let unknown = || BedError::Unknown(format!("host {}", command.host));
             let prepared = Arc::new(Prepared {

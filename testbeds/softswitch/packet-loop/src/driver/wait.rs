@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const LONGEST_LOOK: Duration = Duration::from_micros(10);
 const SHORTEST_LOOK: Duration = Duration::from_micros(2);
 /// Polls of the rings between two readings of the clock.
-const LOOKS: u32 = 16;
+const POLLS: u32 = 16;
 /// Number of frames without a pause that counts as load.
 const LOAD: usize = 32;
 /// Time for which frames accumulate under load.
@@ -111,7 +111,7 @@ impl Waiter {
         if !self.look.is_zero() {
             let until = self.slept_from + due.map_or(self.look, |due| due.min(self.look));
             while Instant::now() < until {
-                for _ in 0..LOOKS {
+                for _ in 0..POLLS {
                     if engine.mark_arrived() || is_wanted() {
                         return None;
                     }

@@ -390,6 +390,6 @@ Mine(P()) main;
     assert_eq!(error, Some(LoadError::Architecture("Mine".into())));
     assert_eq!(
         error.unwrap().to_string(),
-        "not executed yet: architecture Mine"
+        "architecture Mine is not supported; use psa, v1model, tna or t2na"
     );
 }

@@ -106,11 +106,13 @@ impl BoundTable {
         if !entry.r#match.is_empty() || entry.priority != 0 {
             let name = self.name();
             return Err(invalid(format!(
-                "{name}: the default entry has neither key nor priority"
+                "{name}: the default entry has no key and no priority; leave them out"
             )));
         }
         if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
-            return Err(invalid("the default entry has no idle timeout"));
+            return Err(invalid(
+                "the default entry has no idle timeout; leave it out",
+            ));
         }
         Ok(())
     }
@@ -129,9 +131,7 @@ impl BoundTable {
         };
         let key = self.key(entry, &binding.sdn, new)?;
         if self.fields.is_empty() {
-            return Err(invalid(
-                "a table without a key has no entries but the default one",
-            ));
+            return Err(invalid("a table without a key has only the default entry"));
         }
         self.check_attached(entry)?;
         if entry.time_since_last_hit.is_some() {
@@ -202,7 +202,7 @@ impl BoundTable {
         if indirect == matches!(kind, ActionKind::Action(_)) {
             let name = self.name();
             let reason = if indirect {
-                "its entries name members or groups, they have no actions of their own"
+                "its entries refer to members or groups, not to actions"
             } else {
                 "it has no action profile"
             };
@@ -254,7 +254,9 @@ impl BoundTable {
     ) -> Result<p4lang::runtime::ActionCall> {
         match &action.r#type {
             Some(ActionKind::Action(call)) => self.call(call, Place::Default, &binding.sdn),
-            Some(_) => Err(invalid("the default entry has an action of its own")),
+            Some(_) => Err(invalid(
+                "the default entry refers to an action, not to a member or group",
+            )),
             None => Err(TranslateError::Unset {
                 what: "action type",
             }
@@ -463,7 +465,7 @@ impl Binding {
 
 fn weight(weight: i32) -> Result<u32> {
     match u32::try_from(weight) {
-        Ok(0) | Err(_) => Err(invalid(format!("a weight of {weight}"))),
+        Ok(0) | Err(_) => Err(invalid(format!("the weight is {weight}; use 1 or more"))),
         Ok(weight) => Ok(weight),
     }
 }

@@ -24,7 +24,9 @@ pub(in crate::server) fn member(
 ) -> Result<(String, Option<ActionCall>)> {
     let profile = profile(member.action_profile_id, binding)?;
     if member.member_id == 0 {
-        return Err(invalid("0 is no member: it asks for all of them in a read"));
+        return Err(invalid(
+            "member id 0 is reserved for reads of all members; use 1 or more",
+        ));
     }
     let name = profile.preamble.name.clone();
     if kind == Type::Delete {
@@ -68,7 +70,9 @@ pub(in crate::server) fn group(
 ) -> Result<(String, Option<ProfileGroup>)> {
     let profile = profile(group.action_profile_id, binding)?;
     if group.group_id == 0 {
-        return Err(invalid("0 is no group: it asks for all of them in a read"));
+        return Err(invalid(
+            "group id 0 is reserved for reads of all groups; use 1 or more",
+        ));
     }
     let name = profile.preamble.name.clone();
     if kind == Type::Delete {
@@ -81,7 +85,7 @@ pub(in crate::server) fn group(
     let most = u32::try_from(profile.max_group_size).unwrap_or(0);
     if most > 0 && !(1..=most).contains(&max_size) {
         return Err(invalid(format!(
-            "max_size is {max_size}: {name} takes 1 to {most}"
+            "max_size is {max_size}; {name} permits 1 to {most}"
         )));
     }
     let members = group.members.iter().map(|m| binding.group_member(m));
@@ -130,7 +134,7 @@ pub(super) fn check_size(
         sum += u64::from(weight);
         if heaviest > 0 && weight > heaviest.cast_unsigned() {
             return Err(invalid(format!(
-                "a weight of {weight}: the most is {heaviest}"
+                "the weight is {weight}; the maximum is {heaviest}"
             )));
         }
     }
@@ -140,7 +144,7 @@ pub(super) fn check_size(
     };
     if most > 0 && size > most {
         return Err(invalid(format!(
-            "a group of size {size}: the most is {most}"
+            "the group's size is {size}; the maximum is {most}"
         )));
     }
     Ok(())

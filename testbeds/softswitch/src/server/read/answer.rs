@@ -150,7 +150,7 @@ impl Answer {
             }
             // Taken cell by cell in `next_entity`.
             Answer::Meters(..) | Answer::Counters(..) | Answer::Registers(..) => {
-                return Err(UpdateError::new(Code::Internal, "cells are no entity"));
+                return Err(UpdateError::new(Code::Internal, "cells are not an entity"));
             }
             Answer::Member(profile, id, call) => {
                 let profile: &ActionProfile = profiles::profile(profile, binding)?;
