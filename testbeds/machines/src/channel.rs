@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_ends_or_errs_leaves_nobody_waiting() -> io::Result<()> {
+    fn a_machine_that_ends_or_errs_wakes_all_callers() -> io::Result<()> {
         for last in [
             &b""[..],
             b"done 1 0 9999999 0\n",

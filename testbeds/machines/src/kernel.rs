@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_kernel_has_no_payload() {
+    fn other_files_have_no_payload() {
         assert_eq!(payload(&[]), None);
         assert_eq!(payload(&[0; 4096]), None);
         let mut image = vec![0; 2048];

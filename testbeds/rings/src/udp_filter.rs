@@ -13,7 +13,7 @@ pub fn filter_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
         // The kernel only reads it, and copies it before the call returns.
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the program and what it points at outlive the call, which is told the right lengths.
+    // SAFETY: the program and what it points at outlive the call, and the lengths are right.
     let set = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_marks_as_the_last_flag_says_that_names_it() {
+    fn the_last_flag_for_a_port_applies() {
         let args = parse("--no-p4 --ecn 2@20 --ecn 65 --ecn 2@30").unwrap();
         assert_eq!(
             [1, 2].map(|port| mark_at(&args.ecn, port)),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_no_queue_does_not_mark() {
+    fn a_backend_without_a_queue_refuses_marking() {
         let message = failure("--no-p4 -i 1@lo --io mmsg --ecn 20");
         assert!(
             message.contains("--io mmsg does not know how long its queue is"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn wrong_flags_are_refused() {
         for (line, names) in [
             ("", "--no-p4"),
             ("main.p4 --no-p4", "--no-p4"),

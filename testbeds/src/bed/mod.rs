@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_cables_is_handed_over_when_the_recording_stops() {
+    fn frames_on_cables_are_returned_when_the_recording_stops() {
         let topology = Topology::star("s1", &["a", "b"]);
         let options = Options {
             wiring: Wiring::Memory,

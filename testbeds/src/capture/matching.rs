@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_duplicate_and_delay_are_told_apart() {
+    fn drop_duplicate_and_delay_are_distinguished() {
         let before = seen(&[('d', 1), ('x', 2), ('l', 3), ('n', 4)]);
         let after = seen(&[('x', 3), ('n', 5), ('x', 9), ('l', 103)]);
         let difference = match_frames(&before, &after, 50);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn repeated_keys_pair_in_order() {
-        // Two transmissions that cannot be told apart, one dropped: one is missing, whichever it was.
+        // Two transmissions that cannot be distinguished, one dropped: one is missing, whichever it was.
         let difference = match_frames(&seen(&[('a', 0), ('a', 100)]), &seen(&[('a', 101)]), 1_000);
         assert_eq!((difference.matched, difference.missing.len()), (1, 1));
         // Out of order in the lists, in order in time.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_nowhere_is_extra() {
+    fn frames_that_did_not_enter_are_extra() {
         let difference = match_frames(&[], &seen(&[('z', 2), ('y', 1)]), 0);
         assert_eq!(keys(&difference.extra), "yz");
     }

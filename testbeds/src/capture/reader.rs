@@ -158,7 +158,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         })
     }
 
-    /// Records until the recorder is told to stop. Returns the number of lost frames for each ring.
+    /// Records until the recorder is stopped. Returns the number of lost frames for each ring.
     pub fn run(mut self) -> io::Result<Vec<u64>> {
         // One round visits all rings that are ready.
         let mut events = vec![EpollEvent::empty(); self.rings.len() + 1];

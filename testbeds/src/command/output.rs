@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_limit() -> io::Result<()> {
+    fn kept_output_is_limited() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let output = CommandOutput::new("x", Some(folder.path()), Box::new(|_, _| {}))?;
         let mut out = output.lines(Stream::Stdout);

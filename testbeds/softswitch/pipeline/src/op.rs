@@ -12,12 +12,10 @@ pub mod lanes;
 pub mod region;
 
 pub use crate::bits::Slot;
-pub use bindings::RegisterPlan;
 pub use code::{
     Apply, Coalesced, Code, Element, ErrorCodes, HashPlan, Layout, Mark, ProfilePlan, Reached,
     WideOp, WidePlan,
 };
-pub use codec::LayoutField;
 
 /// A label during compilation, a position in the code afterwards.
 pub type Target = u32;
@@ -40,7 +38,6 @@ pub struct T3 {
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum Op {
-    /// Jumps to the target.
     Jump(Target),
     /// Jumps if `c` is not zero.
     JumpIf {
@@ -142,13 +139,11 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `~`
     BitNot {
         w: u8,
         d: Slot,
         a: Slot,
     },
-    /// `-`
     Neg {
         w: u8,
         d: Slot,

@@ -104,7 +104,7 @@ mod tests {
     use crate::CPU_PORT;
 
     #[test]
-    fn what_an_interface_may_be_attached_to() {
+    fn ports_to_which_an_interface_may_be_attached() {
         let check = |arch: &Arch, port| check_attachable(arch, CPU_PORT, port);
         let unknown = |port, last| {
             Err(PortError::Unknown {

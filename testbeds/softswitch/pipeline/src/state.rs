@@ -42,20 +42,17 @@ pub struct State {
     pub randoms: Vec<random::Random>,
     /// Messages for the control plane.
     pub digests: Digests,
-    /// Checksum units.
     pub checksums: Vec<checksum::ChecksumUnit>,
     /// Buffer for data to be hashed.
     pub scratch: Vec<u8>,
     /// Requests of the deparser: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],
-    /// The current pass.
     pub pass: Pass,
 }
 
 /// Cells of extern objects by index: each pipe of a Tofino has its own.
 #[derive(Debug, Clone, Default)]
 pub struct Cells {
-    /// Banks of registers.
     pub banks: Vec<register::Bank>,
     /// Indexed counters.
     pub counters: Vec<counter::Counter>,

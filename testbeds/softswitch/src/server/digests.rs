@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_not_sent_again() {
+    fn unacknowledged_messages_are_not_repeated() {
         let mut digests = digests(0, 0, 50);
         let first = digests.message(0, 1, vec![1.into()]).unwrap();
         assert_eq!(digests.message(10, 1, vec![1.into()]), None);

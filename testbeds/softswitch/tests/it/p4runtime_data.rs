@@ -356,7 +356,7 @@ fn error_of(status: &tonic::Status) -> p4rt::status::UpdateError {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_value_beyond_the_control_planes_type_is_not_told() {
+async fn a_value_beyond_the_control_planes_type_is_not_sent() {
     let (instance, one, two) = switch_running(TYPED);
     let mut raw = Raw::primary_of(&instance, TYPED).await;
     let register_id = id(&raw.index.registers, "far");
@@ -394,7 +394,7 @@ async fn a_value_beyond_the_control_planes_type_is_not_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn only_what_is_inserted_or_set_gives_names() {
+async fn only_inserts_and_defaults_assign_names() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let unknown = raw.entry("vrfs", b"never written", "set_vrf", b"0");
@@ -421,7 +421,7 @@ async fn only_what_is_inserted_or_set_gives_names() {
 const BRIEF: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_a_client_sends_is_not_echoed_whole() {
+async fn long_client_strings_are_shortened_in_errors() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     for (name, says) in [

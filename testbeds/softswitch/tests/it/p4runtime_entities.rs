@@ -26,7 +26,7 @@ fn at(index: i64) -> Option<v1::Index> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
+async fn attached_data_is_read_with_the_entry_and_alone() {
     let (instance, one, two) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let mut entry = raw.entry("watched", &[9], "count_and_send", &[2]);
@@ -522,7 +522,7 @@ async fn strings_stand_for_values() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn constant_entries_are_told_apart() {
+async fn constant_entries_are_marked_in_reads() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let table_id = id(&raw.index.tables, "fixed");

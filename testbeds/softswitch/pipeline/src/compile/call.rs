@@ -1,7 +1,7 @@
 //! Calls, inlined.
 
 use super::location::Location;
-use super::{Compiler, Result, Scope, UnitRef};
+use super::{Compiler, Result, Scope, Unit};
 use crate::op::{Mark, Op, Slot, Target};
 use p4lang::ast::Direction;
 use p4lang::ir::{
@@ -15,7 +15,7 @@ impl<'p> Compiler<'p> {
     pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let (slots, out) = self.arguments(&control.vars, &control.params, args)?;
-        let unit = UnitRef::Control(id, control);
+        let unit = Unit::Control(id, control);
         self.inlined(unit, &control.vars, &control.params, slots, out, |c, _| {
             c.block(&control.body)
         })
@@ -25,7 +25,7 @@ impl<'p> Compiler<'p> {
         let function = &self.program.functions[id.index()];
         let (slots, out) = self.arguments(&function.vars, &function.params, args)?;
         self.inlined(
-            UnitRef::Function,
+            Unit::Function,
             &function.vars,
             &function.params,
             slots,
@@ -37,7 +37,7 @@ impl<'p> Compiler<'p> {
     pub(crate) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let (slots, out) = self.arguments(&parser.vars, &parser.params, args)?;
-        let unit = UnitRef::Parser(parser);
+        let unit = Unit::Parser(parser);
         self.inlined(
             unit,
             &parser.vars,
@@ -145,7 +145,7 @@ impl<'p> Compiler<'p> {
 
     fn inlined(
         &mut self,
-        unit: UnitRef<'p>,
+        unit: Unit<'p>,
         vars: &'p [Var],
         params: &[Param],
         given: Vec<Option<Slot>>,
@@ -207,7 +207,7 @@ impl<'p> Compiler<'p> {
         args: &'p Args,
         control_plane: Option<Slot>,
     ) -> Result<()> {
-        let UnitRef::Control(_, control) = self.scope.unit else {
+        let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("an action outside a control");
         };
         let action = &control.actions[id.index()];

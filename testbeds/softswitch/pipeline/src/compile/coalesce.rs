@@ -9,8 +9,9 @@
 //! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] convert between both.
 
 use super::effects::effects;
+use crate::op::codec::LayoutField;
 use crate::op::codec::{RUN, run_length};
-use crate::op::{Coalesced, Code, Layout, LayoutField, Op, Slot};
+use crate::op::{Coalesced, Code, Layout, Op, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of bits of a slot.

@@ -7,7 +7,8 @@
 use super::{Compiler, Result};
 use crate::bits::{MAX_BITS, limbs};
 use crate::limits::LIMITS;
-use crate::op::{Layout, LayoutField, Slot};
+use crate::op::codec::LayoutField;
+use crate::op::{Layout, Slot};
 use hashbrown::HashMap;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Expr, ExprKind, Program, Type, TypeId};

@@ -1,7 +1,7 @@
 //! Places: the slots that a variable's path denotes, and their access.
 
 use super::layout::width;
-use super::{Compiler, Result, UnitRef};
+use super::{Compiler, Result, Unit};
 use crate::bits::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
@@ -187,7 +187,7 @@ impl Compiler<'_> {
 
     /// In a parser: raises `StackOutOfBounds` if the slot is zero.
     fn check_bounds(&mut self, ok: Slot) -> Result<()> {
-        if !matches!(self.scope.unit, UnitRef::Parser(_)) {
+        if !matches!(self.scope.unit, Unit::Parser(_)) {
             return Ok(());
         }
         let (go_on, reject) = (self.label(), self.scope.reject);
@@ -235,7 +235,6 @@ impl Compiler<'_> {
         Ok(loaded)
     }
 
-    /// Returns a slot with the value of a place.
     pub(crate) fn load(&mut self, place: &Location) -> Result<Slot> {
         let slot = self.loaded(place)?.base() + place.slot;
         match place.slice {

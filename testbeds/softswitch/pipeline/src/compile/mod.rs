@@ -42,7 +42,7 @@ const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
 /// The unit that is being compiled.
 #[derive(Clone, Copy)]
-pub(crate) enum UnitRef<'p> {
+pub(crate) enum Unit<'p> {
     Control(ControlId, &'p Control),
     Parser(&'p Parser),
     Function,
@@ -50,7 +50,7 @@ pub(crate) enum UnitRef<'p> {
 
 /// The names and jump targets of the current unit.
 pub(crate) struct Scope<'p> {
-    pub(crate) unit: UnitRef<'p>,
+    pub(crate) unit: Unit<'p>,
     pub(crate) vars: &'p [Var],
     pub(crate) slots: Vec<Slot>,
     pub(crate) ret: Target,
@@ -176,7 +176,7 @@ impl<'p> Compiler<'p> {
             labels: Labels::default(),
             types: layout::Types::new(program),
             scope: Scope {
-                unit: UnitRef::Function,
+                unit: Unit::Function,
                 vars: &[],
                 slots: Vec::new(),
                 ret: 0,
@@ -230,7 +230,7 @@ impl<'p> Compiler<'p> {
         let end = self.label();
         let top = self.frame.top;
         let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
-        let scope = self.scope(UnitRef::Parser(parser), &parser.vars, slots, end);
+        let scope = self.scope(Unit::Parser(parser), &parser.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = parser.span;
         self.parser_body(parser, end)?;
@@ -257,7 +257,7 @@ impl<'p> Compiler<'p> {
         let end = self.label();
         let top = self.frame.top;
         let slots = self.unit_slots(&control.vars, &control.params, params)?;
-        let scope = self.scope(UnitRef::Control(id, control), &control.vars, slots, end);
+        let scope = self.scope(Unit::Control(id, control), &control.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = control.span;
         self.block(&control.body)?;
@@ -291,13 +291,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    fn scope(
-        &self,
-        unit: UnitRef<'p>,
-        vars: &'p [Var],
-        slots: Vec<Slot>,
-        end: Target,
-    ) -> Scope<'p> {
+    fn scope(&self, unit: Unit<'p>, vars: &'p [Var], slots: Vec<Slot>, end: Target) -> Scope<'p> {
         Scope {
             unit,
             vars,

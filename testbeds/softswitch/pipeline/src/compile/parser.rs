@@ -1,7 +1,7 @@
 //! Parsers: states and transitions.
 
 use super::layout::width;
-use super::{Compiler, Result, UnitRef};
+use super::{Compiler, Result, Unit};
 use crate::bits::MAX_BITS;
 use crate::error::LoadError;
 use crate::op::{Mark, Op, Slot, T3};
@@ -114,7 +114,7 @@ impl<'p> Compiler<'p> {
                     }
                 }
                 Keyset::ValueSet(id) => {
-                    let UnitRef::Parser(parser) = self.scope.unit else {
+                    let Unit::Parser(parser) = self.scope.unit else {
                         return self.unsupported("a value set outside a parser");
                     };
                     let name = &parser.value_sets[id.index()].name;

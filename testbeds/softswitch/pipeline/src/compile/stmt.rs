@@ -241,15 +241,10 @@ impl<'p> Compiler<'p> {
 
     /// Copies a value with headers at these slots and of these sizes: the validity of each, and its fields if it is
     /// valid.
-    fn assign_valid(
-        &mut self,
-        place: &Location,
-        value: &Expr,
-        headers: &[(u32, u32)],
-    ) -> Result<()> {
+    fn assign_valid(&mut self, to: &Location, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
-        let size = self.size(&place.ty)?;
-        self.in_place(place, |c, d| {
+        let size = self.size(&to.ty)?;
+        self.in_place(to, |c, d| {
             let mut copied = 0;
             for &(header, n) in headers {
                 c.copy(d + copied, s + copied, header - copied)?;

@@ -2,7 +2,7 @@
 
 use super::expr::const_limbs;
 use super::layout::width;
-use super::{Compiler, Result, UnitRef};
+use super::{Compiler, Result, Unit};
 use crate::bits::{MAX_BITS, limbs};
 use crate::error::{LoadError, TableError};
 use crate::externs::counter::CounterKind;
@@ -329,7 +329,7 @@ impl Compiler<'_> {
         hit: Option<VarId>,
         action_run: Option<VarId>,
     ) -> Result<()> {
-        let UnitRef::Control(control_id, control) = self.scope.unit else {
+        let Unit::Control(control_id, control) = self.scope.unit else {
             return self.unsupported("a table outside a control");
         };
         let table = &control.tables[id.index()];

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_somebody_jumps_to_stays() {
+    fn a_jump_with_incoming_jumps_stays() {
         let ops = vec![
             Op::JumpIf { c: 1, to: 2 },
             Op::JumpNe { a: 1, b: 2, to: 3 },
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_can_read_is_taken_out() {
+    fn only_unreadable_results_are_removed() {
         let zero = |d| Op::Mov { d, s: 0 };
         let left = tidied(vec![
             zero(5),

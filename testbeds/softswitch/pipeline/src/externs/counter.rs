@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_is_full_begins_anew() {
+    fn a_full_counter_wraps_around() {
         let mut value = CounterValue {
             packets: u64::MAX,
             bytes: u64::MAX - 9,

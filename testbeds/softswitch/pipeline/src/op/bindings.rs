@@ -17,7 +17,6 @@ pub struct Block {
 /// The unit that a block is an instance of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitId {
-    /// A parser.
     Parser(ParserId),
     /// A control or deparser.
     Control(ControlId),
@@ -96,7 +95,6 @@ pub struct Bindings {
 /// The position of a register in a bank.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterPlan {
-    /// Index into the banks.
     pub bank: u32,
     /// First word within a row.
     pub offset: u32,
@@ -109,7 +107,6 @@ pub struct RegisterPlan {
 pub enum Object {
     /// Index into the code's registers.
     Register(u32),
-    /// Index into the counters.
     Counter(u32),
     /// A direct counter of the table that names it.
     DirectCounter,
@@ -119,7 +116,6 @@ pub enum Object {
     DirectMeter,
     /// A direct meter that is executed at each hit without a call.
     AutomaticMeter,
-    /// Index into the meters.
     Meter(u32),
     /// A hash with this algorithm.
     Hash(Algorithm),
@@ -155,11 +151,8 @@ pub enum TofinoObject {
     Checksum(u32),
     /// A parser counter: the slot of its value, 8 bits, signed.
     ParserCounter(Slot),
-    /// `Mirror`
     Mirror,
-    /// `Resubmit`
     Resubmit,
-    /// `Pktgen`
     Pktgen,
     /// `MathUnit`: index into the code's math units.
     MathUnit(u32),
@@ -227,7 +220,6 @@ impl Requests {
         .into_iter()
     }
 
-    /// The current requests.
     #[inline(always)]
     pub fn read(&self, frame: &[u64]) -> RequestValues {
         let first = self.clone as usize;

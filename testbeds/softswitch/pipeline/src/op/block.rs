@@ -2,7 +2,7 @@
 
 /// Inputs of a block, other than its parameters, which are in the frame.
 #[derive(Debug)]
-pub(crate) struct BlockInput<'a> {
+pub(crate) struct BlockRun<'a> {
     /// Current time in nanoseconds.
     pub(crate) now_ns: u64,
     /// The packet that a parser reads.
@@ -15,7 +15,7 @@ pub(crate) struct BlockInput<'a> {
 
 /// Result of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockResult {
+pub(crate) struct BlockEnd {
     /// Number of bits read so far.
     pub(crate) cursor: usize,
     /// The parser's error; 0 is `NoError`.

@@ -17,7 +17,6 @@ pub struct Element {
     pub count: u32,
     /// Slots per element.
     pub stride: u32,
-    /// Slot of the index.
     pub index: Slot,
 }
 
@@ -74,9 +73,7 @@ pub struct WidePlan {
 pub enum WideOp {
     /// A binary operation: division up to 128 bits, others up to [`MAX_BITS`](crate::bits::MAX_BITS).
     Binary(p4lang::ir::BinOp),
-    /// `~`
     BitNot,
-    /// `-`
     Neg,
     /// Zero-extends, sign-extends, or cuts.
     Cast,
@@ -153,9 +150,7 @@ pub struct ProfilePlan {
 /// A computation of a hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashPlan {
-    /// Algorithm.
     pub algorithm: Algorithm,
-    /// Index into the layouts.
     pub layout: u32,
     /// First slot of the data.
     pub data: Slot,
@@ -235,7 +230,6 @@ pub struct Code {
     pub hashes: Vec<HashPlan>,
     /// Index of each value set, and the slots and widths of its key.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
-    /// Math units.
     pub maths: Vec<crate::externs::math::MathUnit>,
     /// For [`Op::Digest`]: digest instance and layout.
     pub digests: Vec<(u32, u32)>,
@@ -332,11 +326,8 @@ impl Code {
 /// Values of `error` that the machine itself raises, in the program's numbering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorCodes {
-    /// `PacketTooShort`
     pub packet_too_short: u64,
-    /// `HeaderTooShort`
     pub header_too_short: u64,
-    /// `ParserTimeout`
     pub parser_timeout: u64,
     /// `ParserInvalidArgument`
     pub invalid_argument: u64,

@@ -6,7 +6,6 @@
 use crate::bits;
 use crate::simd::widest;
 
-/// A field of a value.
 #[derive(Debug, Clone, Copy)]
 pub struct LayoutField {
     /// First slot, relative to the value's first slot.

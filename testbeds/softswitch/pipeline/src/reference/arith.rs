@@ -7,7 +7,6 @@ use super::bits::{Bits, ones};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, UnOp};
 
-/// `&`
 pub fn and(a: &Bits, b: &Bits) -> Bits {
     Bits {
         width: a.width,
@@ -19,7 +18,6 @@ pub fn and(a: &Bits, b: &Bits) -> Bits {
     }
 }
 
-/// `~`
 pub fn not(a: &Bits) -> Bits {
     Bits {
         value: &a.value ^ ones(a.width),
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_known_bit_decides_is_defined() {
+    fn results_decided_by_known_bits_are_defined() {
         let unknown = Bits {
             undefined: 0b0011u8.into(),
             ..bits(4, 0b0110)

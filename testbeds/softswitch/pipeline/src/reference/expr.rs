@@ -4,7 +4,7 @@
 use super::arith;
 use super::bits::Bits;
 use super::value::{Value, field_types, width};
-use super::{ActiveUnit, Interpreter, Result};
+use super::{EnvUnit, Interpreter, Result};
 use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
@@ -65,7 +65,7 @@ impl Interpreter<'_, '_> {
         let left = self.expr(a)?.bits();
         let decides = left.is_true() == (op == BinOp::LogOr);
         // In a parser the right side may raise an error, which must not happen if the left side determines the result.
-        if decides && matches!(self.env().scope, ActiveUnit::Parser(_)) {
+        if decides && matches!(self.env().scope, EnvUnit::Parser(_)) {
             self.influences(&left, || "a condition".into());
             return Ok(Bits::bool(left.is_true()));
         }

@@ -11,7 +11,7 @@
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
 //! table            lookup and action       methods, salu, predicate  extern objects
 //! psa, v1model, tna   what only these have
-//! frame            parameters of blocks    event, watch     what a trace tells
+//! frame            parameters of blocks    event, watch     the events of a trace
 //! ```
 
 pub(crate) mod arith;
@@ -34,7 +34,7 @@ pub(crate) mod watch;
 
 use crate::op::Code;
 use crate::op::bindings::{Block, Gates, UnitId};
-use crate::op::block::{BlockInput, BlockResult};
+use crate::op::block::{BlockEnd, BlockRun};
 use crate::op::region::MetaField;
 use crate::rules::{InvalidFields, Rules};
 use crate::state::State;
@@ -51,11 +51,8 @@ use watch::Watch;
 /// Why the following statements do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// `break`
     Break,
-    /// `continue`
     Continue,
-    /// `return`
     Return,
     /// `exit` (P4_16 12.5), or the step limit in a loop.
     Exit,
@@ -67,7 +64,7 @@ pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
 /// The unit whose names are in scope.
 #[derive(Clone, Copy)]
-pub(crate) enum ActiveUnit<'p> {
+pub(crate) enum EnvUnit<'p> {
     Parser(&'p Parser),
     Control(ControlId, &'p Control),
     Function,
@@ -75,7 +72,7 @@ pub(crate) enum ActiveUnit<'p> {
 
 /// A running unit, with its variables by number.
 pub(crate) struct Env<'p> {
-    pub(crate) scope: ActiveUnit<'p>,
+    pub(crate) scope: EnvUnit<'p>,
     pub(crate) declared: &'p [Var],
     pub(crate) vars: Vec<Value>,
 }
@@ -174,9 +171,9 @@ impl Reference {
         code: &Code,
         block: Block,
         memory: Memory<'_>,
-        run: BlockInput<'_>,
+        run: BlockRun<'_>,
         steps: u32,
-    ) -> (BlockResult, Counts) {
+    ) -> (BlockEnd, Counts) {
         let program = Arc::clone(&self.program);
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
@@ -239,7 +236,7 @@ impl Reference {
             span: Span::default(),
         };
         interpreter.whole(scope);
-        let ended = BlockResult {
+        let ended = BlockEnd {
             cursor: interpreter.cursor,
             error: interpreter.error,
         };
@@ -299,7 +296,6 @@ impl Reference {
         self.shadow = shadow;
     }
 
-    /// The name of a block.
     pub(crate) fn name(&self, code: &Code, block: Block) -> &str {
         match code.bindings.blocks[block.number as usize].unit {
             UnitId::Parser(id) => &self.program.parsers[id.index()].name,
@@ -353,16 +349,16 @@ fn is_intrinsic(program: &Program, ty: &Type) -> bool {
 }
 
 /// A unit's scope, variables and parameters.
-fn unit(program: &Program, unit: UnitId) -> (ActiveUnit<'_>, &[Var], &[Param]) {
+fn unit(program: &Program, unit: UnitId) -> (EnvUnit<'_>, &[Var], &[Param]) {
     match unit {
         UnitId::Parser(id) => {
             let parser = &program.parsers[id.index()];
-            (ActiveUnit::Parser(parser), &parser.vars, &parser.params)
+            (EnvUnit::Parser(parser), &parser.vars, &parser.params)
         }
         UnitId::Control(id) => {
             let control = &program.controls[id.index()];
             (
-                ActiveUnit::Control(id, control),
+                EnvUnit::Control(id, control),
                 &control.vars,
                 &control.params,
             )
@@ -372,19 +368,19 @@ fn unit(program: &Program, unit: UnitId) -> (ActiveUnit<'_>, &[Var], &[Param]) {
 
 impl<'p> Interpreter<'_, 'p> {
     /// Runs a block, however it ends.
-    fn whole(&mut self, scope: ActiveUnit<'p>) {
+    fn whole(&mut self, scope: EnvUnit<'p>) {
         let _ended = match scope {
-            ActiveUnit::Parser(parser) => {
+            EnvUnit::Parser(parser) => {
                 self.watch.block(&parser.name, self.program, parser.span);
                 let ended = self.parser_body(parser);
                 self.settle_residuals();
                 ended
             }
-            ActiveUnit::Control(_, control) => {
+            EnvUnit::Control(_, control) => {
                 self.watch.block(&control.name, self.program, control.span);
                 self.block(&control.body)
             }
-            ActiveUnit::Function => Ok(()),
+            EnvUnit::Function => Ok(()),
         };
     }
 
@@ -393,7 +389,6 @@ impl<'p> Interpreter<'_, 'p> {
         &mut self.envs[last]
     }
 
-    /// An undefined value.
     pub(crate) fn undefined(&mut self, ty: &Type) -> Value {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }

@@ -5,7 +5,7 @@ use super::expr::is_signed;
 use super::table::sought;
 use super::value::{Value, field_types, width};
 use super::var_path::{PathStep, VarPath};
-use super::{ActiveUnit, Interpreter, Result, Stop, arith};
+use super::{EnvUnit, Interpreter, Result, Stop, arith};
 use crate::op::Mark;
 use crate::rules::Rules;
 use num_bigint::BigUint;
@@ -80,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
                 )
             }
             Keyset::ValueSet(id) => {
-                let ActiveUnit::Parser(parser) = self.env().scope else {
+                let EnvUnit::Parser(parser) = self.env().scope else {
                     return Ok(false);
                 };
                 for key in values {

@@ -4,7 +4,7 @@
 use super::bits::{Bits, ones};
 use super::frame::{from_words, to_words};
 use super::value::Value;
-use super::{ActiveUnit, Interpreter, Result};
+use super::{EnvUnit, Interpreter, Result};
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::op::Mark;
@@ -22,7 +22,7 @@ impl<'p> Interpreter<'_, 'p> {
         hit_var: Option<VarId>,
         action_run: Option<VarId>,
     ) -> Result<()> {
-        let ActiveUnit::Control(control_id, control) = self.env().scope else {
+        let EnvUnit::Control(control_id, control) = self.env().scope else {
             return Ok(());
         };
         let table = &control.tables[id.index()];

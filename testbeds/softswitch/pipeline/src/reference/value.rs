@@ -30,7 +30,6 @@ pub enum Value {
     Union(Vec<Value>),
     /// Header stack.
     Stack {
-        /// `nextIndex`
         next: u32,
         /// Elements: headers or unions.
         elements: Vec<Value>,

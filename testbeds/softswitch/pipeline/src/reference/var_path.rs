@@ -1,7 +1,7 @@
 //! L-values (P4_16 6.6): a path and its indices are resolved once (6.8); reads and writes then use the result.
 
 use super::value::Value;
-use super::{ActiveUnit, Interpreter, Result};
+use super::{EnvUnit, Interpreter, Result};
 use crate::reference::poison::Fill;
 use crate::rules::InvalidFields;
 use p4lang::ir::{Access, LValue, Type, VarId};
@@ -51,7 +51,7 @@ impl Interpreter<'_, '_> {
                         _ => next.checked_sub(1),
                     };
                     let exists = index.is_some_and(|i| i < count);
-                    if !exists && matches!(self.env().scope, ActiveUnit::Parser(_)) {
+                    if !exists && matches!(self.env().scope, EnvUnit::Parser(_)) {
                         let error = self.error_named("StackOutOfBounds");
                         return self.fail(error);
                     }
@@ -82,7 +82,6 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Writes a value to a place.
     pub(crate) fn write(&mut self, place: &VarPath, value: Value) {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }

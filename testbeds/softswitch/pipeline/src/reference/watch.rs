@@ -6,7 +6,7 @@ use super::poison::Fill;
 use super::table::is_matched;
 use super::value::{Value, field_types};
 use super::var_path::{PathStep, VarPath};
-use super::{ActiveUnit, Interpreter};
+use super::{EnvUnit, Interpreter};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};
 use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Type, VarId};
@@ -243,13 +243,8 @@ impl<'p> Interpreter<'_, 'p> {
         self.trace_call((object, method), Vec::new(), vec![nothing]);
     }
 
-    fn trace_call(
-        &mut self,
-        (object, method): (&str, &str),
-        args: Vec<EventField>,
-        result: Vec<EventField>,
-    ) {
-        let (object, method) = (object.to_owned(), method.to_owned());
+    fn trace_call(&mut self, call: (&str, &str), args: Vec<EventField>, result: Vec<EventField>) {
+        let (object, method) = (call.0.to_owned(), call.1.to_owned());
         self.watch
             .record(self.program, self.span, || EventKind::Extern {
                 object,
@@ -320,9 +315,9 @@ impl<'p> Interpreter<'_, 'p> {
         let env = self.env();
         let declared = &env.declared[var.index()];
         let params = match env.scope {
-            ActiveUnit::Parser(parser) => parser.params.as_slice(),
-            ActiveUnit::Control(_, control) => control.params.as_slice(),
-            ActiveUnit::Function => &[],
+            EnvUnit::Parser(parser) => parser.params.as_slice(),
+            EnvUnit::Control(_, control) => control.params.as_slice(),
+            EnvUnit::Function => &[],
         };
         let param = params.iter().find(|p| p.var == var);
         let mut name = param.map_or(&declared.name, |p| &p.name).clone();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_code_is_compiled_anew() {
+    fn settings_in_the_code_are_compiled_again() {
         let program = program(include_str!("../../fuzz/programs/psa.p4"));
         let image = Image::new(program, &Config::default()).expect("a program");
         let traced = Config {

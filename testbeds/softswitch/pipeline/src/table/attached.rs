@@ -79,7 +79,6 @@ impl Attachments {
         }
     }
 
-    /// The counter of a row.
     pub fn counter(&self, row: Index) -> CounterValue {
         let cell = self.counters.get(row as usize);
         cell.copied().unwrap_or_default()

@@ -47,7 +47,6 @@ use packing::Packing;
 use rows::{Head, MAX_ROWS, Rows};
 use std::cmp::Reverse;
 
-/// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// The table's specification.
@@ -307,7 +306,6 @@ impl Table {
         }
     }
 
-    /// The default action.
     pub fn default_action(&self) -> ActionCall {
         self.spec.call(self.default.as_action())
     }

@@ -209,13 +209,11 @@ impl Profile {
         }
     }
 
-    /// All members, by number.
     pub fn members(&self) -> Vec<(u32, ActionCall)> {
         let members = self.members.iter();
         members.map(|(id, m)| (*id, m.call.clone())).collect()
     }
 
-    /// All groups, by number.
     pub fn groups(&self) -> Vec<(u32, ProfileGroup)> {
         let groups = self.groups.iter();
         groups.map(|(id, g)| (*id, g.written.clone())).collect()

@@ -100,7 +100,6 @@ impl Rows {
         head.is_some_and(|head| head & LIVE != 0)
     }
 
-    /// Rank of the row.
     pub fn rank(&self, row: Index) -> i32 {
         self.row(row)[0] as u32 as i32
     }
@@ -215,7 +214,6 @@ impl Rows {
         }
     }
 
-    /// A copy of a row.
     pub fn copy(&self, row: Index) -> Row {
         Row(self.row(row).into())
     }

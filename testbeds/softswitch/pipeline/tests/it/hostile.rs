@@ -605,7 +605,7 @@ fn the_right_one_of_thousands_of_arms() {
 }
 
 #[test]
-fn conditions_of_thousands_of_arms_are_asked_until_one_holds() {
+fn thousands_of_conditions_are_evaluated_until_one_holds() {
     // Each evaluated condition counts in `hdr.h.b`.
     let arms = lines(
         3000,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_a_name_up_gives_none() {
+    fn lookups_do_not_assign_names() {
         let sdn = Sdn::default();
         let look = |text: &str| sdn.value("u", text.as_bytes(), 8, NewName::Unknown);
         assert_eq!(look("x").unwrap_err(), super::super::no_entry());

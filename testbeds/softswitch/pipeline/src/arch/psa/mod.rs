@@ -12,7 +12,7 @@ mod layout;
 mod pipe;
 pub(crate) mod reference;
 
-use crate::arch::block::BlockInput;
+use crate::arch::block::BlockRun;
 use crate::arch::core::Core;
 use crate::compile::Compiler;
 use crate::config::Executor;
@@ -398,7 +398,7 @@ impl Psa {
         for unit in &mut core.state.checksums {
             unit.clear();
         }
-        let run = BlockInput {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: 0,
@@ -412,7 +412,7 @@ impl Psa {
         if unseen && core.executor == Executor::Fast && self.code.is_quiet(blocks.deparser) {
             return;
         }
-        let run = BlockInput {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: parsed.cursor,

@@ -24,7 +24,7 @@ mod once;
 pub(crate) mod reference;
 mod requests;
 
-use crate::arch::block::BlockInput;
+use crate::arch::block::BlockRun;
 use crate::arch::core::Core;
 use crate::arch::tofino::{Chip, Pipes};
 use crate::compile::Compiler;
@@ -435,7 +435,7 @@ impl Tna {
         cursor: usize,
         out: &mut Vec<u8>,
     ) -> (usize, u64) {
-        let run = BlockInput {
+        let run = BlockRun {
             now_ns,
             packet,
             cursor,

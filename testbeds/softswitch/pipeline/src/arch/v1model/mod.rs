@@ -21,7 +21,7 @@ use crate::error::LoadError;
 use crate::job::{Job, Path};
 use crate::op::Code;
 use crate::op::bindings::Block;
-use crate::op::block::{BlockInput, BlockResult};
+use crate::op::block::{BlockEnd, BlockRun};
 pub(crate) use crate::port_numbers::DROP_PORT;
 use crate::queues::Waited;
 use crate::stats::DropReason;
@@ -62,8 +62,8 @@ struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// The arguments for a run of a block on this packet.
     #[inline(always)]
-    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> BlockInput<'a> {
-        BlockInput {
+    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> BlockRun<'a> {
+        BlockRun {
             now_ns,
             packet: self.bytes,
             cursor: self.cursor,
@@ -191,13 +191,13 @@ impl V1model {
         bytes: &[u8],
         blocks: [Block; N],
     ) -> usize {
-        let run = BlockInput {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: 0,
             out: &mut Vec::new(),
         };
-        let BlockResult { cursor, error } = core.run_blocks(&self.code, blocks, run);
+        let BlockEnd { cursor, error } = core.run_blocks(&self.code, blocks, run);
         core.stats.parser_errors += u64::from(error != 0);
         cursor
     }

@@ -175,7 +175,7 @@ const EXTRACT: Op = Op::Extract {
 };
 
 #[test]
-fn what_is_looked_at_stays_alone() {
+fn fields_that_are_read_alone_stay_separate() {
     let widths = [4, 4, 8, 16, 32, 32];
     assert_eq!(
         groups(&widths, &[EXTRACT], (0, 6), &[]),

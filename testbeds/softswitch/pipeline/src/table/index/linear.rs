@@ -31,7 +31,6 @@ impl Linear {
         self.rows.insert(place, row);
     }
 
-    /// Removes a row.
     pub fn remove(&mut self, row: Index) {
         self.rows.retain(|other| *other != row);
     }

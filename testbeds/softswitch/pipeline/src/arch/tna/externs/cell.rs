@@ -8,7 +8,7 @@ use p4lang::ir::{ExternId, Type};
 
 /// Position of an action's cell.
 #[derive(Clone, Copy)]
-pub(super) enum CellOperand {
+pub(super) enum AluCell {
     /// Register and index.
     Indexed(u32, Slot),
     /// Table, first word, words.
@@ -26,14 +26,12 @@ impl Compiler<'_> {
         action: ExternId,
         target: ExternId,
         index: Slot,
-    ) -> Result<CellOperand> {
+    ) -> Result<AluCell> {
         match self.bindings.objects.get(target.index()) {
-            Some(Object::Register(r)) => Ok(CellOperand::Indexed(*r, index)),
+            Some(Object::Register(r)) => Ok(AluCell::Indexed(*r, index)),
             Some(Object::Tofino(TofinoObject::DirectRegister)) => {
                 match self.bindings.direct_registers.get(&target) {
-                    Some((table, offset, words)) => {
-                        Ok(CellOperand::Direct(*table, *offset, *words))
-                    }
+                    Some((table, offset, words)) => Ok(AluCell::Direct(*table, *offset, *words)),
                     None => self.unsupported("a direct register that no table names"),
                 }
             }
@@ -44,7 +42,7 @@ impl Compiler<'_> {
                         return self
                             .unsupported("a SelectorAction of a selector without max_group_size");
                     }
-                    Ok(CellOperand::Member(profile, index))
+                    Ok(AluCell::Member(profile, index))
                 }
                 None => self.unsupported("a register action of this object"),
             },
@@ -54,11 +52,11 @@ impl Compiler<'_> {
     /// The whole row instead of the cell, if the action's value is a row of the register.
     pub(super) fn whole_row(
         &mut self,
-        cell: CellOperand,
+        cell: AluCell,
         target: ExternId,
         value: &Type,
-    ) -> Result<CellOperand> {
-        let (CellOperand::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value))
+    ) -> Result<AluCell> {
+        let (AluCell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value))
         else {
             return Ok(cell);
         };
@@ -69,44 +67,44 @@ impl Compiler<'_> {
             a: index,
             b: n,
         }))?;
-        Ok(CellOperand::Row(r, first, w))
+        Ok(AluCell::Row(r, first, w))
     }
 
-    pub(super) fn words_of(&self, cell: CellOperand) -> u32 {
+    pub(super) fn words_of(&self, cell: AluCell) -> u32 {
         match cell {
-            CellOperand::Row(..) => ROW / 64,
-            CellOperand::Indexed(r, _) => self.code.registers[r as usize].words,
-            CellOperand::Direct(_, _, words) => words,
-            CellOperand::Member(..) => 1,
+            AluCell::Row(..) => ROW / 64,
+            AluCell::Indexed(r, _) => self.code.registers[r as usize].words,
+            AluCell::Direct(_, _, words) => words,
+            AluCell::Member(..) => 1,
         }
     }
 
-    pub(super) fn read_cell(&mut self, cell: CellOperand, d: Slot) -> Result<()> {
+    pub(super) fn read_cell(&mut self, cell: AluCell, d: Slot) -> Result<()> {
         match cell {
-            CellOperand::Row(r, first, w) => self.read_row(d, r, first, w),
-            CellOperand::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
-            CellOperand::Direct(table, offset, words) => self.op(Op::DirectRead {
+            AluCell::Row(r, first, w) => self.read_row(d, r, first, w),
+            AluCell::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
+            AluCell::Direct(table, offset, words) => self.op(Op::DirectRead {
                 table,
                 offset,
                 words,
                 d,
             }),
-            CellOperand::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
+            AluCell::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
         }
     }
 
-    pub(super) fn write_cell(&mut self, cell: CellOperand, s: Slot) -> Result<()> {
+    pub(super) fn write_cell(&mut self, cell: AluCell, s: Slot) -> Result<()> {
         match cell {
-            CellOperand::Row(r, first, w) => self.write_row(s, r, first, w),
-            CellOperand::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
-            CellOperand::Direct(table, offset, words) => self.op(Op::DirectWrite {
+            AluCell::Row(r, first, w) => self.write_row(s, r, first, w),
+            AluCell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
+            AluCell::Direct(table, offset, words) => self.op(Op::DirectWrite {
                 every: false,
                 table,
                 offset,
                 words,
                 s,
             }),
-            CellOperand::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
+            AluCell::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
         }
     }
 }

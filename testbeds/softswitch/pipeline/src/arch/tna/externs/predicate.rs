@@ -1,7 +1,7 @@
 //! The results of a stateful ALU's comparators.
 
 use crate::compile::layout::width;
-use crate::compile::{Compiler, Result, UnitRef};
+use crate::compile::{Compiler, Result, Unit};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
     self, Action, Arg, BinOp, Block, Expr, ExprKind, LValue, Method, Stmt, StmtKind, VarId,
@@ -96,7 +96,7 @@ impl Compiler<'_> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());
         };
-        let UnitRef::Control(_, control) = self.scope.unit else {
+        let Unit::Control(_, control) = self.scope.unit else {
             return Ok(());
         };
         let action = &control.actions[method.action.index()];

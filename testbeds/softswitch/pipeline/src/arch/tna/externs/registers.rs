@@ -3,7 +3,7 @@
 use crate::call::MethodCall;
 use crate::compile::methods::written;
 use crate::compile::surroundings::MethodPlan;
-use crate::compile::{Compiler, Result, UnitRef};
+use crate::compile::{Compiler, Result, Unit};
 use crate::op::bindings::Object;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
@@ -138,7 +138,7 @@ impl<'p> Compiler<'p> {
         let instance = &program.externs[object.index()];
         let applied = |m: &&MethodBody| m.method == Method::Apply;
         let found = match self.scope.unit {
-            UnitRef::Control(id, control) => {
+            Unit::Control(id, control) => {
                 let here = |m: &&MethodBody| m.control == id;
                 let mut methods = instance.methods.iter().filter(here);
                 methods.find(applied).map(|m| (control, m.action))
@@ -156,7 +156,7 @@ impl<'p> Compiler<'p> {
 
     /// Compiles an implemented method's body with its parameters in these slots.
     pub(crate) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
-        let UnitRef::Control(_, control) = self.scope.unit else {
+        let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
         };
         let action = &control.actions[id.index()];
@@ -272,7 +272,6 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// The extern that an action executes.
 pub fn executes(action: &ExternInstance) -> Option<ExternId> {
     match action.args.first() {
         Some((_, Const::Extern(id))) => Some(*id),

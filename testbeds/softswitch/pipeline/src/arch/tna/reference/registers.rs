@@ -7,7 +7,7 @@ use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::bits::Bits;
 use crate::reference::frame::{from_words, to_words};
 use crate::reference::value::{Value, width};
-use crate::reference::{ActiveUnit, Interpreter, Result, RunningMethod, Stop};
+use crate::reference::{EnvUnit, Interpreter, Result, RunningMethod, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
 /// Position of an action's cell.
@@ -228,7 +228,7 @@ impl<'p> Interpreter<'_, 'p> {
     /// The body of `apply`.
     fn body_of(&mut self, id: ExternId) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
-        let ActiveUnit::Control(of, control) = self.env().scope else {
+        let EnvUnit::Control(of, control) = self.env().scope else {
             return None;
         };
         let mut methods = instance.methods.iter();
