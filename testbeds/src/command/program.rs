@@ -225,16 +225,14 @@ impl Handle {
     /// The program's current processes, for [`Remains::end`].
     pub fn remains(&self) -> io::Result<Option<Remains>> {
         let pid = self.lock();
-        pid.map(Tree::read)
-            .transpose()
-            .map(|tree| tree.map(Remains))
+        pid.map(Tree::new).transpose().map(|tree| tree.map(Remains))
     }
 
     /// Runs `act` under a lock that keeps the program from being reaped, so that its process id is not reused.
     fn with_tree<T>(&self, act: impl FnOnce(&mut Tree) -> io::Result<T>) -> io::Result<Option<T>> {
         let pid = self.lock();
         let Some(pid) = *pid else { return Ok(None) };
-        act(&mut Tree::read(pid)?).map(Some)
+        act(&mut Tree::new(pid)?).map(Some)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {

@@ -51,8 +51,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Reads the current tree.
-    pub fn read(leader: Pid) -> io::Result<Tree> {
+    pub fn new(leader: Pid) -> io::Result<Tree> {
         let mut tree = Tree {
             leader,
             found: Vec::new(),
@@ -310,7 +309,7 @@ mod tests {
         let leader = Pid::from_raw(child.id() as i32);
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let tree = Tree::read(leader).expect("/proc");
+            let tree = Tree::new(leader).expect("/proc");
             // The child that runs setsid(1) is in the group until it has exec'd.
             let beside = tree.found.iter().filter(|of| of.group != leader.as_raw());
             if tree.count() == 3 && beside.count() == 1 {
@@ -354,12 +353,12 @@ mod tests {
         let leader = Pid::from_raw(child.id() as i32);
         let rounds: Vec<Census> = (0..200)
             .flat_map(|_| {
-                let mut tree = Tree::read(leader).expect("/proc");
+                let mut tree = Tree::new(leader).expect("/proc");
                 let stopped = tree.stop().expect("/proc");
                 [stopped, tree.go_on().expect("/proc")]
             })
             .collect();
-        Tree::read(leader).expect("/proc").kill().expect("/proc");
+        Tree::new(leader).expect("/proc").kill().expect("/proc");
         child.wait().expect("it ends");
         for (round, census) in rounds.iter().enumerate() {
             assert_eq!(census.others, [], "{round}: {census:?}");

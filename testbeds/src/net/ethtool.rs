@@ -133,7 +133,6 @@ fn ethtool(name: &str, command: u32, data: u32) -> io::Result<Option<u32>> {
     }
 }
 
-/// `struct ethtool_value`.
 #[repr(C)]
 struct EthtoolValue {
     command: u32,

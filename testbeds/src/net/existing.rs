@@ -41,7 +41,7 @@ pub struct Found {
 }
 
 impl Found {
-    fn from_message(link: LinkMessage) -> Found {
+    fn new(link: LinkMessage) -> Found {
         let flags = link.header.flags;
         let has = |flag| flags.contains(flag);
         let mut found = Found {
@@ -81,7 +81,7 @@ impl Found {
 impl Netlink {
     /// Reads the state of an interface.
     pub fn find(&self, name: &str) -> Result<Found, NetError> {
-        Ok(Found::from_message(self.link(name)?))
+        Ok(Found::new(self.link(name)?))
     }
 
     /// Name and state of the interface with an index; `None` if it no longer exists.
@@ -95,9 +95,7 @@ impl Netlink {
             },
         );
         match link {
-            Ok(link) => {
-                Ok(link.and_then(|link| Some((name_in(&link)?, Found::from_message(link)))))
-            }
+            Ok(link) => Ok(link.and_then(|link| Some((name_in(&link)?, Found::new(link))))),
             Err(NetError::Interface { source, .. })
                 if source.raw_os_error() == Some(libc::ENODEV) =>
             {

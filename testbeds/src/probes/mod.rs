@@ -236,12 +236,11 @@ impl ProbeLoop {
     }
 }
 
-/// Sends one request. Returns the time until the answer, and the reason of a failure.
-async fn send(
-    request: &ProbeRequest,
-    number: u32,
-    limit: Duration,
-) -> (Duration, Result<(), String>) {
+/// Time until the answer, and the reason of a failure.
+type Outcome = (Duration, Result<(), String>);
+
+/// Sends one request.
+async fn send(request: &ProbeRequest, number: u32, limit: Duration) -> Outcome {
     let sent = Instant::now();
     let answer = match request {
         ProbeRequest::Tcp(to) => timeout(limit, request::connect(*to)).await,

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
+use super::Outcome;
 use crate::command::{CommandOutput, Handle, Program, User, describe_exit, exit_code};
 use crate::host::{Host, ProcessError};
 
@@ -29,8 +30,7 @@ pub struct ProbeProgram {
     pub text: String,
 }
 
-/// End of a program.
-struct ProgramEnd {
+struct Exit {
     at: Instant,
     code: i32,
     last_words: Option<String>,
@@ -38,11 +38,7 @@ struct ProgramEnd {
 
 impl ProbeProgram {
     /// Runs the program to its end. The receiver of its handle may end it before; if the receiver is gone, it is killed at once.
-    fn run(
-        &self,
-        number: u32,
-        started: oneshot::Sender<Handle>,
-    ) -> Result<ProgramEnd, ProcessError> {
+    fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Exit, ProcessError> {
         let output = CommandOutput::new("", None, Box::new(|_, _| {}));
         let output = Arc::new(output.map_err(|source| ProcessError::Io {
             host: self.host.name().to_owned(),
@@ -55,7 +51,7 @@ impl ProbeProgram {
             handle.signal(Signal::SIGKILL);
         }
         let (status, at) = program.wait()?;
-        Ok(ProgramEnd {
+        Ok(Exit {
             at,
             code: exit_code(status),
             last_words: output.last_words(LAST_WORDS),
@@ -74,11 +70,7 @@ impl Drop for Leash {
 }
 
 /// Makes the n-th request, and returns the program's running time. The program is killed after the limit.
-pub(super) async fn run(
-    program: &ProbeProgram,
-    number: u32,
-    limit: Duration,
-) -> (Duration, Result<(), String>) {
+pub(super) async fn run(program: &ProbeProgram, number: u32, limit: Duration) -> Outcome {
     let sent = Instant::now();
     let (sender, started) = oneshot::channel();
     let own = program.clone();
@@ -101,7 +93,7 @@ pub(super) async fn run(
     }
 }
 
-fn judge(ended: &ProgramEnd, took: Duration, limit: Duration) -> Result<(), String> {
+fn judge(ended: &Exit, took: Duration, limit: Duration) -> Result<(), String> {
     // After the limit, the exit code only shows that the program was killed.
     let how = match (took > limit, ended.code) {
         (false, 0) => return Ok(()),
@@ -126,7 +118,7 @@ mod tests {
     use super::*;
 
     fn judged(took_ms: u64, code: i32, words: Option<&str>) -> Result<(), String> {
-        let ended = ProgramEnd {
+        let ended = Exit {
             at: Instant::now(),
             code,
             last_words: words.map(str::to_owned),

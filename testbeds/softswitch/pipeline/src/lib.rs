@@ -63,7 +63,7 @@ pub use stats::{DropReason, Stats};
 pub use switch::control::{DirectChange, EntryRef, RegisterCells};
 pub use switch::image::Image;
 pub use switch::reconcile::ReconcileError;
-pub use switch::{NoteTarget, Switch, Transmit};
+pub use switch::{Noted, Switch, Transmit};
 pub use table::key::{FieldKey, FieldSpec};
 pub use table::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use table::{

@@ -25,11 +25,8 @@ pub type Target = u32;
 pub struct T3 {
     /// Width in bits, at most 64.
     pub w: u8,
-    /// Destination.
     pub d: Slot,
-    /// Left.
     pub a: Slot,
-    /// Right.
     pub b: Slot,
 }
 
@@ -61,7 +58,6 @@ pub enum Op {
         b: Slot,
         to: Target,
     },
-    /// Ends the block.
     End,
     /// Starts a loop iteration or state, which takes some of the block's steps; jumps to `to` if fewer are left.
     Step {
@@ -102,7 +98,6 @@ pub enum Op {
         s: Slot,
         n: u32,
     },
-    /// Sets slots to zero.
     Zero {
         d: Slot,
         n: u32,

@@ -32,7 +32,6 @@ pub struct State {
     pub tables: Vec<Table>,
     /// The entry that the last packet found in each table, for a later call of its direct counter or meter.
     pub found: Vec<Option<Index>>,
-    /// Value sets of parsers.
     pub value_sets: Vec<ValueSet>,
     /// Action profiles and selectors.
     pub profiles: Vec<Profile>,

@@ -105,14 +105,12 @@ impl Arbitration {
         if update.device_id != self.device_id {
             return Err(match known {
                 None => Status::not_found(format!("no device {}", update.device_id)),
-                Some(_) => Status::failed_precondition(
-                    "a stream cannot change its device; open another stream",
-                ),
+                Some(_) => Status::failed_precondition("a stream cannot change its device"),
             });
         }
         if known.is_some_and(|client| client.role != role) {
             return Err(Status::failed_precondition(
-                "a stream cannot change its role; open another stream",
+                "a stream cannot change its role",
             ));
         }
         let peers = || {

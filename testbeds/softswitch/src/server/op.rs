@@ -11,7 +11,7 @@ use p4rt::translate::cells::index_from_proto;
 use p4rt::translate::{Item, Part, TranslateError};
 use p4rt::v1;
 use pipeline::{
-    CounterValue, DirectChange, EntryRef, EntryWrite, FieldKey, MeterConfig, Note, NoteTarget,
+    CounterValue, DirectChange, EntryRef, EntryWrite, FieldKey, MeterConfig, Note, Noted,
     ProfileGroup, Switch,
 };
 use v1::entity::Entity as Kind;
@@ -134,7 +134,7 @@ impl Op {
                 switch
                     .set_default_action(&name, action.as_ref())
                     .map_err(errors::table)?;
-                switch.set_note(NoteTarget::Default(table), note);
+                switch.set_note(Noted::Default(table), note);
                 switch
                     .change_direct(now_ns, table, &EntryRef::Default, &change)
                     .map_err(errors::table)
@@ -390,12 +390,12 @@ fn meter(
 fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> UpdateResult {
     let (on, present, what) = match item {
         Item::MulticastGroup(group) => (
-            NoteTarget::Group(group.id),
+            Noted::Group(group.id),
             switch.multicast_groups().iter().any(|g| g.id == group.id),
             "multicast group",
         ),
         Item::CloneSession(session) => (
-            NoteTarget::Session(session.id),
+            Noted::Session(session.id),
             switch.clone_sessions().iter().any(|s| s.id == session.id),
             "clone session",
         ),

@@ -24,7 +24,7 @@ use objects::digests;
 use p4rt::rpc::Code;
 use p4rt::status::{self, UpdateError};
 use p4rt::translate::Item;
-use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Note, NoteTarget, Switch};
+use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Note, Noted, Switch};
 use select::{Array, Filter, Wanted, wanted_tables};
 use std::ops::Range;
 use v1::entity::Entity as Kind;
@@ -49,11 +49,8 @@ impl Service {
             arbitration.access(&request.role)
         };
         let permit = Arc::clone(&self.reads).try_acquire_owned();
-        let permit = permit.map_err(|_| {
-            Status::resource_exhausted(format!(
-                "{READS} reads are in progress, the maximum; try again later"
-            ))
-        })?;
+        let permit = permit
+            .map_err(|_| Status::resource_exhausted(format!("{READS} reads run; retry later")))?;
         // Held shared: no write changes anything until all queries are answered.
         let pipelines = self.pipelines.read().await;
         let loaded = pipelines.target().ok_or_else(no_pipeline)?;
@@ -137,7 +134,7 @@ impl Service {
                         bound: bound.clone(),
                         counter,
                         meter,
-                        note: switch.note(NoteTarget::Default(position)),
+                        note: switch.note(Noted::Default(position)),
                     })
                 };
                 let state = self.control(read).await?;
@@ -250,12 +247,7 @@ impl Service {
                     let groups = switch.multicast_groups().into_iter();
                     let groups = groups.filter(|g| id == 0 || g.id == id);
                     groups
-                        .map(|g| {
-                            (
-                                switch.note(NoteTarget::Group(g.id)),
-                                Item::MulticastGroup(g),
-                            )
-                        })
+                        .map(|g| (switch.note(Noted::Group(g.id)), Item::MulticastGroup(g)))
                         .map(|(note, item)| (item, note))
                         .collect()
                 };
@@ -267,12 +259,7 @@ impl Service {
                     let sessions = switch.clone_sessions().into_iter();
                     let sessions = sessions.filter(|s| id == 0 || s.id == id);
                     sessions
-                        .map(|s| {
-                            (
-                                switch.note(NoteTarget::Session(s.id)),
-                                Item::CloneSession(s),
-                            )
-                        })
+                        .map(|s| (switch.note(Noted::Session(s.id)), Item::CloneSession(s)))
                         .map(|(note, item)| (item, note))
                         .collect()
                 };

@@ -178,10 +178,7 @@ impl Service {
     fn send_notices(&self, notices: Vec<Notice>) {
         for (id, notice) in notices {
             if !self.send(id, Outgoing::Arbitration(notice)) {
-                tracing::warn!(
-                    client = id,
-                    "disconnected, because it does not read its messages"
-                );
+                tracing::warn!(client = id, "disconnected: it reads no messages");
                 self.clients().remove(&id);
             }
         }

@@ -81,7 +81,6 @@ impl Loaded {
         }
     }
 
-    /// The compiled code.
     pub(crate) fn code(&self) -> &Code {
         match self {
             Loaded::Psa(psa) => &psa.code,

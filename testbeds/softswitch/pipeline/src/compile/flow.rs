@@ -89,7 +89,6 @@ fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
     }
 }
 
-/// A set of slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Set(Vec<u64>);
 

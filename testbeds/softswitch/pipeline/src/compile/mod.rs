@@ -91,7 +91,6 @@ pub struct Compiler<'p> {
     pub(crate) taken: Taken,
     /// State of TNA programs.
     pub tofino: surroundings::TofinoContext,
-    /// State of v1model programs.
     pub v1model: surroundings::V1modelContext,
 }
 

@@ -1,7 +1,6 @@
 //! Checksum units of one packet: the Internet checksum (RFC 1071, updated by RFC 1624), and data collected for other
 //! algorithms.
 
-/// State of one unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChecksumUnit {
     /// One's complement sum so far, folded.

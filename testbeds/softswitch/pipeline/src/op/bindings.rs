@@ -121,7 +121,6 @@ pub enum Object {
     Hash(Algorithm),
     /// A checksum unit and its algorithm.
     Checksum(u32, Algorithm),
-    /// An Internet checksum unit.
     InternetChecksum(u32),
     /// Index into the generators.
     Random(u32),
@@ -147,7 +146,6 @@ pub enum TofinoObject {
     Filter(u32),
     /// A direct filter of the table that names it.
     DirectFilter(u32),
-    /// A checksum unit.
     Checksum(u32),
     /// A parser counter: the slot of its value, 8 bits, signed.
     ParserCounter(Slot),

@@ -5,7 +5,6 @@
 pub(crate) struct BlockRun<'a> {
     /// Current time in nanoseconds.
     pub(crate) now_ns: u64,
-    /// The packet that a parser reads.
     pub(crate) packet: &'a [u8],
     /// Number of bits of the packet that were read before.
     pub(crate) cursor: usize,

@@ -29,7 +29,6 @@ pub struct Layout {
     pub slots: u32,
     /// Whether the first slot is a validity bit.
     pub header: bool,
-    /// Fields in order.
     pub fields: Vec<LayoutField>,
     /// Index into `fields` of the varbit field.
     pub varbit: Option<usize>,
@@ -60,9 +59,7 @@ pub struct WidePlan {
     pub op: WideOp,
     /// Destination and its width.
     pub d: (Slot, u32),
-    /// Left operand.
     pub a: (Slot, u32),
-    /// Right operand.
     pub b: (Slot, u32),
     /// Whether the operands are `int<W>`.
     pub signed: bool,
@@ -152,7 +149,6 @@ pub struct ProfilePlan {
 pub struct HashPlan {
     pub algorithm: Algorithm,
     pub layout: u32,
-    /// First slot of the data.
     pub data: Slot,
     /// Slot of the result.
     pub d: Slot,
@@ -196,7 +192,6 @@ pub enum Mark {
 /// The code, and the data that it refers to.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    /// Bindings of the program.
     pub bindings: Bindings,
     /// Errors that the machine itself raises.
     pub errors: ErrorCodes,
@@ -224,7 +219,6 @@ pub struct Code {
     pub coalesced: Vec<Coalesced>,
     /// Applications for [`Op::Apply`].
     pub applies: Vec<Apply>,
-    /// Positions of registers.
     pub registers: Vec<RegisterPlan>,
     /// Plans for [`Op::Hash`].
     pub hashes: Vec<HashPlan>,
@@ -329,6 +323,5 @@ pub struct ErrorCodes {
     pub packet_too_short: u64,
     pub header_too_short: u64,
     pub parser_timeout: u64,
-    /// `ParserInvalidArgument`
     pub invalid_argument: u64,
 }

@@ -43,7 +43,6 @@ impl Bits {
         Bits::new(width, positive.magnitude().clone())
     }
 
-    /// A value of type `bool`.
     pub fn bool(value: bool) -> Bits {
         Bits::new(1, u8::from(value))
     }

@@ -42,7 +42,6 @@ impl Shadow {
         }
     }
 
-    /// Reads the value at a slot.
     pub fn read(
         &self,
         program: &Program,

@@ -127,7 +127,6 @@ pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) cursor: usize,
     /// Remaining number of parser states and loop iterations.
     pub(crate) steps: u32,
-    /// The parser error.
     pub(crate) error: u64,
     pub(crate) counts: Counts,
     /// TNA: gates of the deparser.

@@ -23,7 +23,6 @@ pub enum Value {
     Header {
         /// Whether the header is valid.
         valid: bool,
-        /// Fields in order.
         fields: Vec<Value>,
     },
     /// A header union: its members, of which at most one is valid.
@@ -218,7 +217,6 @@ impl Value {
         fields.iter().fold(empty, |all, f| all.concat(&f.flat()))
     }
 
-    /// All scalars in order.
     pub fn scalars(&self) -> Vec<Bits> {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => vec![bits.clone()],

@@ -36,7 +36,7 @@ pub struct Transmit {
 
 /// The object of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NoteTarget {
+pub enum Noted {
     /// The default entry of the table at this index.
     Default(usize),
     /// A multicast group.
@@ -52,7 +52,7 @@ pub struct Switch {
     pub(crate) names: Arc<Names>,
     pub(crate) registers: Arc<[Info]>,
     pub(crate) undo: Option<Vec<control::Undo>>,
-    pub(crate) notes: BTreeMap<NoteTarget, Note>,
+    pub(crate) notes: BTreeMap<Noted, Note>,
     /// Tables whose entries may have idle timeouts.
     pub(crate) idle_tables: Vec<usize>,
     /// Idle entries not yet fetched, by table.

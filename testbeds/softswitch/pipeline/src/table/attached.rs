@@ -60,7 +60,6 @@ impl Attachments {
         }
     }
 
-    /// Sets the data of a row.
     pub fn set(&mut self, row: Index, attached: Attached) {
         let at = row as usize;
         if self.counts || at < self.counters.len() || attached.counter != CounterValue::default() {
@@ -71,7 +70,6 @@ impl Attachments {
         }
     }
 
-    /// The data of a row.
     pub fn row(&self, row: Index) -> Attached {
         Attached {
             counter: self.counter(row),

@@ -193,7 +193,6 @@ impl Packing {
         fields.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Whether there are range fields.
     pub fn has_ranges(&self) -> bool {
         self.fixed.is_some()
     }

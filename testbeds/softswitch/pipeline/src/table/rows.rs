@@ -41,7 +41,6 @@ const ONE_SHOT: u64 = 3 << 60;
 /// Bits 32 ..= 59: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
-/// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct Rows {
     /// The packing of keys.

@@ -119,9 +119,7 @@ impl Names {
             }
             if let Some(name) = self.names.get(number) {
                 let name = excerpt(name);
-                return Err(super::invalid(format!(
-                    "{number} has the name `{name}`; use the name"
-                )));
+                return Err(super::invalid(format!("{number} is named `{name}`")));
             }
         }
         if new == NewName::Unknown {

@@ -33,7 +33,6 @@ pub(super) struct Egress {
     pub(super) deparser_port: MetaField,
 }
 
-/// A field and its name.
 type Named = (MetaField, &'static str);
 
 impl Pipe {

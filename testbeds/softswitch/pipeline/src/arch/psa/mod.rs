@@ -37,7 +37,6 @@ struct Paths {
     recirculate: u64,
 }
 
-/// A PSA program.
 #[derive(Debug)]
 pub(crate) struct Psa {
     pub(crate) code: Code,

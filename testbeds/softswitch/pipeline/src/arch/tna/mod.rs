@@ -58,7 +58,6 @@ pub(crate) fn resubmit_limit(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 16 } else { 8 }
 }
 
-/// A TNA program.
 #[derive(Debug)]
 pub(crate) struct Tna {
     pub(crate) code: Code,

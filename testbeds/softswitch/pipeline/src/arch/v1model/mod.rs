@@ -38,7 +38,6 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// A v1model program.
 #[derive(Debug)]
 pub(crate) struct V1model {
     pub(crate) code: Code,

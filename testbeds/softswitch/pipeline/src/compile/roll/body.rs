@@ -153,7 +153,6 @@ impl<'b> Body<'b> {
         true
     }
 
-    /// The lanes of an operand.
     fn lane(&self, slot: Slot, step: Increment) -> Lane {
         match (step, self.temporary(slot)) {
             (Increment::One, _) => Lane::Run(slot),

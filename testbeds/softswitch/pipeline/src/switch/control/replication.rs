@@ -3,7 +3,7 @@
 use super::Undo;
 use crate::error::ReplicationError;
 use crate::port_numbers::check_port;
-use crate::switch::{NoteTarget, Switch};
+use crate::switch::{Noted, Switch};
 use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
@@ -65,7 +65,7 @@ impl Switch {
     /// Removes a multicast group.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_group(id)?;
-        self.set_note(NoteTarget::Group(id), Note::default());
+        self.set_note(Noted::Group(id), Note::default());
         self.record(|| Undo::Group(id, Some(old)));
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Switch {
     /// Removes a clone session.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_session(id)?;
-        self.set_note(NoteTarget::Session(id), Note::default());
+        self.set_note(Noted::Session(id), Note::default());
         self.record(|| Undo::Session(id, Some(old)));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::externs::counter::{Counter, CounterValue};
 use crate::externs::meter::{Meter, MeterCell};
 use crate::externs::register::Bank;
-use crate::switch::{NoteTarget, Switch};
+use crate::switch::{Noted, Switch};
 use crate::table::key::FieldKey;
 use crate::table::profile::{OldGroup, OldMember, OldOneShot};
 use crate::table::{Bound, Key, Note, Removed};
@@ -30,7 +30,7 @@ pub(crate) enum Undo {
     ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
     ProfileGroup(usize, u32, OldGroup),
-    Note(NoteTarget, Option<Note>),
+    Note(Noted, Option<Note>),
 }
 
 /// The previous values of cells, for rolling back a write: one for each pipe, starting with the state's. No packet comes

@@ -68,7 +68,6 @@ impl BitVectors {
         self.sorted = self.order.len();
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let unsorted = self.order.len() - self.sorted;
         if unsorted >= (self.live / 4).max(64) {

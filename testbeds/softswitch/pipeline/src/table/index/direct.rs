@@ -38,7 +38,6 @@ impl DirectIndex {
         (key[0] >> self.shift) as usize
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let place = self.place(rows.values(row));
         if self.rows.len() <= place {

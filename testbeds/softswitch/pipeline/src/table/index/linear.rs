@@ -24,7 +24,6 @@ impl Linear {
         all.find(|row| rows.matches(*row, key))
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let before = |other: &Index| rows.order(*other, row).is_lt();
         let place = self.rows.partition_point(before);

@@ -16,7 +16,6 @@ const ROW: u32 = 1 << 31;
 
 /// The bits of a key, the first one in the uppermost position.
 pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
-    /// All bits set.
     const ONES: Self;
     /// Reads the key from words, the first one uppermost.
     fn from_words(words: &[u64]) -> Self;
@@ -161,7 +160,6 @@ impl<K: PrefixBits> Trie<K> {
         }
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let (bits, len) = self.prefix(rows, row);
         if len == 0 {

@@ -124,7 +124,6 @@ impl TupleSpace {
         }
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let cover = rows.cover(row);
         let cover = &cover[..rows.packing.words];

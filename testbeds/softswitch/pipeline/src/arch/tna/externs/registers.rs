@@ -222,7 +222,6 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// `read` and `write` of a direct register.
     pub(crate) fn direct_register_method(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             object,
