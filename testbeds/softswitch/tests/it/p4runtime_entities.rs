@@ -256,7 +256,10 @@ async fn groups_and_sessions_have_numbers_that_packets_can_name() {
     let (good, bad) = (Code::Ok, Code::InvalidArgument);
     assert_eq!(codes, [good, bad, bad, bad, good, bad, bad]);
     let told = raw.refusal(Insert, group(65_536, replica(1, 1))).await;
-    assert_eq!(told, "multicast group 65536; the program's ids have 16 bits");
+    assert_eq!(
+        told,
+        "multicast group 65536; the program's ids have 16 bits"
+    );
     let told = raw.refusal(Insert, group(1, replica(1, 65_536))).await;
     assert!(
         told.contains("instance 65536 does not fit into 16 bits"),

@@ -134,7 +134,10 @@ async fn the_packet_generator() {
     };
     let refused = [
         (otherwise(None), "the application has no trigger"),
-        (otherwise(Some(Trigger::PeriodNs(0))), "the period is 0 ns; use 1 or more"),
+        (
+            otherwise(Some(Trigger::PeriodNs(0))),
+            "the period is 0 ns; use 1 or more",
+        ),
         (
             otherwise(down(&[1, 130]).config.unwrap().trigger),
             "port 130 does not belong to pipe 0",
