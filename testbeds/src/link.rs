@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cable_that_nobody_reads_drops_and_counts() {
+    fn a_cable_without_a_reader_drops_and_counts() {
         let mut builder = HubBuilder::new();
         let (cable, ends) = builder.cable(None).unwrap();
         let hub = builder.start().unwrap();

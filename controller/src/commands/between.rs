@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use scenario::Scenario;
 use scenario::topology::{HostAt, Side};
 use testbeds::bed::Wiring;
-use testbeds::edge::{self, Before, EdgeError, Keeper, Kept, Mark, Splice};
+use testbeds::edge::{self, Before, EdgeError, Keeper, Mark, Splice, TakenState};
 use testbeds::net::Netlink;
 
 use super::colour::stdout_colour;
@@ -166,8 +166,8 @@ fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     match ends {
         Ends::Interfaces(interfaces) => {
             let names = interfaces.each_ref().map(String::as_str);
-            let (before, marks) = Before::of_pair(&netlink, names)?;
-            let kept = Kept {
+            let (before, marks) = Before::read_pair(&netlink, names)?;
+            let kept = TakenState {
                 before: before.to_vec(),
                 splice: None,
             };
@@ -184,7 +184,7 @@ fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
         Ends::Host(host, side) => {
             let (splice, outer, mark) = Splice::find(&netlink, &host)?;
             let mut marks = vec![mark];
-            let kept = Kept {
+            let kept = TakenState {
                 before: vec![outer.clone()],
                 splice: Some(splice.clone()),
             };

@@ -324,7 +324,7 @@ fn what_is_no_host_on_a_bridge_is_refused_and_nothing_is_touched() {
     assert_eq!(web.state(), before);
     web.ip("link add more type veth peer name more1");
     let name = format!("[{{name: web, pid: {pid}}}, network]");
-    refused(&name, "say by `link` which it is");
+    refused(&name, "choose one with `link`");
     web.ip("link del more");
     ip("link set lo down");
     refused(&name, "ip link set lo up");
@@ -456,7 +456,7 @@ fn a_port_that_would_not_come_back_as_it_was_is_refused() {
     });
     bridge("link set dev outer state 0");
     refused(
-        "outer cannot be taken out of bridge br0 and be put back as it is: its state was set by hand: disabled",
+        "outer cannot be taken out of bridge br0 and be restored later: its state was set by hand: disabled",
     );
     bridge("link set dev outer state 3");
     veth("other0", "other1");

@@ -44,7 +44,7 @@ impl EthernetFrames {
             })?;
         let link = Link::from_name(&interface.name)?;
         let socket = packet_socket()?;
-        rings::hear_udp(&socket, udp_port)?;
+        rings::filter_udp(&socket, udp_port)?;
         let waiting = socket.try_clone()?;
         let owned = socket.into_raw_fd();
         let config = datalink::Config {

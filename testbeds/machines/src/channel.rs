@@ -1,4 +1,4 @@
-//! What is asked of a machine, and what it answers: the other side is init.sh.
+//! Requests to a machine and its replies. The other side is init.sh.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,33 +7,33 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes of each stream that a machine sends of what a command wrote: the first ones.
+/// Maximum number of bytes of each output stream of a command that a machine sends; it cuts off the rest.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
-/// A line of an answer is short.
+/// Maximum length of a reply's first line, in bytes.
 const LINE_LIMIT: u64 = 4096;
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// As the shell has it: 128 and the number of a signal, where one ended it.
+    /// Exit status as in a shell: 128 plus the signal's number if a signal ended the command.
     pub status: u8,
-    /// What it wrote, up to [`OUTPUT_LIMIT`].
+    /// Standard output, up to [`OUTPUT_LIMIT`].
     pub stdout: String,
-    /// What it wrote of errors, up to the same.
+    /// Standard error, up to [`OUTPUT_LIMIT`].
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether its status was 0.
+    /// Whether the status is 0.
     pub fn is_success(&self) -> bool {
         self.status == 0
     }
 }
 
-/// Commands that have not ended.
+/// Running commands by number; `None` once the machine sends no more replies.
 type Waiting = Arc<Mutex<Option<BTreeMap<u64, SyncSender<Output>>>>>;
 
-/// The host's end.
+/// The host's end of the channel.
 pub(crate) struct Channel {
     writer: Mutex<(UnixStream, u64)>,
     waiting: Waiting,
@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
-/// A command that was started.
+/// A running command.
 pub(crate) struct Ticket {
     pub(crate) id: u64,
     pub(crate) ended: Receiver<Output>,
@@ -55,7 +55,7 @@ impl Channel {
         let reader = std::thread::Builder::new()
             .name("machine".to_owned())
             .spawn(move || {
-                // Whatever the reason, no answer comes any more: whoever waits for one learns it, as the senders go.
+                // No reply follows, whatever the reason. Dropping the senders wakes all waiting callers.
                 let _ = read(BufReader::new(input), &greet, &answers);
                 *lock(&answers) = None;
             })?;
@@ -67,7 +67,7 @@ impl Channel {
         })
     }
 
-    /// The machine's first line: "ready", or what failed.
+    /// The machine's first line: "ready", or the step that failed.
     pub(crate) fn greeting(&self, limit: Duration) -> Result<String, RecvTimeoutError> {
         self.greeting.recv_timeout(limit)
     }
@@ -77,7 +77,7 @@ impl Channel {
         let mut writer = lock(&self.writer);
         writer.1 += 1;
         let id = writer.1;
-        // There is one answer.
+        // For one reply.
         let (sender, ended) = sync_channel(1);
         let mut waiting = lock(&self.waiting);
         let waiting = waiting.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -87,14 +87,14 @@ impl Channel {
         Ok(Ticket { id, ended })
     }
 
-    /// Kills a command with all that it started in its session.
+    /// Kills a command and all processes of its session.
     pub(crate) fn end(&self, id: u64) -> io::Result<()> {
         lock(&self.writer)
             .0
             .write_all(format!("end {id}\n").as_bytes())
     }
 
-    /// Waits for the reader, once the machine is gone.
+    /// Waits for the reader, after the machine has ended.
     pub(crate) fn close(&mut self) {
         let _ = lock(&self.writer).0.shutdown(std::net::Shutdown::Both);
         if let Some(reader) = self.reader.take() {
@@ -128,7 +128,7 @@ fn read(mut input: impl BufRead, greet: &SyncSender<String>, waiting: &Waiting) 
         };
         let sender = lock(waiting).as_mut().and_then(|of| of.remove(&id));
         if let Some(sender) = sender {
-            // Nobody may wait for it any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(output);
         }
     }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_ends_or_errs_leaves_nobody_waiting() -> io::Result<()> {
+    fn a_machine_that_ends_or_errs_wakes_all_callers() -> io::Result<()> {
         for last in [
             &b""[..],
             b"done 1 0 9999999 0\n",

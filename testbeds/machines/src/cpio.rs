@@ -1,5 +1,4 @@
-//! The archive of which the kernel makes its first file system: cpio, "new ASCII" (initramfs-buffer-format of the kernel's
-//! documentation).
+//! Writes an initramfs: a cpio archive in the "new ASCII" format (the kernel's documentation, initramfs-buffer-format).
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,7 +7,7 @@ const TRAILER: &str = "TRAILER!!!";
 const DIRECTORY: u32 = 0o040_755;
 const REGULAR: u32 = 0o100_000;
 
-/// An archive that is written. Folders are made before what lies in them.
+/// Writer of an archive. It adds each folder before the files in it.
 pub(crate) struct Archive<W: Write> {
     to: W,
     folders: BTreeSet<String>,
@@ -25,7 +24,7 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// Adds a file; `path` begins at the root, without a slash.
+    /// Adds a file; `path` has no leading slash.
     pub(crate) fn file(&mut self, path: &str, permissions: u32, content: &[u8]) -> io::Result<()> {
         for (end, _) in path.match_indices('/') {
             if self.folders.insert(path[..end].to_owned()) {
@@ -35,7 +34,6 @@ impl<W: Write> Archive<W> {
         self.entry(path, REGULAR | permissions, content)
     }
 
-    /// Ends the archive.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.entry(TRAILER, 0, &[])?;
         Ok(self.to)
@@ -73,7 +71,7 @@ impl<W: Write> Archive<W> {
         self.pad(content.len())
     }
 
-    /// Headers and contents begin at multiples of four.
+    /// Pads to a multiple of four bytes, at which headers and contents start.
     fn pad(&mut self, length: usize) -> io::Result<()> {
         let padding = length.next_multiple_of(4) - length;
         self.to.write_all(&[0; 3][..padding])
@@ -84,7 +82,7 @@ impl<W: Write> Archive<W> {
 mod tests {
     use super::*;
 
-    /// Name, mode and content of each entry, as the format has them.
+    /// Name, mode and content of each entry of an archive.
     fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         while !bytes.is_empty() {

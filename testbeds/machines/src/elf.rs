@@ -1,4 +1,4 @@
-//! What programs, libraries and kernel modules say that they need.
+//! Dependencies of programs, libraries and kernel modules, as their ELF files list them.
 
 use object::read::elf::{Dyn, ElfFile64};
 use object::{Endianness, Object, ObjectSection};
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::ImageError;
 
-/// Where Debian's libraries are, below a root.
+/// Folders of Debian's libraries, below a root.
 const LIBRARIES: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
 
-/// The libraries that programs need, and those that these need, by name: where each is below `root`. `known` are in place already.
+/// The libraries that programs need, directly or indirectly, with their names and their paths below `root`. Those that are `known`
+/// are left out.
 pub(crate) fn libraries(
     root: &Path,
     programs: &[PathBuf],
@@ -35,7 +36,7 @@ pub(crate) fn libraries(
     Ok(found)
 }
 
-/// DT_NEEDED of a dynamic object; nothing of a static one.
+/// The DT_NEEDED entries of an object; none for a static one.
 fn needed(path: &Path) -> Result<Vec<String>, ImageError> {
     let bytes = read(path)?;
     let broken = |source| ImageError::Elf {
@@ -59,8 +60,8 @@ fn needed(path: &Path) -> Result<Vec<String>, ImageError> {
         .collect()
 }
 
-/// Modules in the order in which they are loaded: each after those that it depends on. `folder` has modules below it; `builtin` are
-/// part of the kernel.
+/// Modules in the order in which they are loaded, each after its dependencies. They are below `folder`; those in `builtin` are part
+/// of the kernel.
 pub(crate) fn modules(
     folder: &Path,
     wanted: &[&str],
@@ -88,7 +89,7 @@ fn load(
     let Some(path) = index.get(&name) else {
         return Err(ImageError::Module(name));
     };
-    // No cycle: the kernel's own build refuses one.
+    // The kernel's build refuses cycles.
     for dependency in depends(path)? {
         load(&dependency, index, builtin, ordered)?;
     }
@@ -111,7 +112,7 @@ fn index_modules(folder: &Path, index: &mut BTreeMap<String, PathBuf>) -> Result
     Ok(())
 }
 
-/// The field `depends` of a module's section .modinfo: texts that end with a zero byte each.
+/// The field `depends` in a module's section .modinfo, which consists of zero-terminated strings.
 fn depends(path: &Path) -> Result<Vec<String>, ImageError> {
     let bytes = read(path)?;
     let broken = |source| ImageError::Elf {

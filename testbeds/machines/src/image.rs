@@ -1,5 +1,5 @@
-//! What a machine boots: Debian's kernel, and a first file system made of a few of its packages' files. And what boots it: QEMU, of
-//! the same packages, so that none has to be installed.
+//! The files that a machine boots: Debian's kernel and an initramfs with a few files of Debian's packages. QEMU comes from the same
+//! packages, so that none has to be installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::elf;
 use crate::kernel::unpacked;
 use crate::packages::{self, Deadline};
 
-/// Stands for the newest kernel that has soft RoCE: that for clouds has none.
+/// Metapackage of the newest kernel with software RoCE, which the cloud kernel lacks.
 const KERNEL: &str = "linux-image-amd64";
-/// Whose programs are in the machine, and where its verbs' provider is; and what runs it.
+/// Packages of the machine's programs, of its verbs provider, and of QEMU.
 const PACKAGES: [&str; 9] = [
     "busybox-static",
     "ibverbs-providers",
@@ -29,9 +29,8 @@ const PACKAGES: [&str; 9] = [
     "seabios",
 ];
 
-/// QEMU's program.
 const QEMU: &str = "usr/bin/qemu-system-x86_64";
-/// What QEMU opens by itself: the translator, and what a virtual machine has in its ROMs. (Folder in the image, path in the package.)
+/// Files that QEMU opens: its translator, and the virtual machine's ROMs. Each with its folder in the image and its path in the package.
 const QEMU_FILES: [(&str, &str); 5] = [
     (
         "modules",
@@ -43,7 +42,7 @@ const QEMU_FILES: [(&str, &str); 5] = [
     ("roms", "usr/share/qemu/pvh.bin"),
 ];
 
-/// Programs that are dynamic, with where their package has them.
+/// Dynamically linked programs, and their paths in the package.
 const PROGRAMS: [(&str, &str); 10] = [
     ("usr/bin/ip", "bin/ip"),
     ("usr/bin/rdma", "usr/bin/rdma"),
@@ -53,7 +52,7 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("usr/bin/ibv_uc_pingpong", "usr/bin/ibv_uc_pingpong"),
     ("usr/bin/ibv_ud_pingpong", "usr/bin/ibv_ud_pingpong"),
     ("usr/bin/ibv_srq_pingpong", "usr/bin/ibv_srq_pingpong"),
-    // Opened by libibverbs by its name, so nothing says that it is needed.
+    // libibverbs opens it by name, so no file lists it as needed.
     (
         "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
         "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
@@ -62,7 +61,7 @@ const PROGRAMS: [(&str, &str); 10] = [
 ];
 const INTERPRETER: &str = "lib64/ld-linux-x86-64.so.2";
 
-/// perftest's programs: in the package in `usr/bin`, in the machine in `usr/lib/perftest`, each behind a script in `usr/bin`.
+/// perftest's programs. The package has them in `usr/bin`, the machine in `usr/lib/perftest` behind scripts in `usr/bin`.
 const PERFTEST: [&str; 6] = [
     "ib_write_bw",
     "ib_write_lat",
@@ -79,36 +78,39 @@ fn perftest_script(program: &str) -> String {
     format!("#!/bin/busybox sh\nexec /usr/lib/perftest/{program} -F \"$@\"\n")
 }
 
-/// Loaded when the machine starts, after what they depend on.
+/// Kernel modules that the machine loads when it boots, after their dependencies.
 const MODULES: [&str; 7] = [
     "virtio_pci",
     "virtio_net",
     "virtio_console",
     "af_packet",
-    // rxe asks for a checksum by its name, which says of no module that it is needed.
+    // rxe requests this checksum by name, so no module lists it as needed.
     "crc32_generic",
     "ib_uverbs",
     "rdma_rxe",
 ];
 
-/// Of the files of an image: raised when these are made in another way.
+/// Version of the way in which an image's files are made.
 const FORMAT: u32 = 2;
 const INIT: &str = include_str!("init.sh");
 
-/// A kernel, its first file system and a QEMU, as files in a folder.
+/// A kernel, an initramfs and QEMU, as files in a folder.
 #[derive(Debug, Clone)]
 pub struct Image {
     qemu: PathBuf,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Paths in the machine, from its root, without a slash.
+    /// Paths in the machine, without the leading slash.
     contents: Vec<String>,
-    /// Keeps a file system that was made for a test alone.
+    /// The initramfs if it was made for one test.
     _temporary: Option<Arc<tempfile::TempPath>>,
 }
 
 impl Image {
-    /// The image that [`make`](Self::make) has left in a folder. Errors: there is none, or it is of another version of this crate.
+    /// Opens the image that [`make`](Self::make) has made in a folder.
+    ///
+    /// # Errors
+    /// The folder has no image, or one of another version of this crate.
     pub fn open(folder: &Path) -> Result<Self, ImageError> {
         let image = folder.join("image");
         let missing = || ImageError::Missing(folder.to_owned());
@@ -126,8 +128,8 @@ impl Image {
         })
     }
 
-    /// Makes the image in a folder, if it is not there: downloads packages (about 110 MB, which stay there for the next version),
-    /// and takes out of them what a machine needs. Needs Debian's apt and dpkg on an x86-64, but no privilege.
+    /// Makes the image in a folder if it does not exist: downloads packages (about 110 MB, kept there for the next version) and takes
+    /// the needed files out of them. Needs Debian's apt and dpkg on an x86-64, but no privilege.
     pub fn make(folder: &Path, limit: Duration) -> Result<Self, ImageError> {
         if let Ok(image) = Self::open(folder) {
             return Ok(image);
@@ -135,7 +137,7 @@ impl Image {
         let deadline = Deadline::within(limit);
         let debs = folder.join("packages");
         fs::create_dir_all(&debs).map_err(ImageError::at(&debs))?;
-        // What cargo writes into its own target: backups leave the folder out.
+        // Like cargo in its target folder: backups skip the folder.
         let tag = folder.join("CACHEDIR.TAG");
         fs::write(&tag, "Signature: 8a477f597d28d172789f06886806bc55\n")
             .map_err(ImageError::at(&tag))?;
@@ -161,8 +163,8 @@ impl Image {
         Self::open(folder)
     }
 
-    /// The image with programs of this machine besides, each with its path in the machine (from the root, without a slash), and with
-    /// the libraries of this machine that they need and the image lacks.
+    /// Adds programs of this computer to a copy of the image, each with its path in the machine (without the leading slash), and the
+    /// libraries of this computer that they need and the image lacks.
     pub fn with_programs(&self, programs: &[(&str, &Path)]) -> Result<Self, ImageError> {
         let paths: Vec<PathBuf> = programs
             .iter()
@@ -204,23 +206,20 @@ impl Image {
         })
     }
 
-    /// The folder of QEMU.
     pub(crate) fn qemu(&self) -> &Path {
         &self.qemu
     }
 
-    /// The kernel's file.
     pub(crate) fn kernel(&self) -> &Path {
         &self.kernel
     }
 
-    /// The file system's file.
     pub(crate) fn initramfs(&self) -> &Path {
         &self.initramfs
     }
 }
 
-/// Programs and libraries, under their names.
+/// Writes programs and libraries to the archive, by their paths in the machine.
 fn pack<W: Write>(
     archive: &mut Archive<W>,
     files: &BTreeMap<String, PathBuf>,
@@ -233,7 +232,7 @@ fn pack<W: Write>(
     Ok(())
 }
 
-/// What an image is made of, as this crate has it.
+/// Everything that determines an image's content.
 fn recipe() -> String {
     let scripts = PERFTEST.map(perftest_script).concat();
     format!(
@@ -253,7 +252,7 @@ fn temporary_folder(folder: &Path) -> Result<tempfile::TempDir, ImageError> {
         .map_err(ImageError::at(folder))
 }
 
-/// Packages that an older kernel or library was in.
+/// Removes packages of an older kernel or library.
 fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
     let at = ImageError::at(folder);
     for entry in fs::read_dir(folder).map_err(&at)? {
@@ -265,7 +264,7 @@ fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Writes kernel, file system, contents and recipe into a folder, from packages that are unpacked below `root`.
+/// Writes kernel, initramfs, QEMU, contents and recipe into a folder, from packages that are unpacked below `root`.
 fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     let (version, kernel) = kernel(&root.join("boot"))?;
     let modules = modules(&root.join("lib/modules").join(version))?;
@@ -295,7 +294,7 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     let initramfs = to.join("initramfs");
     let at = ImageError::at(&initramfs);
     let file = fs::File::create(&initramfs).map_err(&at)?;
-    // Not compressed: the machine would take longer to unpack it than this one to read it.
+    // Not compressed: unpacking in the machine would take longer than reading here.
     let mut archive = Archive::new(BufWriter::new(file));
     archive.file("init", 0o755, INIT.as_bytes()).map_err(&at)?;
     archive
@@ -326,7 +325,7 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Copies QEMU into a folder: `qemu` itself, `modules`, `roms`, and `lib` with the program that loads it.
+/// Copies QEMU into a folder: `qemu` itself, `modules`, `roms`, and `lib` with its loader.
 fn write_qemu(root: &Path, to: &Path) -> Result<(), ImageError> {
     let mut files = vec![(to.join("qemu"), root.join(QEMU))];
     for (folder, path) in QEMU_FILES {

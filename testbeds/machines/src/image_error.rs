@@ -1,54 +1,54 @@
-//! Why there is no image of a machine.
+//! Errors of opening and making an image.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no image.
+/// Error of an image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// A file, or a program that was to be started.
+    /// A file cannot be accessed, or a program cannot be started.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// Path of the file, or name of the program.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
     /// A program of apt or dpkg failed.
     #[error("{what} failed: {message}")]
     Command {
-        /// Which.
+        /// The command.
         what: String,
-        /// What it wrote.
+        /// Its standard error.
         message: String,
     },
-    /// apt knows no such package.
-    #[error("apt has no kernel behind the package {0}")]
+    /// A metapackage has no kernel.
+    #[error("neither the package {0} nor its dependencies contain a kernel")]
     Package(String),
-    /// No package has a library that is needed.
-    #[error("{of} needs {name}, which no package has")]
+    /// No package has a needed library.
+    #[error("no package has the library {name}, which {of} needs")]
     Library {
-        /// Which.
+        /// Name of the library.
         name: String,
-        /// What needs it.
+        /// The file that needs it.
         of: PathBuf,
     },
     /// The kernel lacks a module.
     #[error("the kernel has no module {0}")]
     Module(String),
-    /// A program, library or module that cannot be read.
+    /// A program, library or module cannot be parsed.
     #[error("{path}: {source}")]
     Elf {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: object::Error,
     },
-    /// It took too long.
-    #[error("the time for the machines' image is over")]
+    /// The time limit was exceeded.
+    #[error("the image was not made within its time limit; run the command again")]
     Late,
-    /// Made of other files than these, or not at all.
-    #[error("there is no image in {0}")]
+    /// The folder has no image, or one of another version.
+    #[error("there is no image of this version in {0}")]
     Missing(PathBuf),
 }
 

@@ -1,26 +1,25 @@
-//! A kernel as it runs, out of the file that is booted: QEMU starts it as well, and does not translate what would unpack it, which
-//! takes longer than all the rest of the boot.
+//! Unpacks the kernel from its boot file. QEMU boots the unpacked kernel too, without emulating the decompression, which takes longer
+//! than the rest of the boot.
 
 use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 
 const SECTOR: usize = 512;
-/// The magic of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
-/// The kernel in a bzImage, where this machine has the program that unpacks it (xz, as Debian 12's kernels need).
+/// The kernel in a bzImage; `None` if it is not compressed with xz, as Debian 12's are, or if this computer has no xz.
 pub(crate) fn unpacked(image: &[u8]) -> Option<Vec<u8>> {
     let mut packed = tempfile::tempfile().ok()?;
     packed.write_all(payload(image)?).ok()?;
     packed.rewind().ok()?;
     let mut xz = Command::new("xz");
     xz.args(["--decompress", "--stdout", "--single-stream", "--quiet"]);
-    // What follows the stream, its length, is none of it: the status says so, and the magic that all went well before.
+    // The stream is followed by its length, on which xz fails. So the magic shows success, not the exit status.
     let output = xz.stdin(packed).stderr(Stdio::null()).output().ok()?;
     output.stdout.starts_with(ELF).then_some(output.stdout)
 }
 
-/// What is packed, as the setup header says (boot protocol 2.08 of x86: setup_sects, payload_offset, payload_length).
+/// The compressed part according to the setup header (x86 boot protocol 2.08: setup_sects, payload_offset, payload_length).
 fn payload(image: &[u8]) -> Option<&[u8]> {
     if image.get(0x202..0x206)? != b"HdrS" {
         return None;
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_kernel_has_no_payload() {
+    fn other_files_have_no_payload() {
         assert_eq!(payload(&[]), None);
         assert_eq!(payload(&[0; 4096]), None);
         let mut image = vec![0; 2048];

@@ -1,13 +1,12 @@
-//! Machines on a switch that floods nothing: it has a port for each Ethernet address, and whoever speaks is told the others'
-//! addresses beforehand.
+//! A network without flooding: the switch has a port for each Ethernet address, and each host gets static neighbor entries.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use crate::{Machine, MachineError};
 
-/// A program for the embedded switch (v1model): frames go to the port of their destination, which is 1 for the first of these
-/// addresses, and nowhere else.
+/// A program for the embedded switch (v1model). It forwards a frame to the port of its destination address, 1 for the first of these
+/// addresses, and drops frames to other addresses.
 pub fn switch_program(macs: &[[u8; 6]]) -> String {
     let entries = macs
         .iter()
@@ -48,14 +47,14 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     )
 }
 
-/// The arguments of `ip` that tell a host where another is.
+/// The arguments of `ip` that set a static neighbor entry.
 pub fn neighbour(address: Ipv4Addr, mac: [u8; 6], interface: &str) -> String {
     let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
     format!("neighbour replace {address} lladdr {mac} dev {interface} nud permanent")
 }
 
 impl Machine {
-    /// Tells the machine where another is.
+    /// Sets a static neighbor entry in the machine.
     pub fn introduce(&self, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), MachineError> {
         let arguments = neighbour(address, mac, "eth0");
         self.succeed(&format!("/usr/bin/ip {arguments}"))

@@ -1,13 +1,13 @@
-//! Small virtual machines with Debian's kernel and its RoCE in software (rxe), as peers for tests: nothing here wrote them.
+//! Small virtual machines with Debian's kernel and its software RoCE (rxe): independent peers for our tests.
 //!
 //! ```text
 //! the test ── tap interface ── QEMU: virtio-net ── rxe0
 //!    └─────── socket ───────── QEMU: virtio-serial ── init.sh ── ibv_rc_pingpong, ib_write_bw …
 //! ```
 //!
-//! An [`Image`] is made once of packages that are downloaded, not installed; QEMU is in it. A [`Machine`] has one interface, in the network
-//! namespace of the test that boots it: a bridge, or a port of a switch, takes it as any other. It has the image in its memory and
-//! no disk, ends with the test, and leaves nothing behind.
+//! An [`Image`] is built once from packages that are downloaded, not installed; it contains QEMU. A [`Machine`] has one interface,
+//! in the network namespace of the test that boots it, which a bridge or a switch can use like any other. It keeps the image in
+//! memory, has no disk, ends with the test, and leaves nothing behind.
 
 mod channel;
 mod cpio;
@@ -35,39 +35,39 @@ pub use qemu::Accelerator;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Environment variable that names the image's folder, where that is not `target/test-machines`.
+/// Environment variable with the image's folder; the default is `target/test-machines`.
 pub const FOLDER_VARIABLE: &str = "WEIR_MACHINES";
 
-/// Where the image is looked for: `test-machines` below the folder of the workspace's builds, unless the variable says.
+/// The image's folder: from the variable, or else `test-machines` in the workspace's target folder.
 fn default_folder() -> PathBuf {
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-machines");
     std::env::var_os(FOLDER_VARIABLE).map_or(image, PathBuf::from)
 }
 
-/// The image, where [`FOLDER_VARIABLE`] says or below the workspace's builds. Errors: it has not been made.
+/// Opens the image in the folder of [`FOLDER_VARIABLE`] or in the default one.
 pub fn image() -> Result<Image, ImageError> {
     Image::open(&default_folder())
 }
 
-/// Makes the image there, if it is not there, as [`Image::make`] does; the folder.
+/// Makes the image of [`image`] if it does not exist; returns its folder. See [`Image::make`].
 pub fn make_image(limit: Duration) -> Result<PathBuf, ImageError> {
     let folder = default_folder();
     Image::make(&folder, limit)?;
     Ok(folder)
 }
 
-/// The image, for a test that may make tap interfaces where it is. The test is skipped by name where something is missing, and
-/// where [`FOLDER_VARIABLE`] is set and empty: `cargo xtask test` without `--machines` says so.
+/// Opens the image for a test. Skips the test by name if the image is missing, if tap interfaces cannot be made, or if
+/// [`FOLDER_VARIABLE`] is set and empty, as by `cargo xtask test` without `--machines`.
 pub fn for_test(test: &str) -> Option<Image> {
     if std::env::var_os(FOLDER_VARIABLE).is_some_and(|folder| folder.is_empty()) {
         test_support::skip(
             test,
-            "boots virtual machines: `cargo xtask test --machines`",
+            "boots virtual machines; use `cargo xtask test --machines`",
         );
         return None;
     }
     if let Some(errno) = tap::refusal() {
-        test_support::skip(test, &format!("no tap interfaces here: {errno}"));
+        test_support::skip(test, &format!("cannot make tap interfaces: {errno}"));
         return None;
     }
     match image() {
@@ -75,7 +75,7 @@ pub fn for_test(test: &str) -> Option<Image> {
         Err(error) => {
             test_support::skip(
                 test,
-                &format!("{error}; `cargo run -p machines --example image` makes it"),
+                &format!("{error}; make it with `cargo run -p machines --example image`"),
             );
             None
         }

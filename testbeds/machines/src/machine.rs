@@ -1,4 +1,4 @@
-//! A machine, from boot to end.
+//! A virtual machine, from its boot to its end.
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::fs::File;
@@ -14,78 +14,78 @@ use crate::channel::{Channel, Ticket};
 use crate::qemu::{self, Wiring};
 use crate::{Accelerator, Image, MachineOptions, Output, tap};
 
-/// It takes a few seconds, on a machine that has nothing else to do.
+/// Time limit of a boot without KVM, which takes a few seconds on an idle computer.
 const BOOT_LIMIT: Duration = Duration::from_secs(90);
-/// On a real processor it takes one. Where KVM hangs, QEMU translates.
+/// Time limit of a boot with KVM, which takes a second. After it, QEMU boots again by translation, as KVM may hang.
 const KVM_BOOT_LIMIT: Duration = Duration::from_secs(10);
-/// What a command takes at most, if nothing else is said.
+/// Default time limit of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// Bytes of the console that an error shows: the last ones.
+/// Number of bytes at the end of the console that an error shows.
 const CONSOLE_TAIL: u64 = 4096;
 
-/// Where KVM has failed once it is not tried again.
+/// Whether KVM has failed; it is not tried again.
 static KVM_HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Why a machine did not do what it was asked.
+/// Error of a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// Its interface cannot be made.
+    /// The tap interface cannot be made.
     #[error("cannot make the interface {name}: {source}")]
     Interface {
-        /// Which.
+        /// Name of the interface.
         name: String,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// QEMU cannot be started, or not be spoken to.
+    /// QEMU cannot be started, or the channel to it cannot be made.
     #[error("machine {machine}: {source}")]
     Io {
-        /// Which machine.
+        /// Name of the machine.
         machine: String,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// It did not come up.
-    #[error("machine {machine} has not booted: {message}\n{console}")]
+    /// The machine did not boot.
+    #[error("machine {machine} did not boot: {message}\n{console}")]
     Boot {
-        /// Which machine.
+        /// Name of the machine.
         machine: String,
-        /// What its first program says.
+        /// The step of init.sh that failed, or the reason why there was no message.
         message: String,
-        /// The end of what its kernel and QEMU have written.
+        /// The end of the output of kernel and QEMU.
         console: String,
     },
-    /// It has ended, or speaks no more.
-    #[error("machine {machine} is gone\n{console}")]
+    /// The machine has ended, or its channel is closed.
+    #[error("machine {machine} has ended\n{console}")]
     Gone {
-        /// Which machine.
+        /// Name of the machine.
         machine: String,
-        /// The end of what its kernel and QEMU have written.
+        /// The end of the output of kernel and QEMU.
         console: String,
     },
-    /// A command took longer than it may; it has been killed.
-    #[error("machine {machine}: `{command}` has not ended in {limit:?}")]
+    /// A command exceeded its time limit and was killed.
+    #[error("machine {machine}: `{command}` did not end within {limit:?}")]
     Late {
-        /// Which machine.
+        /// Name of the machine.
         machine: String,
-        /// What it was asked.
+        /// The shell command.
         command: String,
-        /// What it had.
+        /// Its time limit.
         limit: Duration,
     },
-    /// A command that had to succeed did not.
+    /// A command that had to succeed failed.
     #[error("machine {machine}: `{command}` ended with {}: {}{}", output.status, output.stdout, output.stderr)]
     Failed {
-        /// Which machine.
+        /// Name of the machine.
         machine: String,
-        /// What it was asked.
+        /// The shell command.
         command: String,
-        /// How it ended.
+        /// Its result.
         output: Output,
     },
 }
 
-/// A machine that runs. Dropped, it ends.
+/// A running machine. It ends when this is dropped.
 pub struct Machine {
     name: String,
     address: Ipv4Addr,
@@ -97,12 +97,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Boots a machine, in the network namespace of this thread, with which it ends: do not boot it on a thread that ends before.
+    /// Boots a machine in the network namespace of the calling thread. The machine ends when that thread ends.
     pub fn boot(image: &Image, options: &MachineOptions) -> Result<Self, MachineError> {
         Starting::new(image, options)?.booted(image, options)
     }
 
-    /// Boots machines side by side.
+    /// Boots several machines at the same time.
     pub fn boot_all<const N: usize>(
         image: &Image,
         options: &[MachineOptions; N],
@@ -122,17 +122,17 @@ impl Machine {
         Ok(machines)
     }
 
-    /// Runs a shell command to its end, for a minute at most. `ip` is busybox's, `/usr/bin/ip` iproute2's.
+    /// Runs a shell command, for at most a minute. `ip` is busybox's, `/usr/bin/ip` iproute2's.
     pub fn run(&self, command: &str) -> Result<Output, MachineError> {
         self.run_within(command, COMMAND_LIMIT)
     }
 
-    /// Runs a shell command to its end, which comes in time, or it is killed.
+    /// Runs a shell command, and kills it after `limit`.
     pub fn run_within(&self, command: &str, limit: Duration) -> Result<Output, MachineError> {
         self.spawn(command)?.wait(limit)
     }
 
-    /// Runs a shell command that has to succeed, for a minute at most: what it writes.
+    /// Runs a shell command that has to succeed, for at most a minute; returns its standard output.
     pub fn succeed(&self, command: &str) -> Result<String, MachineError> {
         self.spawn(command)?.succeed(COMMAND_LIMIT)
     }
@@ -149,34 +149,34 @@ impl Machine {
 
     /// Waits until something listens on a TCP port.
     pub fn await_listening(&self, port: u16) -> Result<(), MachineError> {
-        // proc(5): local address, remote address, state; 0A is listening. The kernel has no notice of it.
+        // proc(5): local address, remote address, state, of which 0A is listening. The kernel sends no notification.
         let listens = format!("[0-9A-F]*:{port:04X} [0-9A-F]*:0000 0A");
         let command =
             format!("until cat /proc/net/tcp* | grep -q '{listens}'; do usleep 10000; done");
         self.succeed(&command).map(|_| ())
     }
 
-    /// Its host name.
+    /// Host name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// The process that is the machine.
+    /// Process id of QEMU.
     pub fn pid(&self) -> u32 {
         self.qemu.id()
     }
 
-    /// What runs its instructions.
+    /// The accelerator in use.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }
 
-    /// From the start of QEMU to the machine's greeting.
+    /// Time from the start of QEMU to the machine's greeting.
     pub fn boot_time(&self) -> Duration {
         self.boot_time
     }
@@ -201,7 +201,7 @@ impl Drop for Machine {
     }
 }
 
-/// A command that runs in a machine. Dropped, it is killed.
+/// A command that runs in a machine. It is killed when this is dropped.
 pub struct Job<'a> {
     machine: &'a Machine,
     command: String,
@@ -209,7 +209,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Waits for its end, which comes in time, or it is killed.
+    /// Waits for the command's end, and kills it after `limit`.
     pub fn wait(mut self, limit: Duration) -> Result<Output, MachineError> {
         let Some(ticket) = &self.ticket else {
             return Err(self.machine.gone());
@@ -228,7 +228,7 @@ impl Job<'_> {
         }
     }
 
-    /// Waits for its end, which has to be a success: what it wrote.
+    /// Waits for the command's end, which has to be a success; returns its standard output.
     pub fn succeed(self, limit: Duration) -> Result<String, MachineError> {
         let (machine, command) = (self.machine.name.clone(), self.command.clone());
         let output = self.wait(limit)?;
@@ -242,7 +242,7 @@ impl Job<'_> {
         }
     }
 
-    /// Kills it, with all that it has started in its session, and waits for its end.
+    /// Kills the command and all processes of its session, and waits for its end.
     pub fn kill(self) -> Result<Output, MachineError> {
         if let Some(ticket) = &self.ticket {
             let ended = self.machine.channel.end(ticket.id);
@@ -255,13 +255,13 @@ impl Job<'_> {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = &self.ticket {
-            // A machine that is gone runs nothing.
+            // A machine that has ended runs nothing.
             let _ = self.machine.channel.end(ticket.id);
         }
     }
 }
 
-/// A machine that has not greeted yet.
+/// A machine that is booting.
 struct Starting {
     machine: Machine,
     tap: File,
@@ -314,7 +314,7 @@ impl Starting {
             accelerator,
             boot_time: Duration::ZERO,
         };
-        // Our copy of the machine's end goes here: when QEMU ends, so does the channel.
+        // Our copy of the machine's end is closed here, so that the channel closes when QEMU ends.
         Ok(Self {
             machine,
             tap,
@@ -322,7 +322,7 @@ impl Starting {
         })
     }
 
-    /// Waits until it is up; where KVM does not bring it up, QEMU does by itself.
+    /// Waits until the machine has booted. If it does not boot with KVM, boots it again without.
     fn booted(self, image: &Image, options: &MachineOptions) -> Result<Machine, MachineError> {
         let Self {
             mut machine,
@@ -350,8 +350,8 @@ impl Starting {
             greeting => Err(MachineError::Boot {
                 machine: options.name.clone(),
                 message: greeting.unwrap_or_else(|error| match error {
-                    RecvTimeoutError::Timeout => format!("it says nothing in {limit:?}"),
-                    RecvTimeoutError::Disconnected => "it has ended".to_owned(),
+                    RecvTimeoutError::Timeout => format!("no message within {limit:?}"),
+                    RecvTimeoutError::Disconnected => "QEMU has ended".to_owned(),
                 }),
                 console: machine.console(),
             }),
@@ -370,14 +370,14 @@ fn is_kvm_there() -> bool {
 }
 
 fn end(qemu: &mut Child) {
-    // It may have ended already.
+    // The process may have ended already.
     let _ = qemu.kill();
     let _ = qemu.wait();
 }
 
 fn console_tail(console: &File) -> String {
     let tail = || -> io::Result<Vec<u8>> {
-        // A description of its own: QEMU writes where the shared one stands.
+        // Opened again, because QEMU writes at the position of the shared file description.
         let mut file = File::open(format!(
             "/proc/self/fd/{}",
             std::os::fd::AsRawFd::as_raw_fd(console)

@@ -5,24 +5,24 @@ use std::net::Ipv4Addr;
 /// Options of one machine.
 #[derive(Debug, Clone)]
 pub struct MachineOptions {
-    /// Its host name: letters, digits, hyphens.
+    /// Host name: letters, digits, hyphens.
     pub name: String,
-    /// Of the tap interface that is made for it in the caller's network namespace.
+    /// Name of the tap interface that is made in the caller's network namespace.
     pub interface: String,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
-    /// Bits of the address that its network has.
+    /// Prefix length of the network, in bits.
     pub prefix: u8,
-    /// Bytes of an IP packet, on both ends. rxe's own MTU is the largest power of two that fits in 80 bytes less.
+    /// Maximum length of an IP packet in bytes, on both ends. rxe's MTU is the largest power of two that is at least 80 bytes shorter.
     pub mtu: u16,
-    /// Its memory.
+    /// Memory, in MiB.
     pub memory_mib: u32,
 }
 
 impl MachineOptions {
-    /// A machine on a network of 24 bits, with packets of 4,200 bytes, so that rxe's are of 4,096, and a MAC made of its address.
+    /// A machine in a /24 network with an MTU of 4,200 bytes, so that rxe's is 4,096, and a MAC derived from its address.
     pub fn new(name: &str, interface: &str, address: Ipv4Addr) -> Self {
         let [a, b, c, d] = address.octets();
         Self {

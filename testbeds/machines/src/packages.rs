@@ -1,4 +1,4 @@
-//! Debian's packages, downloaded and unpacked into a folder: nothing is installed, and no privilege is needed.
+//! Downloads Debian's packages and unpacks them into a folder. Nothing is installed, and no privilege is needed.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::ImageError;
 
-/// What asks for each package, or whose libraries begin with this.
+/// Prefixes of the names of packages with libraries.
 const LIBRARY_PREFIXES: [&str; 2] = ["lib", "zlib"];
 
-/// When all of it has to be done.
+/// Time at which everything has to be done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(pub Instant);
 
@@ -20,7 +20,7 @@ impl Deadline {
     }
 }
 
-/// The packages, with those of the libraries that they depend on.
+/// Adds the packages of the libraries that these packages depend on.
 pub(crate) fn with_libraries(
     packages: &[&str],
     deadline: Deadline,
@@ -36,7 +36,7 @@ pub(crate) fn with_libraries(
     ]);
     arguments.extend(packages);
     let text = output("apt-cache", &arguments, deadline)?;
-    // Each package that is met stands at the start of a line, what it depends on behind blanks.
+    // Each package stands at the start of a line, its dependencies after blanks.
     let names = text.lines().filter(|line| {
         packages.contains(line)
             || LIBRARY_PREFIXES
@@ -49,7 +49,7 @@ pub(crate) fn with_libraries(
     Ok(names)
 }
 
-/// The package of the kernel that a package without content stands for: `linux-image-6.1.0-56-amd64` for `linux-image-amd64`.
+/// The kernel's package that a metapackage depends on: `linux-image-6.1.0-56-amd64` for `linux-image-amd64`.
 pub(crate) fn kernel_of(meta: &str, deadline: Deadline) -> Result<String, ImageError> {
     let text = output("apt-cache", &["depends", meta], deadline)?;
     let kernel = text
@@ -61,7 +61,7 @@ pub(crate) fn kernel_of(meta: &str, deadline: Deadline) -> Result<String, ImageE
         .ok_or_else(|| ImageError::Package(meta.to_owned()))
 }
 
-/// Downloads the newest of each package that apt knows into a folder, where it is not there already. Their file names.
+/// Downloads the newest version of each package that apt knows into a folder, unless it is there; returns the file names.
 pub(crate) fn download(
     folder: &Path,
     packages: &[String],
@@ -90,7 +90,7 @@ pub(crate) fn download(
     }
     if !missing.is_empty() {
         let mut apt = limited("apt-get", deadline)?;
-        // Without it, root's apt downloads as a user who may not write here, and complains.
+        // Otherwise root's apt downloads as a user without write permission here, and warns.
         apt.args(["-qq", "-o", "APT::Sandbox::User=root", "download"]);
         succeed(apt.args(missing).current_dir(folder), "apt-get download")?;
     }
@@ -112,7 +112,7 @@ fn output(program: &str, arguments: &[&str], deadline: Deadline) -> Result<Strin
     succeed(command.args(arguments), program)
 }
 
-/// A command that is ended when the time is over.
+/// A command that is killed at the deadline.
 fn limited(program: &str, deadline: Deadline) -> Result<Command, ImageError> {
     let left = deadline.0.saturating_duration_since(Instant::now());
     if left.is_zero() {

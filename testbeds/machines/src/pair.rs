@@ -1,14 +1,14 @@
-//! A program that has a server and a client, in two machines.
+//! Programs with a server and a client, in two machines.
 
 use crate::{Machine, MachineError};
 use std::time::Duration;
 
-/// Where `ibv_rc_pingpong` and perftest meet, unless they are told otherwise.
+/// Default TCP port of `ibv_rc_pingpong` and perftest.
 pub const PORT: u16 = 18515;
-/// What the server may take longer than the client.
+/// Time limit of the server after the client's end.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a program of rdma-core's or perftest's in both machines, for a minute at most: what the client wrote. Errors: either did not
+/// Runs a program of rdma-core or perftest in both machines, for at most a minute; returns the client's output. Both have to
 /// succeed.
 pub fn between(server: &Machine, client: &Machine, program: &str) -> Result<String, MachineError> {
     let serving = server.spawn(program)?;

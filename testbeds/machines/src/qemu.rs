@@ -1,4 +1,4 @@
-//! The process of a machine.
+//! The QEMU process of a machine.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -14,12 +14,12 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Image, MachineOptions};
 
-/// What runs a machine's instructions.
+/// The way in which a machine's instructions are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor.
+    /// The processor executes them (KVM).
     Kvm,
-    /// QEMU, which translates them.
+    /// QEMU translates them.
     Tcg,
 }
 
@@ -32,17 +32,17 @@ impl Accelerator {
     }
 }
 
-/// What a machine is connected with.
+/// The files that a machine is connected to.
 pub(crate) struct Wiring<'a> {
-    /// The tap interface of its NIC.
+    /// The tap interface of the NIC.
     pub tap: &'a File,
-    /// Where what is asked of it goes in and out.
+    /// The socket for requests and replies.
     pub channel: &'a OwnedFd,
-    /// Gets what its kernel and QEMU write.
+    /// The output of kernel and QEMU.
     pub console: &'a File,
 }
 
-/// Starts a machine. It ends with the thread that calls this.
+/// Starts a machine, which ends with the calling thread.
 pub(crate) fn start(
     image: &Image,
     options: &MachineOptions,
@@ -50,7 +50,7 @@ pub(crate) fn start(
     wiring: &Wiring<'_>,
 ) -> io::Result<Child> {
     let (tap, channel) = (wiring.tap.as_raw_fd(), wiring.channel.as_raw_fd());
-    // With the libraries that it was built with, whatever this machine has.
+    // With the libraries that QEMU was built with, not those of this computer.
     let qemu = image.qemu();
     let libraries = qemu.join("lib");
     let mut command = Command::new(libraries.join("ld-linux-x86-64.so.2"));
@@ -88,7 +88,7 @@ pub(crate) fn start(
                 fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
             }
             prctl::set_pdeathsig(Signal::SIGKILL)?;
-            // It may have died before that was said.
+            // The parent may have died before the call took effect.
             match getppid() == parent {
                 true => Ok(()),
                 false => Err(Errno::ESRCH.into()),
@@ -98,7 +98,7 @@ pub(crate) fn start(
     command.spawn()
 }
 
-/// Checksums and segments are made in the machine: a switch sees frames as a wire has them.
+/// The NIC, without offloads: the machine computes checksums and segments, so that a switch sees frames as on a wire.
 fn nic(options: &MachineOptions) -> String {
     let mac = options.mac.map(|byte| format!("{byte:02x}")).join(":");
     let off = [
@@ -111,11 +111,11 @@ fn nic(options: &MachineOptions) -> String {
         "guest_ufo",
     ];
     let off = off.map(|feature| format!(",{feature}=off")).concat();
-    // No ROM: it would look for something to boot.
+    // Without a ROM, which would try to boot from the network.
     format!("virtio-net-pci,netdev=net,romfile=,mac={mac}{off}")
 }
 
-/// No check whether the timer ticks: where others have the processors, QEMU is late, and the kernel gives up.
+/// The kernel's command line. It disables the kernel's timer check, which fails if other programs keep QEMU from the processor.
 fn kernel_arguments(options: &MachineOptions) -> String {
     let MachineOptions {
         name,

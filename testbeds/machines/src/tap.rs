@@ -1,4 +1,4 @@
-//! An interface whose other end is a program: what a machine sends comes out of it.
+//! Tap interfaces: the frames that a machine sends arrive at one.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -10,17 +10,17 @@ use std::process::Command;
 
 nix::ioctl_write_int!(set_interface, b'T', 202);
 
-/// Makes a tap interface in the network namespace of this thread, up, without IPv6, for packets of `mtu` bytes. It goes when the
-/// file is closed, here and in whoever inherited it.
+/// Makes a tap interface in the network namespace of the calling thread, up, without IPv6, for packets of up to `mtu` bytes. It is
+/// removed when all processes that have the file have closed it.
 pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")?;
-    // SAFETY: all zeros are a value of this structure of numbers.
+    // SAFETY: all zeroes are a valid value of this structure of numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One less: a zero byte ends the name.
+    // One byte fewer, as a zero byte ends the name.
     if name.is_empty() || name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -29,7 +29,7 @@ pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
     let request: *const libc::ifreq = &raw const request;
-    // SAFETY: TUNSETIFF reads a structure of this type at that address, which lives until the call has returned.
+    // SAFETY: TUNSETIFF reads a structure of this type at that address, which outlives the call.
     unsafe { set_interface(file.as_raw_fd(), request as libc::c_ulong) }?;
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
     let output = Command::new("ip")
@@ -42,7 +42,7 @@ pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether this thread may make such interfaces.
+/// The error of making a tap interface in this thread; `None` if it works.
 pub(crate) fn refusal() -> Option<Errno> {
     match open("weir-tap-test", 1500) {
         Ok(_) => None,

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_ipv4_header_is_what_it_would_have_been_with_the_mark(
+        fn a_marked_ipv4_header_has_the_right_checksum(
             tags in tags(),
             words in 5usize..=15,
             bytes in proptest::collection::vec(any::<u8>(), 60),
@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_packet_stays_as_it_is(mut frame in proptest::collection::vec(any::<u8>(), 0..80), cut in 0usize..34) {
+        fn other_bytes_stay_unchanged(mut frame in proptest::collection::vec(any::<u8>(), 0..80), cut in 0usize..34) {
             // Random types are rarely those of IP; cut headers are invalid.
             let before = frame.clone();
             if frame.len() >= 14 && !matches!(frame[12..14], [0x08, 0x00] | [0x86, 0xdd] | [0x81, 0x00] | [0x88, 0xa8]) {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_ip_stays_as_it_is() {
+    fn frames_that_resemble_ip_stay_unchanged() {
         let header = ipv4([&[0x45, 2][..], &[7; 18]].concat());
         for (ethertype, first) in [
             (0x0800, 0x44),

@@ -13,7 +13,7 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < 3 {
         return Err(Errno::EBADF.into());
     }
-    // SAFETY: an inherited descriptor belongs to nobody else in this process; that it is open is checked next, before anything
+    // SAFETY: an inherited descriptor has no other owner in this process; that it is open is checked next, before anything
     // else is done with it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     if let Err(errno) = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {

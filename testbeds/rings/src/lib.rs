@@ -4,7 +4,6 @@
 //! Ports of the embedded switch and ranks of an all-reduce use these; [`PortIo`] is their common interface.
 
 mod ecn;
-mod hearing;
 mod inherited;
 mod mmsg;
 mod offload;
@@ -12,13 +11,14 @@ mod ring;
 mod side_by_side;
 mod slots;
 mod socket;
+mod udp_filter;
 
-pub use hearing::hear_udp;
 pub use inherited::inherited;
 pub use mmsg::Mmsg;
 pub use ring::{MOST_MARK_AT, Options as RingOptions, Ring};
 pub use side_by_side::side_by_side;
 pub use socket::Hears;
+pub use udp_filter::filter_udp;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_segment_stays_as_it_is() {
+    fn incomplete_segments_stay_unchanged() {
         let mut ip = vec![
             0x45, 0, 0, 40, 0, 0, 0, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
         ];

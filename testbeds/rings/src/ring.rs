@@ -412,7 +412,7 @@ fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
 
 /// Makes a sink read its clock, and returns the kernel's clock read just before. If the thread was preempted between the two,
 /// frames would seem to arrive later by that time, so both are read again.
-fn tell_arrived(sink: &mut dyn Sink) -> u64 {
+fn stamp_arrival(sink: &mut dyn Sink) -> u64 {
     let mut read_ns = clock_ns();
     for _ in 0..3 {
         let before_ns = read_ns;
@@ -458,7 +458,7 @@ impl PortIo for Ring {
             self.socket.take_error()?;
             return Ok(received);
         }
-        let now_ns = tell_arrived(sink);
+        let now_ns = stamp_arrival(sink);
         for _ in 0..ready {
             let handed_over = self.hand_over(sink, now_ns);
             self.incoming

@@ -112,7 +112,7 @@ struct Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this address and size; the `Slots` in it hold this value, so they are gone.
+        // SAFETY: the mapping was made with this address and size; the `Slots` in it hold this value, so they are no longer used.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), self.bytes);
         }
@@ -209,8 +209,8 @@ impl Slots {
             return None;
         }
         let slot = self.slot(index);
-        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours until we give it away, for which
-        // `self` has to be borrowed anew; so the kernel does not write it now. The header is read by value.
+        // SAFETY: the status, loaded with acquire ordering, shows that the slot is ours until we give it away, for which
+        // `self` has to be borrowed again; so the kernel does not write it now. The header is read by value.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let (at, held) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         if at < RECEIVE_OFFSET + HEADROOM || at + held > self.size.bytes() {
@@ -251,7 +251,7 @@ impl Slots {
         if self.status(index) != libc::TP_STATUS_AVAILABLE {
             return None;
         }
-        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours until `release`, and the borrow ends
+        // SAFETY: the status, loaded with acquire ordering, shows that the slot is ours until `release`, and the borrow ends
         // before: the kernel looks at no slot with this status. The bytes lie within the slot, behind its header, and are
         // initialised: the kernel gave the memory out as zeros.
         Some(unsafe {
@@ -270,7 +270,7 @@ impl Slots {
         assert!(len <= self.size.send_room(), "longer than a slot");
         assert!(self.status(index) == libc::TP_STATUS_AVAILABLE, "not free");
         let slot = self.slot(index);
-        // SAFETY: the status says that the slot is ours; the headers lie within it. The status word itself is not written here.
+        // SAFETY: the status shows that the slot is ours; the headers lie within it. The status word itself is not written here.
         unsafe {
             let mut offload = [0; OFFLOAD_HEADER];
             offload[OFFLOAD_LENGTH..OFFLOAD_LENGTH + 2]
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_ours_only_while_its_status_says_so() {
+    fn a_slot_is_ours_only_while_its_status_shows_it() {
         let mut memory = Memory::new(2);
         let mut slots = memory.slots();
         assert_eq!(slots.count(), 2 * PER_BLOCK);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_have_room_for_what_their_link_brings() {
+    fn slots_have_room_for_the_frames_of_their_link() {
         let sizes = [590, 1514, 9014, 9230, 65_549].map(SlotSize::of_frames);
         assert_eq!(sizes.map(SlotSize::bytes), [1600, 1600, 9152, 9408, 9408]);
         assert_eq!(sizes.map(SlotSize::per_block), [40, 40, 7, 6, 6]);

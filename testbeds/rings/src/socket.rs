@@ -1,7 +1,7 @@
 //! Packet socket operations that both backends share.
 #![allow(unsafe_code)]
 
-use crate::hearing::hear_udp;
+use crate::udp_filter::filter_udp;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -38,7 +38,7 @@ impl PacketSocket {
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(interface)? as libc::c_int;
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; a result that is not -1 is a descriptor that nobody else owns.
+        // SAFETY: no pointers; a result that is not -1 is a descriptor without another owner.
         let fd = unsafe {
             // Protocol 0: nothing is received until the socket is bound to its interface.
             let fd = libc::socket(libc::AF_PACKET, kind, 0);
@@ -91,7 +91,7 @@ impl PacketSocket {
     /// Binds the socket to its interface; from then on frames arrive.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
-            hear_udp(&self.fd, port)?;
+            filter_udp(&self.fd, port)?;
         }
         // SAFETY: plain data, for which all zeros is a value.
         let mut membership: libc::packet_mreq = unsafe { zeroed() };
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_what_the_status_says() {
+    fn a_tag_comes_from_the_status() {
         assert_eq!(stripped_tag(1, 0x8100, 5), None);
         assert_eq!(stripped_tag(1 << 4, 0, 5), Some([0x81, 0, 0, 5]));
         assert_eq!(

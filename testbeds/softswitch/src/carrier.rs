@@ -30,7 +30,7 @@ impl Carrier {
         match Self::open(interfaces) {
             Ok(carrier) => Some(carrier),
             Err(error) => {
-                tracing::warn!(%error, "ports without carrier go unnoticed");
+                tracing::warn!(%error, "cannot watch the carrier of ports");
                 None
             }
         }
@@ -48,10 +48,10 @@ impl Carrier {
     }
 
     /// Reports carrier changes to the packet loop, until one of them stops.
-    pub(crate) async fn tell(mut self, driver: Handle) {
+    pub(crate) async fn report(mut self, driver: Handle) {
         // On `Stopped`, no receiver of the reports is left.
-        while let Ok(true) = self.tell_all(&driver).await {
-            if let Ok(Next::End) | Err(Stopped) = self.tell_changes(&driver).await {
+        while let Ok(true) = self.report_all(&driver).await {
+            if let Ok(Next::End) | Err(Stopped) = self.report_changes(&driver).await {
                 return;
             }
         }
@@ -59,29 +59,29 @@ impl Carrier {
 
     /// Reports the current state. It is read after the subscription, so that no change is missed in between. False: the
     /// kernel does not answer.
-    async fn tell_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
-        let mut gone: Vec<u32> = self.interfaces.keys().copied().collect();
+    async fn report_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
+        let mut absent: Vec<u32> = self.interfaces.keys().copied().collect();
         let mut links = self.kernel.link().get().execute();
         loop {
             match links.next().await {
                 Some(Ok(link)) => {
-                    gone.retain(|index| *index != link.header.index);
+                    absent.retain(|index| *index != link.header.index);
                     self.link(driver, &link).await?;
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(%error, "ports without carrier go unnoticed");
+                    tracing::warn!(%error, "cannot watch the carrier of ports");
                     return Ok(false);
                 }
                 None => break,
             }
         }
-        for index in gone {
+        for index in absent {
             self.set(driver, index, false).await?;
         }
         Ok(true)
     }
 
-    async fn tell_changes(&mut self, driver: &Handle) -> Result<Next, Stopped> {
+    async fn report_changes(&mut self, driver: &Handle) -> Result<Next, Stopped> {
         use RouteNetlinkMessage::{DelLink, NewLink};
         while let Some(message) = self.messages.next().await {
             match message.payload {

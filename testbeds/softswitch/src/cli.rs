@@ -29,28 +29,28 @@ const FAILURE: u8 = 2;
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("program").required(true).args(["file", "no_p4"])))]
 pub struct Args {
-    /// Path of the program: P4_16 for PSA, v1model or TNA.
+    /// Program to run: P4_16 for PSA, v1model or TNA.
     #[arg(value_name = "FILE.p4")]
     pub file: Option<PathBuf>,
     /// Start without a program, and wait for a P4Runtime client to send one.
     #[arg(long)]
     pub no_p4: bool,
-    /// Device id for P4Runtime clients.
+    /// Device id in the requests of P4Runtime clients.
     #[arg(long, default_value_t = 0, value_name = "ID")]
     pub device_id: u64,
-    /// A port and its interface; repeat for each port.
+    /// Attach an interface to a port; repeat for each port.
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
     pub interfaces: Vec<Interface>,
-    /// Address of the P4Runtime server, which has no authentication.
+    /// Address at which to serve P4Runtime. There is no authentication.
     #[arg(long, default_value = "127.0.0.1:9559", value_name = "IP:PORT")]
     pub grpc_server_addr: SocketAddr,
-    /// Port of the controller.
+    /// Number of the controller's port.
     #[arg(long, default_value_t = pipeline::CPU_PORT, value_name = "PORT")]
     pub cpu_port: u32,
-    /// Back end for the frames of the interfaces.
+    /// Backend for the exchange of frames with the interfaces.
     #[arg(long, value_enum, default_value_t = ports::Io::Auto)]
     pub io: ports::Io,
-    /// Maximum number of frames that wait at a port for the switch; each takes 1.6 kB.
+    /// Maximum number of received frames in a port's ring; each takes 1.6 kB.
     #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_RECEIVE_QUEUE))]
     pub receive_queue: usize,
@@ -58,49 +58,49 @@ pub struct Args {
     /// shows only frames that the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
-    /// Number of frames waiting for the link from which a port marks frames (ECN), such as 65 for all ports or 2@20 for one. It
-    /// marks only ECN-capable frames (ECT), and needs the ring.
+    /// Mark frames (ECN) that find this many frames in front of them in the port's send ring, such as 65 for all ports or 2@20 for
+    /// one. Only frames of ECN-capable transports (ECT) are marked.
     #[arg(long, value_name = "[PORT@]FRAMES")]
     pub ecn: Vec<PortMark>,
-    /// Latency of a port's link from its interface to the program, such as 2@10ms; captures show frames before it.
+    /// Latency of a port's link from its interface to the program, such as 2@10ms. Captures record frames before this latency.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_in: Vec<(u32, u64)>,
-    /// Latency of a port's link from the program to its interface, such as 2@10ms; captures show frames after it.
+    /// Latency of a port's link from the program to its interface. Captures record frames after this latency.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_out: Vec<(u32, u64)>,
-    /// Folder for a pcap file of each port's frames in each direction; created if it does not exist. Without `=FOLDER`, the
-    /// current folder.
+    /// Write the frames of each port to pcap files in this folder, which is created if it does not exist. Without `=FOLDER`: in
+    /// the current folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
-    /// Time that a packet takes to recirculate, such as 20us.
+    /// Latency of the recirculation port, such as 20us.
     #[arg(long, default_value = "20us", value_name = "TIME", value_parser = time_ns)]
     pub recirculation_latency: u64,
-    /// Rate of the recirculation port, such as 10gbps; without, unlimited.
+    /// Rate of the recirculation port, such as 10gbps; unlimited by default.
     #[arg(long, value_name = "RATE", value_parser = rate_bps)]
     pub recirculation_rate: Option<u64>,
-    /// Executor of the program; the results are the same. --trace and --poison always use the reference, which is slow.
+    /// Executor of the program: same results, different speeds. --trace and --poison always use the reference.
     #[arg(long, value_enum, default_value_t = Executor::Fast)]
     pub executor: Executor,
     /// Explain each packet on standard output: states, headers, tables, entries, actions, externs, verdict. Slow.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub trace: Option<Form>,
-    /// Fill undefined values with a pattern of this seed instead of zeroes, and report each that affects a decision. Slow.
+    /// Fill undefined values with a pattern of this seed instead of zeroes, and report those that influence a decision. Slow.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
-    /// Print the program's log messages (`log_msg`), and failed `assert` and `assume`: `weir -v switch`. Slow for a program
+    /// Print the program's log messages (`log_msg`) and failures of `assert` and `assume`: `weir -v switch`. Slow for a program
     /// that calls one of these.
     #[arg(skip)]
     pub logs: bool,
-    /// Rate of a port, such as 1gbps for all or 2@100mbps for one with an interface; packets beyond it wait between ingress and
-    /// egress. Without, unlimited.
+    /// Rate of a port, such as 1gbps for all or 2@100mbps for one, which needs an interface. Excess packets wait between ingress
+    /// and egress. Unlimited by default.
     #[arg(long, value_name = "[PORT@]RATE")]
     pub port_rate: Vec<PortRate>,
-    /// Maximum number of packets that wait in one class of service of a port; further ones are dropped.
+    /// Maximum number of packets that wait in one class of service of one port; more are dropped.
     #[arg(long, default_value_t = EgressQueues::default().depth, value_name = "PACKETS",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub queue_depth: usize,
-    /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4; without, a higher class always goes
-    /// first.
+    /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4. By default, a higher class is always
+    /// served first.
     #[arg(long, value_name = "W0,…,W7", value_parser = weights)]
     pub queue_weights: Option<Scheduler>,
     /// Seed of the program's random numbers.
@@ -109,7 +109,7 @@ pub struct Args {
     /// Macro for the preprocessor; may be repeated.
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     pub defines: Vec<(String, String)>,
-    /// Folder in which #include looks for files; may be repeated.
+    /// Folder to search for included files.
     #[arg(short = 'I', value_name = "FOLDER")]
     pub include_dirs: Vec<String>,
 }
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_marks_as_the_last_flag_says_that_names_it() {
+    fn the_last_flag_for_a_port_applies() {
         let args = parse("--no-p4 --ecn 2@20 --ecn 65 --ecn 2@30").unwrap();
         assert_eq!(
             [1, 2].map(|port| mark_at(&args.ecn, port)),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_no_queue_does_not_mark() {
+    fn a_backend_without_a_queue_refuses_marking() {
         let message = failure("--no-p4 -i 1@lo --io mmsg --ecn 20");
         assert!(
             message.contains("--io mmsg does not know how long its queue is"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn wrong_flags_are_refused() {
         for (line, names) in [
             ("", "--no-p4"),
             ("main.p4 --no-p4", "--no-p4"),

@@ -73,7 +73,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
             driver::lower_priority();
             let served = runtime.block_on(async {
                 if let Some(carrier) = carrier {
-                    tokio::spawn(carrier.tell(driver.clone()));
+                    tokio::spawn(carrier.report(driver.clone()));
                 }
                 let listener = tokio::net::TcpListener::from_std(listener)
                     .map_err(|error| server::ServeError::Listener(error.to_string()))?;

@@ -12,7 +12,7 @@ mod control_state;
 
 /// Maximum number of rounds through the recirculation link before a packet is given up.
 const ROUNDS: u32 = 10_000;
-/// The limit for a trace, which nobody reads that far, and for the reference executor, which is slower.
+/// The limit for a trace, which no user reads that far, and for the reference executor, which is slower.
 const ROUNDS_TOLD: u32 = 64;
 /// Time between packets, in nanoseconds.
 const STEP_NS: u64 = 1_000_000;
@@ -235,7 +235,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     }
 
     #[test]
-    fn what_a_program_logs_stands_before_what_it_sends() {
+    fn log_messages_come_before_sent_packets() {
         let logging =
             r#"apply { log_msg("a is {}", { hdr.x.a }); assert(hdr.x.a < 0x20); t.apply(); }"#;
         let text = PROGRAM.replace("apply { t.apply(); }", logging);

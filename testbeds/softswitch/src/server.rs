@@ -11,7 +11,6 @@ mod local;
 mod op;
 mod outbox;
 mod packet;
-mod profiles;
 mod read;
 mod stream;
 mod write;
@@ -199,7 +198,7 @@ fn no_pipeline() -> Status {
 }
 
 fn stopped(_: Stopped) -> Status {
-    Status::unavailable("the switch is ending")
+    Status::unavailable("the switch is stopping")
 }
 
 #[allow(deprecated)]

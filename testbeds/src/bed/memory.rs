@@ -28,16 +28,16 @@ struct Streamed {
     sink: Box<dyn FnMut(Handed) + Send>,
 }
 
-pub struct Links {
+pub struct MemoryLinks {
     hub: Hub,
     hosts: BTreeMap<String, (CableId, Attachment)>,
     ports: BTreeMap<(String, u32), Port>,
-    /// Only `&mut self` accesses it. The mutex makes [`Links`] `Sync`, although a sink need not be.
+    /// Only `&mut self` accesses it. The mutex makes [`MemoryLinks`] `Sync`, although a sink need not be.
     streamed: Mutex<Option<Streamed>>,
 }
 
-impl Links {
-    pub fn up(topology: &Topology, options: &Options) -> Result<Links, BedError> {
+impl MemoryLinks {
+    pub fn up(topology: &Topology, options: &Options) -> Result<MemoryLinks, BedError> {
         if options.kernel_ip {
             return Err(BedError::NoKernelIp);
         }
@@ -72,7 +72,7 @@ impl Links {
                 }
             }
         }
-        Ok(Links {
+        Ok(MemoryLinks {
             hub: builder.start()?,
             hosts,
             ports,
@@ -103,7 +103,7 @@ impl Links {
         })
     }
 
-    /// Starts to record ports, each as a whole within limits, for [`Links::stop_recording`].
+    /// Starts to record ports, each as a whole within limits, for [`MemoryLinks::stop_recording`].
     pub fn record_into(
         &mut self,
         ports: &[(String, u32)],
@@ -126,7 +126,7 @@ impl Links {
         Ok(())
     }
 
-    /// Ends the recording that [`Links::record_into`] started, hands over its frames, and returns the number of lost frames for
+    /// Ends the recording that [`MemoryLinks::record_into`] started, hands over its frames, and returns the number of lost frames for
     /// each port.
     pub fn stop_recording(&mut self) -> Vec<u64> {
         let Some(mut streamed) = self.streamed().take() else {

@@ -111,9 +111,9 @@ pub struct PortRecording {
 }
 
 enum Links {
-    Veth(veth::Links),
-    Memory(memory::Links),
-    Wire(wire::Links),
+    Veth(veth::VethLinks),
+    Memory(memory::MemoryLinks),
+    Wire(wire::WireLinks),
 }
 
 /// A running topology. Dropping it takes it down.
@@ -129,8 +129,8 @@ impl Bed {
     /// Brings a topology up.
     pub fn up(topology: &Topology, options: &Options) -> Result<Bed, BedError> {
         let links = match options.wiring {
-            Wiring::Veth => Links::Veth(veth::Links::up(topology, options)?),
-            Wiring::Memory => Links::Memory(memory::Links::up(topology, options)?),
+            Wiring::Veth => Links::Veth(veth::VethLinks::up(topology, options)?),
+            Wiring::Memory => Links::Memory(memory::MemoryLinks::up(topology, options)?),
         };
         Ok(Bed {
             topology: topology.clone(),
@@ -146,7 +146,7 @@ impl Bed {
             topology: topology.clone(),
             options: options.clone(),
             recording: None,
-            links: Links::Wire(wire::Links::new(topology, interfaces)),
+            links: Links::Wire(wire::WireLinks::new(topology, interfaces)),
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_cables_is_handed_over_when_the_recording_stops() {
+    fn frames_on_cables_are_returned_when_the_recording_stops() {
         let topology = Topology::star("s1", &["a", "b"]);
         let options = Options {
             wiring: Wiring::Memory,

@@ -16,7 +16,7 @@ const GROUP: u32 = u32::from_be_bytes(*b"weir");
 /// Prefix length of the network that all hosts share.
 const PREFIX: u8 = 16;
 
-pub struct Links {
+pub struct VethLinks {
     hosts: BTreeMap<String, (Host, Netlink)>,
     /// Interface of (switch, port), and rate of its link in bit/s.
     ports: BTreeMap<(String, u32), (String, u64)>,
@@ -24,8 +24,8 @@ pub struct Links {
     ours: Netlink,
 }
 
-impl Links {
-    pub fn up(topology: &Topology, options: &Options) -> Result<Links, BedError> {
+impl VethLinks {
+    pub fn up(topology: &Topology, options: &Options) -> Result<VethLinks, BedError> {
         let ours = Netlink::open()?;
         let mut hosts = BTreeMap::new();
         for host in &topology.hosts {
@@ -33,7 +33,7 @@ impl Links {
             let netlink = Netlink::open_in(namespace.namespace())?;
             hosts.insert(host.name.clone(), (namespace, netlink));
         }
-        let mut links = Links {
+        let mut links = VethLinks {
             hosts,
             ports: BTreeMap::new(),
             ours,
@@ -152,7 +152,7 @@ impl Links {
     }
 }
 
-impl Drop for Links {
+impl Drop for VethLinks {
     fn drop(&mut self) {
         // A host's interface disappears with its namespace; links between switches are in this one. A failure has no effect: the
         // sandbox removes its namespace at its end.

@@ -5,15 +5,15 @@ use scenario::topology::Topology;
 use super::Attachment;
 use super::recording::PortInterface;
 
-pub struct Links {
+pub struct WireLinks {
     /// Port number and interface, in order of number.
     ports: Vec<(u32, String)>,
 }
 
-impl Links {
-    pub fn new(topology: &Topology, interfaces: [&str; 2]) -> Links {
+impl WireLinks {
+    pub fn new(topology: &Topology, interfaces: [&str; 2]) -> WireLinks {
         let ports = topology.ports(Topology::WIRE).zip(interfaces);
-        Links {
+        WireLinks {
             ports: ports
                 .map(|(port, interface)| (port.number, interface.to_owned()))
                 .collect(),

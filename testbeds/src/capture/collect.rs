@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_collector_counts_what_it_leaves_out() {
+    fn a_full_collector_counts_further_frames() {
         let by_bytes = Limits {
             frame_bytes: 4,
             total_bytes: 2 * (size_of::<Frame>() as u64 + 4),

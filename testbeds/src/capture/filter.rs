@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_accept_what_they_name() {
+    fn filters_accept_only_their_frames() {
         assert_eq!(accepts(Filter::Everything, &[]), 100);
         assert_eq!(accepts(Filter::UdpTo(22341), &frame(17, 22341)), 100);
         assert_eq!(accepts(Filter::UdpTo(22341), &frame(17, 22342)), 0);

@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_aggregation_frame_is_none() {
+    fn other_frames_have_no_aggregation_key() {
         let good = aggregation_frame(repr());
         for (at, value) in [
             (12, 0x86),

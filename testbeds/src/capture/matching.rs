@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A recorded frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen<K> {
+pub struct CapturedFrame<K> {
     /// Key of the frame.
     pub key: K,
     /// Time of recording, in nanoseconds.
@@ -13,7 +13,7 @@ pub struct Seen<K> {
 
 /// A frame that left the switch later than the bound allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Late<K> {
+pub struct LateFrame<K> {
     /// Key of the frame.
     pub key: K,
     /// Time at which the frame entered the switch, in nanoseconds.
@@ -28,11 +28,11 @@ pub struct Difference<K> {
     /// Number of frames that entered and left, including late ones.
     pub matched: u64,
     /// Frames that entered and did not leave.
-    pub missing: Vec<Seen<K>>,
+    pub missing: Vec<CapturedFrame<K>>,
     /// Frames that left without having entered, or left once more.
-    pub extra: Vec<Seen<K>>,
+    pub extra: Vec<CapturedFrame<K>>,
     /// Frames that took longer than the bound.
-    pub late: Vec<Late<K>>,
+    pub late: Vec<LateFrame<K>>,
     /// Longest time of a frame that was not late, in nanoseconds.
     pub longest_in_time_ns: u64,
 }
@@ -42,8 +42,8 @@ pub struct Difference<K> {
 /// Frames with the same key are paired in order of time, the first that left with the first that entered. Frames without a
 /// partner on either side are missing or extra.
 pub fn match_frames<K: Ord + Clone>(
-    before: &[Seen<K>],
-    after: &[Seen<K>],
+    before: &[CapturedFrame<K>],
+    after: &[CapturedFrame<K>],
     bound_ns: u64,
 ) -> Difference<K> {
     let mut sides: BTreeMap<&K, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub fn match_frames<K: Ord + Clone>(
         for (&at_ns, &out_ns) in entered.iter().zip(&left) {
             let delay_ns = out_ns.saturating_sub(at_ns);
             if delay_ns > bound_ns {
-                difference.late.push(Late {
+                difference.late.push(LateFrame {
                     key: key.clone(),
                     at_ns,
                     delay_ns,
@@ -77,7 +77,7 @@ pub fn match_frames<K: Ord + Clone>(
                 difference.longest_in_time_ns = difference.longest_in_time_ns.max(delay_ns);
             }
         }
-        let seen = |&at_ns: &u64| Seen {
+        let seen = |&at_ns: &u64| CapturedFrame {
             key: key.clone(),
             at_ns,
         };
@@ -94,13 +94,13 @@ pub fn match_frames<K: Ord + Clone>(
 mod tests {
     use super::*;
 
-    fn seen(list: &[(char, u64)]) -> Vec<Seen<char>> {
+    fn seen(list: &[(char, u64)]) -> Vec<CapturedFrame<char>> {
         list.iter()
-            .map(|&(key, at_ns)| Seen { key, at_ns })
+            .map(|&(key, at_ns)| CapturedFrame { key, at_ns })
             .collect()
     }
 
-    fn keys(list: &[Seen<char>]) -> String {
+    fn keys(list: &[CapturedFrame<char>]) -> String {
         list.iter().map(|seen| seen.key).collect()
     }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_duplicate_and_delay_are_told_apart() {
+    fn drop_duplicate_and_delay_are_distinguished() {
         let before = seen(&[('d', 1), ('x', 2), ('l', 3), ('n', 4)]);
         let after = seen(&[('x', 3), ('n', 5), ('x', 9), ('l', 103)]);
         let difference = match_frames(&before, &after, 50);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(difference.extra, seen(&[('x', 9)]));
         assert_eq!(
             difference.late,
-            [Late {
+            [LateFrame {
                 key: 'l',
                 at_ns: 3,
                 delay_ns: 100
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn repeated_keys_pair_in_order() {
-        // Two transmissions that cannot be told apart, one dropped: one is missing, whichever it was.
+        // Two transmissions that cannot be distinguished, one dropped: one is missing, whichever it was.
         let difference = match_frames(&seen(&[('a', 0), ('a', 100)]), &seen(&[('a', 101)]), 1_000);
         assert_eq!((difference.matched, difference.missing.len()), (1, 1));
         // Out of order in the lists, in order in time.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_nowhere_is_extra() {
+    fn frames_that_did_not_enter_are_extra() {
         let difference = match_frames(&[], &seen(&[('z', 2), ('y', 1)]), 0);
         assert_eq!(keys(&difference.extra), "yz");
     }

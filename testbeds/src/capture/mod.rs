@@ -21,7 +21,7 @@ pub use collect::Capture;
 pub(crate) use collect::Collector;
 pub use filter::Filter;
 pub use keys::{AggregationKey, TcpKey, aggregation_key, tcp_key};
-pub use matching::{Difference, Late, Seen, match_frames};
+pub use matching::{CapturedFrame, Difference, LateFrame, match_frames};
 pub use recorder::{RecordedPort, Recorder};
 pub use ring::page_bytes;
 pub use size::{LinkSize, ring_bytes};
@@ -129,10 +129,14 @@ impl Recording {
     }
 
     /// The frames of one direction that `key` recognizes.
-    pub fn seen<K>(&self, direction: Direction, key: impl Fn(&[u8]) -> Option<K>) -> Vec<Seen<K>> {
+    pub fn captured<K>(
+        &self,
+        direction: Direction,
+        key: impl Fn(&[u8]) -> Option<K>,
+    ) -> Vec<CapturedFrame<K>> {
         self.going(direction)
             .filter_map(|frame| {
-                Some(Seen {
+                Some(CapturedFrame {
                     key: key(&frame.bytes)?,
                     at_ns: frame.at_ns,
                 })

@@ -106,7 +106,7 @@ impl Identifier {
     }
 }
 
-/// What bounds a batch besides the blocks that are ready.
+/// Limits of a batch besides the ready blocks.
 struct Bounds {
     /// Frames that were stamped before this time are late.
     until_ns: u64,
@@ -114,7 +114,7 @@ struct Bounds {
     end_ns: u64,
 }
 
-/// What the thread of a recorder owns.
+/// State of a recorder's thread.
 pub(super) struct Reader<S> {
     rings: Vec<WatchedRing>,
     epoll: Epoll,
@@ -158,7 +158,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         })
     }
 
-    /// Records until the recorder is told to stop. Returns the number of lost frames for each ring.
+    /// Records until the recorder is stopped. Returns the number of lost frames for each ring.
     pub fn run(mut self) -> io::Result<Vec<u64>> {
         // One round visits all rings that are ready.
         let mut events = vec![EpollEvent::empty(); self.rings.len() + 1];

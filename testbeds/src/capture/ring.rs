@@ -1,5 +1,5 @@
 //! A TPACKET_V3 ring: frames of an interface in memory that the kernel shares with us, block by block. Its memory is not bounded by
-//! net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the bytes that are asked for.
+//! net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the requested bytes.
 #![allow(unsafe_code)]
 
 use std::io;

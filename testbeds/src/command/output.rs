@@ -1,4 +1,4 @@
-//! Output of a program: its end is kept in memory, its beginning in files, and each line is passed to a
+//! CommandOutput of a program: its end is kept in memory, its beginning in files, and each line is passed to a
 //! listener.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ impl Stream {
 
 /// The kept part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StreamTail {
     /// End of the stream, as text.
     pub tail: String,
     /// Total number of bytes written.
@@ -48,8 +48,8 @@ pub struct Kept {
 
 type Listener = Box<dyn FnMut(Stream, &str) + Send>;
 
-/// Output of a command so far, all its runs together.
-pub struct Output(Mutex<State>);
+/// CommandOutput of a command so far, all its runs together.
+pub struct CommandOutput(Mutex<State>);
 
 struct State {
     tails: [VecDeque<u8>; 2],
@@ -58,16 +58,16 @@ struct State {
     listener: Listener,
 }
 
-impl fmt::Debug for Output {
+impl fmt::Debug for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Output").finish_non_exhaustive()
+        f.debug_struct("CommandOutput").finish_non_exhaustive()
     }
 }
 
-impl Output {
+impl CommandOutput {
     /// An empty output. `listener` gets each line, without its end. With a folder, `NAME.stdout` and `NAME.stderr` in it are
     /// overwritten.
-    pub fn new(name: &str, folder: Option<&Path>, listener: Listener) -> io::Result<Output> {
+    pub fn new(name: &str, folder: Option<&Path>, listener: Listener) -> io::Result<CommandOutput> {
         let file = |stream: Stream| {
             let folder = folder?;
             Some(File::create(
@@ -75,7 +75,7 @@ impl Output {
             ))
         };
         let [stdout, stderr] = Stream::BOTH.map(file);
-        Ok(Output(Mutex::new(State {
+        Ok(CommandOutput(Mutex::new(State {
             tails: Default::default(),
             bytes: [0; 2],
             files: [stdout.transpose()?, stderr.transpose()?],
@@ -84,11 +84,11 @@ impl Output {
     }
 
     /// The kept part of a stream.
-    pub fn kept(&self, stream: Stream) -> Kept {
+    pub fn kept(&self, stream: Stream) -> StreamTail {
         let mut state = self.lock();
         let bytes = state.bytes[stream as usize];
         let tail = state.tails[stream as usize].make_contiguous();
-        Kept {
+        StreamTail {
             tail: String::from_utf8_lossy(tail).into_owned(),
             bytes,
         }
@@ -125,7 +125,7 @@ impl Output {
 
 /// Splits a stream into lines.
 pub(super) struct Lines<'a> {
-    output: &'a Output,
+    output: &'a CommandOutput,
     stream: Stream,
     line: Vec<u8>,
 }
@@ -196,7 +196,7 @@ mod tests {
             let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
             shown.push(format!("{} {line}", stream.word()));
         };
-        let output = Output::new("x", None, Box::new(listener))?;
+        let output = CommandOutput::new("x", None, Box::new(listener))?;
         let (mut out, mut err) = (output.lines(Stream::Stdout), output.lines(Stream::Stderr));
         out.take(b"one\ntw");
         err.take(b"oh\r\n\n");
@@ -222,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_limit() -> io::Result<()> {
+    fn kept_output_is_limited() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
-        let output = Output::new("x", Some(folder.path()), Box::new(|_, _| {}))?;
+        let output = CommandOutput::new("x", Some(folder.path()), Box::new(|_, _| {}))?;
         let mut out = output.lines(Stream::Stdout);
         for _ in 0..20 {
             out.take(&[b'a'; 1000]);

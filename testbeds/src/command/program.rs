@@ -16,7 +16,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid};
 
 use super::tree::{Census, Tree};
-use super::{Output, Stream, User};
+use super::{CommandOutput, Stream, User};
 use crate::host::{Host, ProcessError};
 use crate::{sandbox, starter};
 
@@ -44,7 +44,7 @@ impl Program {
         host: &Host,
         mut command: Command,
         user: Option<User>,
-        output: &Arc<Output>,
+        output: &Arc<CommandOutput>,
     ) -> Result<Program, ProcessError> {
         let program = command.get_program().to_string_lossy().into_owned();
         command
@@ -66,7 +66,7 @@ impl Program {
                 if let Some(map) = &map {
                     map.enter()?;
                 }
-                hear_all_signals()?;
+                reset_signals()?;
                 prctl::set_pdeathsig(Signal::SIGKILL)?;
                 // The parent may have died before prctl(2) took effect.
                 match getppid() == parent {
@@ -180,7 +180,7 @@ impl Program {
 
 /// Restores the default action of all signals. A process started in the background or by nohup ignores some, and a service that
 /// inherits this cannot be stopped by its own signal. Makes system calls only, as required between fork and exec.
-fn hear_all_signals() -> io::Result<()> {
+fn reset_signals() -> io::Result<()> {
     for signal in
         Signal::iterator().filter(|signal| ![Signal::SIGKILL, Signal::SIGSTOP].contains(signal))
     {
@@ -225,14 +225,14 @@ impl Handle {
     /// The program's current processes, for [`Remains::end`].
     pub fn remains(&self) -> io::Result<Option<Remains>> {
         let pid = self.lock();
-        pid.map(Tree::of).transpose().map(|tree| tree.map(Remains))
+        pid.map(Tree::new).transpose().map(|tree| tree.map(Remains))
     }
 
     /// Runs `act` under a lock that keeps the program from being reaped, so that its process id is not reused.
     fn with_tree<T>(&self, act: impl FnOnce(&mut Tree) -> io::Result<T>) -> io::Result<Option<T>> {
         let pid = self.lock();
         let Some(pid) = *pid else { return Ok(None) };
-        act(&mut Tree::of(pid)?).map(Some)
+        act(&mut Tree::new(pid)?).map(Some)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {
@@ -258,7 +258,7 @@ impl Remains {
 fn reader(
     stream: Stream,
     mut source: impl Read + Send + 'static,
-    output: &Arc<Output>,
+    output: &Arc<CommandOutput>,
 ) -> JoinHandle<()> {
     let output = Arc::clone(output);
     thread::spawn(move || {

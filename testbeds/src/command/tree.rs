@@ -15,10 +15,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 
 /// Maximum number of times that a growing tree is read.
-const LOOKS: usize = 64;
+const MAX_POLLS: usize = 64;
 /// Time that the kernel may take to deliver a signal: a process that waits for a disk does not receive it.
 const PATIENCE: Duration = Duration::from_millis(500);
-const LOOK_EVERY: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Count of a program's processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,24 +51,23 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Reads the current tree.
-    pub fn of(leader: Pid) -> io::Result<Tree> {
+    pub fn new(leader: Pid) -> io::Result<Tree> {
         let mut tree = Tree {
             leader,
             found: Vec::new(),
         };
-        tree.look()?;
+        tree.refresh()?;
         Ok(tree)
     }
 
     /// Sends a signal to all processes until no new one appears. The signal has to stop or end processes that start others, or
     /// the loop may not end.
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        let mut told: BTreeSet<(i32, u64)> = BTreeSet::new();
-        for _ in 0..LOOKS {
+        let mut signaled: BTreeSet<(i32, u64)> = BTreeSet::new();
+        for _ in 0..MAX_POLLS {
             let mut is_new = false;
             for entry in &self.found {
-                if told.insert((entry.pid, entry.started)) {
+                if signaled.insert((entry.pid, entry.started)) {
                     is_new = true;
                     match kill(Pid::from_raw(entry.pid), signal) {
                         Ok(()) | Err(Errno::ESRCH) => {}
@@ -79,7 +78,7 @@ impl Tree {
             if !is_new {
                 return Ok(());
             }
-            self.look()?;
+            self.refresh()?;
         }
         Ok(())
     }
@@ -92,7 +91,7 @@ impl Tree {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.signal(Signal::SIGSTOP)?;
-            self.look()?;
+            self.refresh()?;
             let is_stopped = |entry: &&Entry| matches!(entry.state, 'T' | 't');
             let others = self.found.iter().filter(|entry| !is_stopped(entry));
             let others: Vec<&Entry> = others.collect();
@@ -108,7 +107,7 @@ impl Tree {
             for child in children.filter(|child| waiting.contains(&child.parent)) {
                 let _ = kill(Pid::from_raw(child.pid), Signal::SIGCONT);
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -124,8 +123,8 @@ impl Tree {
                 let processes = self.count();
                 return Ok(Census { processes, others });
             }
-            thread::sleep(LOOK_EVERY);
-            self.look()?;
+            thread::sleep(POLL_INTERVAL);
+            self.refresh()?;
         }
     }
 
@@ -164,7 +163,7 @@ impl Tree {
             if left.is_empty() || Instant::now() >= deadline {
                 return Ok(left);
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -174,7 +173,7 @@ impl Tree {
     }
 
     /// Reads the tree again: the processes of the group, those found before, and their children.
-    fn look(&mut self) -> io::Result<()> {
+    fn refresh(&mut self) -> io::Result<()> {
         let living = living()?;
         let group = self.leader.as_raw();
         let mut is_ours: Vec<bool> = living
@@ -310,7 +309,7 @@ mod tests {
         let leader = Pid::from_raw(child.id() as i32);
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let tree = Tree::of(leader).expect("/proc");
+            let tree = Tree::new(leader).expect("/proc");
             // The child that runs setsid(1) is in the group until it has exec'd.
             let beside = tree.found.iter().filter(|of| of.group != leader.as_raw());
             if tree.count() == 3 && beside.count() == 1 {
@@ -331,7 +330,7 @@ mod tests {
         };
         assert_eq!(tree.stop().expect("/proc"), all);
         let states = |tree: &mut Tree| -> Vec<char> {
-            tree.look().expect("/proc");
+            tree.refresh().expect("/proc");
             tree.found.iter().map(|entry| entry.state).collect()
         };
         assert_eq!(states(&mut tree), ['T'; 3]);
@@ -354,12 +353,12 @@ mod tests {
         let leader = Pid::from_raw(child.id() as i32);
         let rounds: Vec<Census> = (0..200)
             .flat_map(|_| {
-                let mut tree = Tree::of(leader).expect("/proc");
+                let mut tree = Tree::new(leader).expect("/proc");
                 let stopped = tree.stop().expect("/proc");
                 [stopped, tree.go_on().expect("/proc")]
             })
             .collect();
-        Tree::of(leader).expect("/proc").kill().expect("/proc");
+        Tree::new(leader).expect("/proc").kill().expect("/proc");
         child.wait().expect("it ends");
         for (round, census) in rounds.iter().enumerate() {
             assert_eq!(census.others, [], "{round}: {census:?}");

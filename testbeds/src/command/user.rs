@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_says_what_a_number_is_outside() {
+    fn a_map_translates_numbers_to_those_outside() {
         assert_eq!(outer("         0       1000          1\n", 0), Some(1000));
         assert_eq!(outer("         0          0 4294967295\n", 0), Some(0));
         assert_eq!(outer("0 1000 1\n1 100000 65536\n", 5), Some(100_004));

@@ -27,7 +27,7 @@ pub struct Before {
 impl Before {
     /// Reads the state of two interfaces that are to be the ends of a wire, and changes nothing. While the marks exist, no other
     /// weir takes the interfaces.
-    pub fn of_pair(
+    pub fn read_pair(
         netlink: &Netlink,
         interfaces: [&str; 2],
     ) -> Result<([Before; 2], [Mark; 2]), EdgeError> {
@@ -37,7 +37,7 @@ impl Before {
         }
         let mark = |name| Mark::set(name, netlink.find(name)?.index);
         let marks = [mark(a)?, mark(b)?];
-        let (one, other) = (Before::of(netlink, a)?, Before::of(netlink, b)?);
+        let (one, other) = (Before::read(netlink, a)?, Before::read(netlink, b)?);
         if one.mtu != other.mtu {
             return Err(EdgeError::Mtus(
                 a.to_owned(),
@@ -49,7 +49,7 @@ impl Before {
         Ok(([one, other], marks))
     }
 
-    fn of(netlink: &Netlink, name: &str) -> Result<Before, EdgeError> {
+    fn read(netlink: &Netlink, name: &str) -> Result<Before, EdgeError> {
         let found = netlink.find(name)?;
         let interface = name.to_owned();
         if found.loopback {
@@ -58,11 +58,11 @@ impl Before {
         if found.master.is_some() {
             return Err(EdgeError::Master { interface });
         }
-        Before::of_found(netlink, name, &found)
+        Before::from_found(netlink, name, &found)
     }
 
     /// Reads the state of an interface that is, or will be, in no bridge.
-    pub(super) fn of_found(
+    pub(super) fn from_found(
         netlink: &Netlink,
         name: &str,
         found: &Found,

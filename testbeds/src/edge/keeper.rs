@@ -19,7 +19,7 @@ const MESSAGE_LIMIT: u64 = 1 << 20;
 
 /// State of everything that was taken, before it was taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Kept {
+pub struct TakenState {
     /// State of the interfaces.
     pub before: Vec<Before>,
     /// A host that a wire was put in front of.
@@ -42,7 +42,7 @@ impl Keeper {
     pub fn start(
         weir: &Path,
         command: &str,
-        kept: &Kept,
+        kept: &TakenState,
         marks: &[Mark],
     ) -> Result<Keeper, EdgeError> {
         let mut keeper = Command::new(weir);
@@ -114,7 +114,7 @@ pub fn keep() -> Result<(), EdgeError> {
     let mut message = String::new();
     let asked = input.by_ref().take(MESSAGE_LIMIT).read_line(&mut message);
     asked.map_err(failed("cannot hear how interfaces are"))?;
-    let kept: Kept = serde_json::from_str(&message)
+    let kept: TakenState = serde_json::from_str(&message)
         .map_err(|error| failed("cannot hear how interfaces are")(error.into()))?;
     let netlink = Netlink::open()?;
     let spliced = kept.splice.as_ref();

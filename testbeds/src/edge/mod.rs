@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use crate::net::{Lasting, NetError, Netlink};
 
 pub use before::Before;
-pub use keeper::{Keeper, Kept, keep};
+pub use keeper::{Keeper, TakenState, keep};
 pub use mark::Mark;
 pub use splice::Splice;
 
@@ -43,12 +43,12 @@ pub enum EdgeError {
     },
     /// The switch of the wire could not be reached.
     #[error(
-        "the loopback interface is down, and weir reaches the switch of the wire at 127.0.0.1: `ip link set lo up` first"
+        "the loopback interface is down, but weir reaches the wire's switch at 127.0.0.1; run `ip link set lo up` first"
     )]
     NoLoopback,
     /// A bridge or bond takes the interface's frames.
     #[error(
-        "{interface} belongs to a bridge or bond, which takes its frames, too: `ip link set {interface} nomaster` first"
+        "{interface} belongs to a bridge or bond, which also takes its frames; run `ip link set {interface} nomaster` first"
     )]
     Master {
         /// Name of the interface.
@@ -78,13 +78,13 @@ pub enum EdgeError {
         what: Lasting,
     },
     /// The interface cannot leave its bridge and return unchanged.
-    #[error("{interface} cannot be taken out of bridge {bridge} and be put back as it is: {why}")]
+    #[error("{interface} cannot be taken out of bridge {bridge} and be restored later: {why}")]
     Port {
         /// Name of the interface.
         interface: String,
         /// Name of its bridge.
         bridge: String,
-        /// What would be lost.
+        /// The setting that would be lost.
         why: String,
     },
     /// Another weir has taken the interface.
@@ -115,7 +115,7 @@ pub enum EdgeError {
     },
     /// The two interfaces have different MTUs, so one side would get frames that it cannot take.
     #[error(
-        "{0} and {1} have different MTUs ({2} and {3}): a frame of the one would not pass the other"
+        "{0} and {1} have different MTUs ({2} and {3}); set the same, so that both pass all frames"
     )]
     Mtus(String, String, u32, u32),
     /// The same interface was named for both ends of a wire.
@@ -123,7 +123,7 @@ pub enum EdgeError {
     Same(String),
     /// The host's network namespace cannot be entered.
     #[error(
-        "no host at {}: {source}; it takes CAP_SYS_ADMIN to enter its network namespace",
+        "no host at {}: {source}; to enter its network namespace needs CAP_SYS_ADMIN",
         .path.display()
     )]
     NoHost {
@@ -134,7 +134,7 @@ pub enum EdgeError {
     },
     /// The host has no interface, or several.
     #[error(
-        "the host at {} has {} virtual Ethernet interfaces{}: say by `link` which it is",
+        "the host at {} has {} virtual Ethernet interfaces{}; choose one with `link`",
         .path.display(), .links.len(), shown(.links)
     )]
     WhichLink {
@@ -154,7 +154,7 @@ pub enum EdgeError {
         why: String,
     },
     /// The keeper failed.
-    #[error("the process that puts interfaces back: {what}: {source}")]
+    #[error("the process that restores interfaces: {what}: {source}")]
     Keeper {
         /// The operation that failed.
         what: &'static str,
@@ -162,7 +162,7 @@ pub enum EdgeError {
         source: io::Error,
     },
     /// The keeper reported that it could not restore everything.
-    #[error("not all is as it was: {0}")]
+    #[error("not everything was restored: {0}")]
     NotBack(String),
 }
 

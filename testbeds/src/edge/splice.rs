@@ -103,7 +103,7 @@ impl Splice {
                 why,
             });
         }
-        let before = Before::of_found(netlink, &outer, &found)?;
+        let before = Before::from_found(netlink, &outer, &found)?;
         let process = std::process::id();
         let splice = Splice {
             outer,
@@ -159,7 +159,7 @@ impl Splice {
         netlink.set_up(&self.far, true).map_err(refused)?;
         let found = netlink.find(&self.near)?;
         let mark = Mark::set(&self.near, found.index)?;
-        Ok((Before::of_found(netlink, &self.near, &found)?, mark))
+        Ok((Before::from_found(netlink, &self.near, &found)?, mark))
     }
 
     /// A channel to the host's own interfaces.

@@ -223,7 +223,7 @@ impl Netlink {
 }
 
 impl Entry {
-    /// The entry of a message, if it is lost with the port and nobody recreates it. The bridge knows `own`, the port's address.
+    /// The entry of a message, if it is lost with the port and no program recreates it. The bridge knows `own`, the port's address.
     fn lasting(message: &NeighbourMessage, own: &[u8]) -> Option<Entry> {
         let (mut address, mut vlan, mut is_bridges) = (None, None, false);
         for attribute in &message.attributes {

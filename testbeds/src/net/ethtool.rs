@@ -37,7 +37,7 @@ pub struct Merging {
 
 impl Merging {
     /// Reads the current state; `None` for each offload that the interface does not have.
-    pub(super) fn of(name: &str) -> io::Result<Merging> {
+    pub(super) fn read(name: &str) -> io::Result<Merging> {
         Ok(Merging {
             rx_checksum: ethtool(name, ETHTOOL_GRXCSUM, 0)?,
             gro: ethtool(name, ETHTOOL_GGRO, 0)?,
@@ -56,7 +56,7 @@ impl Merging {
 
     /// Applies the state where the interface differs.
     pub(super) fn set(self, name: &str) -> io::Result<()> {
-        let is = Merging::of(name)?;
+        let is = Merging::read(name)?;
         // Merging needs the checksum: it is switched on first; when switching off, its order makes no difference.
         let wanted = [
             (ETHTOOL_SRXCSUM, is.rx_checksum, self.rx_checksum),
@@ -83,7 +83,7 @@ pub struct Sending {
 
 impl Sending {
     /// Reads the current state; `None` for each offload that the interface does not have.
-    pub(super) fn of(name: &str) -> io::Result<Sending> {
+    pub(super) fn read(name: &str) -> io::Result<Sending> {
         Ok(Sending {
             tx_checksum: ethtool(name, ETHTOOL_GTXCSUM, 0)?,
             scatter: ethtool(name, ETHTOOL_GSG, 0)?,
@@ -133,7 +133,6 @@ fn ethtool(name: &str, command: u32, data: u32) -> io::Result<Option<u32>> {
     }
 }
 
-/// `struct ethtool_value`.
 #[repr(C)]
 struct EthtoolValue {
     command: u32,

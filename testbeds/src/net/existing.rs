@@ -41,7 +41,7 @@ pub struct Found {
 }
 
 impl Found {
-    fn of(link: LinkMessage) -> Found {
+    fn new(link: LinkMessage) -> Found {
         let flags = link.header.flags;
         let has = |flag| flags.contains(flag);
         let mut found = Found {
@@ -81,7 +81,7 @@ impl Found {
 impl Netlink {
     /// Reads the state of an interface.
     pub fn find(&self, name: &str) -> Result<Found, NetError> {
-        Ok(Found::of(self.link(name)?))
+        Ok(Found::new(self.link(name)?))
     }
 
     /// Name and state of the interface with an index; `None` if it no longer exists.
@@ -95,7 +95,7 @@ impl Netlink {
             },
         );
         match link {
-            Ok(link) => Ok(link.and_then(|link| Some((name_in(&link)?, Found::of(link))))),
+            Ok(link) => Ok(link.and_then(|link| Some((name_in(&link)?, Found::new(link))))),
             Err(NetError::Interface { source, .. })
                 if source.raw_os_error() == Some(libc::ENODEV) =>
             {
@@ -181,7 +181,7 @@ impl Netlink {
 
     /// Reads the offloads that merge received frames.
     pub fn merging(&self, name: &str) -> Result<Merging, NetError> {
-        let asked = self.namespace.run(|| Merging::of(name));
+        let asked = self.namespace.run(|| Merging::read(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 
@@ -194,7 +194,7 @@ impl Netlink {
 
     /// Reads the offloads that leave sent frames unfinished.
     pub fn sending(&self, name: &str) -> Result<Sending, NetError> {
-        let asked = self.namespace.run(|| Sending::of(name));
+        let asked = self.namespace.run(|| Sending::read(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 

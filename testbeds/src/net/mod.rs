@@ -281,7 +281,7 @@ impl Netlink {
             .into_iter()
             .map(|(address, mac)| neighbours::entry(index, address, mac));
         let entries: Vec<_> = entries.collect();
-        let told = self.namespace.run(|| neighbours::tell(entries));
+        let told = self.namespace.run(|| neighbours::add(entries));
         told.map_err(|source| failure("cannot add a neighbour on", name, source))
     }
 

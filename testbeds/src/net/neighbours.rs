@@ -34,7 +34,7 @@ pub(super) fn entry(interface: u32, address: Ipv4Addr, mac: Mac) -> NeighbourMes
 }
 
 /// Adds entries to the namespace of the calling thread; an entry replaces an older one for the same address.
-pub(super) fn tell(entries: Vec<NeighbourMessage>) -> io::Result<()> {
+pub(super) fn add(entries: Vec<NeighbourMessage>) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     let mut entries = entries.into_iter().peekable();

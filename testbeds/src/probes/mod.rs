@@ -3,8 +3,8 @@
 //! A request is sent at its time, whether or not the previous one was answered: a probe that waited for a slow answer would
 //! not measure how slow the service is for others meanwhile. Each probe has a thread in its host, whose sockets belong to it.
 
-mod ask;
 mod program;
+mod request;
 
 use std::fmt;
 use std::io;
@@ -21,7 +21,7 @@ use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use crate::host::Host;
 
-pub use program::Asker;
+pub use program::ProbeProgram;
 
 /// Maximum number of answers kept of one probe: an hour at ten a second. Later answers are only counted.
 pub const MAX_SAMPLES: usize = 36_000;
@@ -31,7 +31,7 @@ const MAX_RECENT: usize = 8192;
 
 /// Request of a probe, in its host's network.
 #[derive(Debug, Clone)]
-pub enum Question {
+pub enum ProbeRequest {
     /// A TCP connection.
     Tcp(SocketAddrV4),
     /// Any answer to a datagram.
@@ -46,17 +46,17 @@ pub enum Question {
         path: String,
     },
     /// A request by a program.
-    Program(Asker),
+    Program(ProbeProgram),
 }
 
 /// `http 10.0.0.2:80/index.html`
-impl fmt::Display for Question {
+impl fmt::Display for ProbeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Question::Tcp(to) => write!(f, "tcp {to}"),
-            Question::Udp(to, send) => write!(f, "udp {to}, {} bytes", send.len()),
-            Question::Http { to, path, .. } => write!(f, "http {to}{path}"),
-            Question::Program(asker) => write!(f, "run {}", asker.told),
+            ProbeRequest::Tcp(to) => write!(f, "tcp {to}"),
+            ProbeRequest::Udp(to, send) => write!(f, "udp {to}, {} bytes", send.len()),
+            ProbeRequest::Http { to, path, .. } => write!(f, "http {to}{path}"),
+            ProbeRequest::Program(program) => write!(f, "run {}", program.text),
         }
     }
 }
@@ -85,7 +85,7 @@ pub struct Answers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Requests are sent.
-    Asking,
+    Sending,
     /// No more requests are sent; outstanding answers are awaited.
     Waiting,
     /// The results are no longer wanted.
@@ -104,29 +104,29 @@ pub struct Probes {
 impl Probes {
     /// Starts the probes, each with its request in its host.
     pub fn start<'a>(
-        probes: impl IntoIterator<Item = (&'a Probe, &'a Host, &'a Question)>,
+        probes: impl IntoIterator<Item = (&'a Probe, &'a Host, &'a ProbeRequest)>,
     ) -> io::Result<Probes> {
-        let (phase, _) = watch::channel(Phase::Asking);
+        let (phase, _) = watch::channel(Phase::Sending);
         let mut started = Probes {
             phase,
             threads: Vec::new(),
             answers: Vec::new(),
             started: Instant::now(),
         };
-        for (probe, host, question) in probes {
+        for (probe, host, request) in probes {
             let answers = Arc::new(Mutex::new(Answers::default()));
             started.answers.push(Arc::clone(&answers));
-            let asking = Asking {
+            let probe_loop = ProbeLoop {
                 every: Duration::from_nanos(probe.every_ns),
                 limit: Duration::from_nanos(probe.timeout_ns),
-                question: Arc::new(question.clone()),
+                request: Arc::new(request.clone()),
                 start: started.started,
                 answers,
             };
             let (namespace, phase) = (host.namespace().clone(), started.phase.subscribe());
             let thread = thread::Builder::new()
                 .name(format!("probe {}", probe.name))
-                .spawn(move || namespace.run(|| asking.run(phase)))?;
+                .spawn(move || namespace.run(|| probe_loop.run(phase)))?;
             started.threads.push(thread);
         }
         Ok(started)
@@ -182,27 +182,27 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
 }
 
 /// A running probe.
-struct Asking {
+struct ProbeLoop {
     every: Duration,
     limit: Duration,
-    question: Arc<Question>,
+    request: Arc<ProbeRequest>,
     start: Instant,
     answers: Arc<Mutex<Answers>>,
 }
 
-impl Asking {
+impl ProbeLoop {
     /// Sends requests until the phase changes. The calling thread is in the host's network.
     fn run(&self, phase: watch::Receiver<Phase>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MAX_PROGRAMS as usize)
             .build()?;
-        runtime.block_on(self.ask_again_and_again(phase));
+        runtime.block_on(self.send_requests(phase));
         // Dropping the runtime waits for the running programs, which are killed with their requests.
         Ok(())
     }
 
-    async fn ask_again_and_again(&self, mut phase: watch::Receiver<Phase>) {
+    async fn send_requests(&self, mut phase: watch::Receiver<Phase>) {
         let mut waiting = JoinSet::new();
         let mut ticks = interval_at(self.start.into(), self.every);
         // After a machine stood still, missed requests are not sent in a burst.
@@ -210,23 +210,23 @@ impl Asking {
         for number in 1.. {
             tokio::select! {
                 biased;
-                _ = phase.wait_for(|phase| *phase != Phase::Asking) => break,
+                _ = phase.wait_for(|phase| *phase != Phase::Sending) => break,
                 _ = ticks.tick() => {}
             }
             while waiting.try_join_next().is_some() {}
-            let (question, answers) = (Arc::clone(&self.question), Arc::clone(&self.answers));
+            let (request, answers) = (Arc::clone(&self.request), Arc::clone(&self.answers));
             let (start, limit) = (self.start, self.limit);
             // Programs start slowly on a busy machine.
             let is_crowded = waiting.len() as u64 >= MAX_PROGRAMS;
-            if is_crowded && matches!(*question, Question::Program(_)) {
+            if is_crowded && matches!(*request, ProbeRequest::Program(_)) {
                 let why = format!("{MAX_PROGRAMS} that had been started before still ran");
                 note(&answers, start.elapsed(), Duration::ZERO, Err(why));
                 continue;
             }
             waiting.spawn(async move {
-                let asked = Instant::now();
-                let (took, outcome) = ask(&question, number, limit).await;
-                note(&answers, asked.duration_since(start), took, outcome);
+                let sent = Instant::now();
+                let (took, outcome) = send(&request, number, limit).await;
+                note(&answers, sent.duration_since(start), took, outcome);
             });
         }
         tokio::select! {
@@ -236,20 +236,25 @@ impl Asking {
     }
 }
 
-/// Sends one request. Returns the time until the answer, and the reason of a failure.
-async fn ask(question: &Question, number: u32, limit: Duration) -> (Duration, Result<(), String>) {
-    let asked = Instant::now();
-    let answer = match question {
-        Question::Tcp(to) => timeout(limit, ask::connect(*to)).await,
-        Question::Udp(to, send) => timeout(limit, ask::datagram(*to, send)).await,
-        Question::Http { to, host, path } => timeout(limit, ask::http(*to, host, path)).await,
-        Question::Program(asker) => return program::ask(asker, number, limit).await,
+/// Time until the answer, and the reason of a failure.
+type Outcome = (Duration, Result<(), String>);
+
+/// Sends one request.
+async fn send(request: &ProbeRequest, number: u32, limit: Duration) -> Outcome {
+    let sent = Instant::now();
+    let answer = match request {
+        ProbeRequest::Tcp(to) => timeout(limit, request::connect(*to)).await,
+        ProbeRequest::Udp(to, send) => timeout(limit, request::datagram(*to, send)).await,
+        ProbeRequest::Http { to, host, path } => {
+            timeout(limit, request::http(*to, host, path)).await
+        }
+        ProbeRequest::Program(program) => return program::run(program, number, limit).await,
     };
     let outcome = match answer {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {limit:?}")),
     };
-    (asked.elapsed(), outcome)
+    (sent.elapsed(), outcome)
 }
 
 fn note(answers: &Mutex<Answers>, at: Duration, took: Duration, outcome: Result<(), String>) {

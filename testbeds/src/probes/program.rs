@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
-use crate::command::{Handle, Output, Program, User, describe_exit, exit_code};
+use super::Outcome;
+use crate::command::{CommandOutput, Handle, Program, User, describe_exit, exit_code};
 use crate::host::{Host, ProcessError};
 
 /// Number of output lines that are reported with a failure.
@@ -18,7 +19,7 @@ const LAST_WORDS: usize = 2;
 
 /// A program that makes requests.
 #[derive(Clone)]
-pub struct Asker {
+pub struct ProbeProgram {
     /// Host of the program.
     pub host: Host,
     /// User of the program; `None` for the root of the sandbox.
@@ -26,20 +27,19 @@ pub struct Asker {
     /// Returns the command for the n-th request, from 1.
     pub command: Arc<dyn Fn(u32) -> Command + Send + Sync>,
     /// The command as written by the user.
-    pub told: String,
+    pub text: String,
 }
 
-/// End of a program.
-struct Ended {
+struct Exit {
     at: Instant,
     code: i32,
     last_words: Option<String>,
 }
 
-impl Asker {
+impl ProbeProgram {
     /// Runs the program to its end. The receiver of its handle may end it before; if the receiver is gone, it is killed at once.
-    fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Ended, ProcessError> {
-        let output = Output::new("", None, Box::new(|_, _| {}));
+    fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Exit, ProcessError> {
+        let output = CommandOutput::new("", None, Box::new(|_, _| {}));
         let output = Arc::new(output.map_err(|source| ProcessError::Io {
             host: self.host.name().to_owned(),
             what: "cannot keep an output",
@@ -51,7 +51,7 @@ impl Asker {
             handle.signal(Signal::SIGKILL);
         }
         let (status, at) = program.wait()?;
-        Ok(Ended {
+        Ok(Exit {
             at,
             code: exit_code(status),
             last_words: output.last_words(LAST_WORDS),
@@ -70,17 +70,13 @@ impl Drop for Leash {
 }
 
 /// Makes the n-th request, and returns the program's running time. The program is killed after the limit.
-pub(super) async fn ask(
-    asker: &Asker,
-    number: u32,
-    limit: Duration,
-) -> (Duration, Result<(), String>) {
-    let asked = Instant::now();
+pub(super) async fn run(program: &ProbeProgram, number: u32, limit: Duration) -> Outcome {
+    let sent = Instant::now();
     let (sender, started) = oneshot::channel();
-    let own = asker.clone();
+    let own = program.clone();
     let mut run = spawn_blocking(move || own.run(number, sender));
     let leash = started.await.map(Leash);
-    let ran = match timeout_at((asked + limit).into(), &mut run).await {
+    let ran = match timeout_at((sent + limit).into(), &mut run).await {
         Ok(ran) => ran,
         Err(_) => {
             drop(leash);
@@ -89,20 +85,20 @@ pub(super) async fn ask(
     };
     match ran {
         Ok(Ok(ended)) => {
-            let took = ended.at.duration_since(asked);
+            let took = ended.at.duration_since(sent);
             (took, judge(&ended, took, limit))
         }
-        Ok(Err(error)) => (asked.elapsed(), Err(error.to_string())),
-        Err(error) => (asked.elapsed(), Err(error.to_string())),
+        Ok(Err(error)) => (sent.elapsed(), Err(error.to_string())),
+        Err(error) => (sent.elapsed(), Err(error.to_string())),
     }
 }
 
-fn judge(ended: &Ended, took: Duration, limit: Duration) -> Result<(), String> {
+fn judge(ended: &Exit, took: Duration, limit: Duration) -> Result<(), String> {
     // After the limit, the exit code only shows that the program was killed.
     let how = match (took > limit, ended.code) {
         (false, 0) => return Ok(()),
         (false, code) => describe_exit(code),
-        (true, _) => format!("it has not ended within {limit:?}"),
+        (true, _) => format!("it did not finish within {limit:?}"),
     };
     Err(match &ended.last_words {
         Some(words) => format!("{how}: {}", words.replace('\n', "; ")),
@@ -110,10 +106,10 @@ fn judge(ended: &Ended, took: Duration, limit: Duration) -> Result<(), String> {
     })
 }
 
-impl fmt::Debug for Asker {
+impl fmt::Debug for ProbeProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Asker");
-        shown.field("told", &self.told).finish_non_exhaustive()
+        let mut shown = f.debug_struct("ProbeProgram");
+        shown.field("text", &self.text).finish_non_exhaustive()
     }
 }
 
@@ -122,7 +118,7 @@ mod tests {
     use super::*;
 
     fn judged(took_ms: u64, code: i32, words: Option<&str>) -> Result<(), String> {
-        let ended = Ended {
+        let ended = Exit {
             at: Instant::now(),
             code,
             last_words: words.map(str::to_owned),
@@ -140,10 +136,10 @@ mod tests {
         let error = |text: &str| Err(text.to_owned());
         assert_eq!(judged(9, 7, Some("a\nb")), error("exit code 7: a; b"));
         assert_eq!(judged(9, 139, None), error("ended by SIGSEGV"));
-        assert_eq!(judged(51, 0, None), error("it has not ended within 50ms"));
+        assert_eq!(judged(51, 0, None), error("it did not finish within 50ms"));
         assert_eq!(
             judged(60, 137, Some("still at it")),
-            error("it has not ended within 50ms: still at it")
+            error("it did not finish within 50ms: still at it")
         );
     }
 }

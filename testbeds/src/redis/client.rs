@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resp::{Reply, ReplyError, encode_request, parse_reply};
 
-/// Settings of a client, and arguments of the hidden command that runs it in a host.
+/// A client's work. Also the arguments of the hidden command that runs a client in a host.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct ClientArgs {
     /// Name of the client in the report.
@@ -31,10 +31,10 @@ pub struct ClientArgs {
     /// Length of the values that `SET`s get, in bytes.
     #[arg(long, default_value_t = 16)]
     pub value_bytes: u32,
-    /// Time between an answer and the next request, in microseconds.
+    /// Pause between an answer and the next request, in microseconds.
     #[arg(long, default_value_t = 0)]
     pub pause_us: u64,
-    /// Maximum time for an answer, in milliseconds.
+    /// Time limit of an answer, in milliseconds.
     #[arg(long, default_value_t = 5_000)]
     pub timeout_ms: u64,
 }

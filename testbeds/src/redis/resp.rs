@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_none() {
+    fn other_bytes_are_not_a_request() {
         for bytes in [
             &b"PING\r\n"[..],
             b"*0\r\n",

@@ -1,4 +1,4 @@
-//! How often all threads of a program allocate. For programs that must not, once they run.
+//! Counts the allocations of all threads of a program, for programs that must not allocate once they run.
 #![allow(unsafe_code)] // A counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, counting what all threads allocate. [`count`] sees nothing unless this is the test's
+/// The system's allocator with a count of all threads' allocations. [`count`] is 0 unless this is the program's
 /// `#[global_allocator]`.
 pub struct Counting;
 
-/// Allocations so far.
+/// Number of allocations so far.
 pub fn count() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
+// SAFETY: forwards to the system's allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);

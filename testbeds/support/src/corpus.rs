@@ -1,11 +1,11 @@
-//! Kept inputs of a fuzz target, given to its body without libFuzzer.
+//! Runs the body of a fuzz target on the kept inputs, without libFuzzer.
 
 use std::path::Path;
 
-/// Runs every file of a folder, in the order of their names, each named on the standard output first; how many there were.
+/// Runs all files of a folder in the order of their names; prints each name first. Returns the number of files.
 ///
 /// # Panics
-/// If the folder or a file cannot be read, or there is none.
+/// The folder or a file cannot be read, or the folder is empty.
 pub fn replay(folder: &Path, run: impl Fn(&[u8])) -> usize {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))

@@ -1,4 +1,4 @@
-//! What a computation costs: processor time, and memory at its peak. For programs that try to cost too much.
+//! Measures the cost of a computation: processor time and peak memory. For tests with inputs that try to cost too much.
 #![allow(unsafe_code)] // A counting allocator.
 
 use nix::time::{ClockId, clock_gettime};
@@ -6,26 +6,27 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Stack of a test's thread, and of one of tokio's.
+/// Size of the stack, as of test threads and tokio's threads, in bytes.
 const STACK: usize = 2 << 20;
 
 thread_local! {
-    /// Bytes that this thread has allocated and not freed, and the most of it.
+    /// Number of bytes that this thread has allocated and not freed, and its maximum.
     static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
-/// The system's allocator, counting by thread. [`of`] sees nothing unless this is the test's `#[global_allocator]`.
+/// The system's allocator with a count for each thread. [`measure`] sees no memory unless this is the program's
+/// `#[global_allocator]`.
 pub struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends has no cell any more.
+    // The cell of a thread that ends has been dropped.
     let _ = LIVE.try_with(|live| {
         let now = live.get().0 + bytes;
         live.set((now, live.get().1.max(now)));
     });
 }
 
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
+// SAFETY: forwards to the system's allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -46,26 +47,26 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// See the module.
+/// Cost of a computation.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     /// Processor time of the thread.
     pub seconds: f64,
-    /// The most that was allocated at a time, beyond what was before. 0 with another allocator than [`Counting`].
+    /// Maximum of the bytes allocated at a time, without those allocated before. 0 without [`Counting`].
     pub peak_bytes: usize,
 }
 
-/// Seconds that what is small takes at most, in dev builds, too.
+/// Limit of a small computation in seconds, also for dev builds.
 const SMALL_SECONDS: f64 = 1.0;
 
-/// How often [`least`] tries.
+/// Maximum number of runs by [`least`].
 const ATTEMPTS: usize = 3;
 
 impl Cost {
-    /// A second and 256 MiB.
+    /// Checks the limits of a small computation: a second and 256 MiB.
     ///
     /// # Panics
-    /// If it was more.
+    /// The cost exceeds a limit.
     #[track_caller]
     pub fn assert_small(self) {
         assert!(self.seconds < SMALL_SECONDS, "{} s", self.seconds);
@@ -79,16 +80,16 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// As [`of`]; what takes too long is done again, and the least that it took counts. Processor time is not the wall clock's, but
-/// neighbours that share the core, its caches and its memory add to it, at times more than as much again; they never take
-/// away from it, so the least is what the computation itself takes at most.
+/// Like [`measure`], but repeats a computation that takes too long, and returns the lowest cost. Other programs on the core, its
+/// caches and its memory can more than double the processor time, but never reduce it, so the lowest is closest to the
+/// computation's own.
 pub fn least<T: Send + 'static>(run: impl Fn() -> T + Clone + Send + 'static) -> (T, Cost) {
-    let (mut result, mut cost) = of(run.clone());
+    let (mut result, mut cost) = measure(run.clone());
     for _ in 1..ATTEMPTS {
         if cost.seconds < SMALL_SECONDS {
             break;
         }
-        let (again, less) = of(run.clone());
+        let (again, less) = measure(run.clone());
         if less.seconds < cost.seconds {
             (result, cost) = (again, less);
         }
@@ -96,12 +97,12 @@ pub fn least<T: Send + 'static>(run: impl Fn() -> T + Clone + Send + 'static) ->
     (result, cost)
 }
 
-/// What a computation gives, and what it costs, on a thread of its own with a stack of 2 MiB. What it gives is dropped by the
-/// caller, at no cost.
+/// Runs a computation on a new thread with a stack of 2 MiB; returns its result and its cost, which does not include dropping the
+/// result.
 ///
 /// # Panics
-/// If it does.
-pub fn of<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> (T, Cost) {
+/// The computation panics.
+pub fn measure<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> (T, Cost) {
     let measured = move || {
         let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
         let (before, from) = (LIVE.get().0, clock());

@@ -1,4 +1,4 @@
-//! How much of a large set of cases one test run covers.
+//! The part of a large set of cases that one test run covers.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub fn seeds(range: Range<u64>) -> Range<u64> {
     range.start..range.start + count.div_ceil(10)
 }
 
-/// How many random cases a property test draws: all `count` under `cargo xtask test --all`, otherwise a tenth, rounded up.
+/// Number of random cases of a property test: `count` under `cargo xtask test --all`, otherwise a tenth, rounded up.
 pub fn cases(count: u32) -> u32 {
     if runs_all() {
         return count;

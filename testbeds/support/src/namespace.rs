@@ -1,5 +1,5 @@
-//! Interfaces of a test's own: the test runs itself again under `unshare`, in user, network and mount namespaces that end with
-//! the process, and so do its links.
+//! Private interfaces for a test. The test runs itself again under `unshare`, in user, network and mount namespaces that end with
+//! the process, together with its interfaces.
 
 use crate::{path_of_test, skip};
 use nix::sched::{CloneFlags, unshare};
@@ -10,11 +10,11 @@ use std::thread::{self, JoinHandle};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
-/// Whether the calling test runs inside. If not, runs it once more inside, and requires that it passes there. Where `unshare`,
-/// `ip` or unprivileged namespaces are missing, it is skipped. `test` is its name, without modules.
+/// Returns whether the calling test runs inside its namespaces. If not, runs the test again inside, and requires that it passes;
+/// skips the test if `unshare`, `ip` or unprivileged namespaces are missing. `test` is its name, without modules.
 ///
 /// # Panics
-/// If the test fails inside.
+/// The test fails inside.
 pub fn in_namespace(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -41,7 +41,7 @@ pub fn in_namespace(test: &str) -> bool {
         output.status.success() && out.contains("1 passed"),
         "{out}{err}"
     );
-    // What it measured.
+    // For tests that print measurements.
     print!("{out}");
     false
 }
@@ -49,7 +49,7 @@ pub fn in_namespace(test: &str) -> bool {
 /// Runs `ip`.
 ///
 /// # Panics
-/// If it fails.
+/// The command fails.
 pub fn ip(arguments: &str) {
     let output = Command::new("ip")
         .args(arguments.split_whitespace())
@@ -62,26 +62,26 @@ pub fn ip(arguments: &str) {
     );
 }
 
-/// A pair of interfaces, both up, for frames of up to 9,216 bytes.
+/// Makes a pair of connected interfaces, both up, with an MTU of 9,216 bytes.
 ///
 /// # Panics
-/// If there cannot be one.
+/// The pair cannot be made.
 pub fn veth(one: &str, other: &str) {
     ip(&format!(
         "link add {one} mtu 9216 type veth peer name {other} mtu 9216"
     ));
     for name in [one, other] {
-        // Nothing but the test speaks on these links.
+        // Without IPv6, so that the kernel sends nothing by itself.
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         ip(&format!("link set {name} up"));
     }
 }
 
-/// Moves an interface to a network namespace of its own, and does something there, in a thread. What was set at the interface, such
-/// as its addresses, is gone then.
+/// Starts a thread in a new network namespace, moves an interface there, and runs `work` in the thread. The move removes the
+/// interface's settings, such as addresses.
 ///
 /// # Panics
-/// If there is no namespace, or no such interface.
+/// The namespace cannot be made, or the interface does not exist.
 pub fn beyond<T: Send + 'static>(
     interface: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -100,7 +100,7 @@ pub fn beyond<T: Send + 'static>(
     thread
 }
 
-/// Removes an interface, if it has not gone already: with the namespace of its peer it does, at some time.
+/// Removes an interface if it still exists: the kernel removes it some time after its peer's namespace.
 pub fn remove(interface: &str) {
     let _ = Command::new("ip")
         .args(["link", "delete", interface])

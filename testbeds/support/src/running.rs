@@ -1,20 +1,20 @@
-//! Which test runs.
+//! The path of the running test.
 
 use std::process::Command;
 
-/// Path of the calling test in its program, as `--exact` takes it: the harness names the test's thread after it. `None` in a
-/// thread of another name.
+/// Path of the calling test, as for `--exact`: the name of the thread, which the harness sets. `None` in a thread without such a
+/// name.
 pub fn running_test() -> Option<String> {
     let thread = std::thread::current();
     let name = thread.name().filter(|name| *name != "main");
     name.map(str::to_owned)
 }
 
-/// Path of the calling test, whose name is `name`. With `--test-threads=1` the harness runs tests in its own thread, which is
-/// named after none; then the program's list of tests is asked for the one of that name.
+/// Path of the calling test, whose name is `name`. With `--test-threads=1` the harness runs tests in its main thread, so the test is
+/// searched in the program's list of tests.
 ///
 /// # Panics
-/// If the program has none, or several, of that name.
+/// The list does not have exactly one test with that name.
 pub fn path_of_test(name: &str) -> String {
     if let Some(path) = running_test() {
         return path;

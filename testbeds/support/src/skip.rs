@@ -1,11 +1,11 @@
-//! What a machine lacks is skipped by name, and never in silence.
+//! Skips tests whose requirements the computer lacks. Each skipped test is reported by name.
 
 use std::io::Write;
 
 use crate::running_test;
 
-/// Notes, in the test command's summary, that the calling test was not made, or not all of it: `what` was not tested, because
-/// of what is `missing`. It is counted as skipped then, and as nothing else.
+/// Reports in the summary of `cargo xtask test` that `what` was not tested because of what is `missing`. The calling test then counts
+/// as skipped, even if it tested something else.
 pub fn skip(what: &str, missing: &str) {
     println!("SKIPPED {what}: {missing}");
     if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
@@ -20,7 +20,7 @@ pub fn skip(what: &str, missing: &str) {
     }
 }
 
-/// Whether a program is on the PATH; if not, the test is skipped by name.
+/// Returns whether a program is on the PATH; if not, skips the test.
 pub fn has_program(test: &str, program: &str) -> bool {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

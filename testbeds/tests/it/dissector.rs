@@ -134,7 +134,7 @@ fn every_field_decodes() {
     let Some(lines) = tshark(frames, &fields) else {
         return;
     };
-    // tshark 4.4 says True and False where 4.0 says 1 and 0.
+    // tshark 4.4 prints True and False, 4.0 prints 1 and 0.
     let lines: Vec<String> = lines
         .iter()
         .map(|line| {
@@ -198,7 +198,7 @@ fn the_headers_around_are_right_in_the_eyes_of_others() {
 }
 
 #[test]
-fn what_is_cut_or_unknown_is_said_and_breaks_nothing() {
+fn cut_and_unknown_packets_are_reported_and_break_nothing() {
     let whole = frame(UPDATE, &[1, 2], endpoint(9));
     let payload = &whole[42..];
     let wrap = |payload: &[u8]| {

@@ -28,7 +28,7 @@ fn a_recorder_ends_at_one_time() {
 }
 
 #[test]
-fn a_sink_that_sleeps_learns_what_was_lost() {
+fn a_slow_sink_learns_the_number_of_lost_frames() {
     let Some(output) = probe(&["recorder-loses"]) else {
         return;
     };
@@ -56,7 +56,7 @@ fn an_interface_that_goes_away_does_not_end_the_recording_of_others() {
 }
 
 #[test]
-fn a_bed_hands_over_what_passes_the_ports_that_are_asked_for() {
+fn a_bed_records_the_requested_ports() {
     let Some(output) = probe(&["recorder-bed"]) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! The sandbox and what runs in it, seen from outside, with real namespaces.
 //!
-//! Where the machine refuses them, each test is skipped by name.
+//! If the machine refuses them, each test is skipped by name.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -81,7 +81,7 @@ fn a_rate_is_kept() {
         let at = words.iter().position(|word| *word == name).unwrap();
         words[at + 1].parse().unwrap()
     };
-    // What waits for the link lasts for 90 ms: then it stood still.
+    // The link's queue lasts for 90 ms; after it the link was idle.
     if value("pause_ms") > 60.0 {
         skip_this(&format!(
             "the sender had no processor for too long: {}",
@@ -144,7 +144,7 @@ fn agents_train_over_raw_packets_and_captures_see_every_update() {
 }
 
 #[test]
-fn when_a_worker_is_killed_the_others_end_and_say_why() {
+fn when_a_worker_is_killed_the_others_end_and_report_it() {
     let Some(output) = probe(&["lost-worker"]) else {
         return;
     };
@@ -210,7 +210,7 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Starts an experiment that stays, and waits until it is up; `None` if namespaces are refused here.
 fn staying(experiment: &str) -> Option<(std::process::Child, Vec<PathBuf>)> {
-    // Who starts tests in the background of a script has them ignore SIGINT, and what they start.
+    // A script's background processes ignore SIGINT, and their children inherit this.
     let mut child = Command::new("env")
         .args(["--default-signal=INT", PROBE, experiment])
         .stdout(Stdio::piped())
@@ -250,7 +250,7 @@ fn descendants(id: u32) -> Vec<PathBuf> {
 
 fn await_end(family: &[PathBuf]) {
     let deadline = Instant::now() + Duration::from_secs(5);
-    // A zombie that nobody has waited for yet is dead: it has no command line.
+    // A zombie without a waiting parent is dead: it has no command line.
     let alive = |folder: &Path| fs::read(folder.join("cmdline")).is_ok_and(|line| !line.is_empty());
     while family.iter().any(|folder| alive(folder)) {
         assert!(Instant::now() < deadline, "still alive: {family:?}");
@@ -291,7 +291,7 @@ fn kill_9_of_the_outer_process_leaves_nothing() {
 
 /// As tests do, whose threads start processes and end before them.
 #[test]
-fn kill_9_takes_along_what_threads_have_started_outside_of_any_sandbox() {
+fn kill_9_ends_processes_that_threads_started_outside_any_sandbox() {
     let (mut child, family) = staying("stay-without-sandbox").expect("it needs no sandbox");
     assert_eq!(family.len(), 1, "{family:?}");
     child.kill().unwrap();
@@ -326,7 +326,7 @@ fn root_does_without_a_user_namespace_where_only_that_is_refused() {
 }
 
 #[test]
-fn a_refusal_is_one_line_that_says_what_was_refused() {
+fn a_refusal_is_one_line_that_names_the_reason() {
     // Inside this sandbox no further one is allowed.
     let output = Command::new(PROBE).args(["refused"]).output().unwrap();
     let Some(output) = ran(output) else { return };

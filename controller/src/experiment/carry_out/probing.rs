@@ -12,7 +12,7 @@ use scenario::workload::commands::Run;
 use serde::{Serialize, Serializer};
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::Host;
-use testbeds::probes::{Answers, Asker, Probes, Question, Sample};
+use testbeds::probes::{Answers, ProbeProgram, ProbeRequest, Probes, Sample};
 
 use super::error::ExperimentError;
 use super::timeline::Activity;
@@ -27,7 +27,7 @@ const RECENT: Duration = Duration::from_secs(5);
 pub struct Probing {
     /// The workload.
     pub load: Box<dyn Load>,
-    declared: Vec<(Probe, Host, Question)>,
+    declared: Vec<(Probe, Host, ProbeRequest)>,
     running: Option<Probes>,
 }
 
@@ -81,18 +81,18 @@ impl Probing {
                 address.ok_or_else(|| unknown(&to.host))
             };
             let question = match &probe.ask {
-                Ask::Tcp { to } => Question::Tcp(at(to)?),
-                Ask::Udp { to, send } => Question::Udp(at(to)?, send.clone()),
-                Ask::Http { to, path } => Question::Http {
+                Ask::Tcp { to } => ProbeRequest::Tcp(at(to)?),
+                Ask::Udp { to, send } => ProbeRequest::Udp(at(to)?, send.clone()),
+                Ask::Http { to, path } => ProbeRequest::Http {
                     to: at(to)?,
                     host: authority(to),
                     path: path.clone(),
                 },
-                Ask::Run(run) => Question::Program(Asker {
+                Ask::Run(run) => ProbeRequest::Program(ProbeProgram {
                     host: host.clone(),
                     user: environment.user,
                     command: environment.asker(probe, run),
-                    told: as_typed(run),
+                    text: as_typed(run),
                 }),
             };
             declared.push((probe.clone(), host, question));
@@ -166,7 +166,7 @@ impl Activity for Probing {
 }
 
 impl ProbeResult {
-    fn new(probe: &Probe, question: &Question, answers: Answers) -> ProbeResult {
+    fn new(probe: &Probe, question: &ProbeRequest, answers: Answers) -> ProbeResult {
         ProbeResult {
             name: probe.name.clone(),
             from: probe.from.clone(),

@@ -11,7 +11,7 @@ use scenario::probe::{Ask, Probe};
 use scenario::workload::commands::{Command, Run};
 use scenario::workload::{Template, Variable, Workload};
 use testbeds::bed::{Bed, BedError};
-use testbeds::command::{Missing, Output, Program, Scratch, User, open_host, publish_names};
+use testbeds::command::{CommandOutput, Missing, Program, Scratch, User, open_host, publish_names};
 use testbeds::host::{Host, ProcessError};
 
 use crate::experiment::fleet::connections::Connections;
@@ -235,7 +235,7 @@ fn folder_of(probe: &Probe) -> String {
 
 /// Whether a program on the host can run as another user than the sandbox's root.
 fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
-    let output = Output::new("", None, Box::new(|_, _| {}));
+    let output = CommandOutput::new("", None, Box::new(|_, _| {}));
     let output = output.map_err(|source| ProcessError::Spawn {
         host: host.name().to_owned(),
         program: SHELL.to_owned(),

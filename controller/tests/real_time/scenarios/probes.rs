@@ -69,7 +69,7 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
     let slow = probe(&run, "slow");
     assert_eq!(
         slow["first_failure"],
-        "it has not ended within 300ms: begun"
+        "it did not finish within 300ms: begun"
     );
     // It asks whether or not the last has been answered.
     assert!(slow["samples"].as_array().unwrap().len() >= 5, "{slow}");

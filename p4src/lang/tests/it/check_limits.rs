@@ -10,7 +10,7 @@ const SOON: f64 = 5.0;
 #[track_caller]
 fn refused(text: &str) -> Vec<String> {
     let text = text.to_owned();
-    let (found, cost) = cost::of(move || errors(&text));
+    let (found, cost) = cost::measure(move || errors(&text));
     assert!(cost.seconds < SOON, "took {cost}");
     assert!(!found.is_empty(), "was accepted");
     found
@@ -109,7 +109,7 @@ fn many_instances_are_linear() {
     };
     let seconds = |n: usize| {
         let text = program(n);
-        let (externs, cost) = cost::of(move || lower(&text).externs.len());
+        let (externs, cost) = cost::measure(move || lower(&text).externs.len());
         assert_eq!(externs, n);
         cost.seconds
     };

@@ -86,7 +86,7 @@ Top(C()) main;
         let tables = compiled.p4info.tables.len();
         (laid_out, dot, tables)
     };
-    let ((laid_out, dot, tables), cost) = test_support::cost::of(told);
+    let ((laid_out, dot, tables), cost) = test_support::cost::measure(told);
     println!("{cost}");
     assert!(laid_out.contains("else if (hdr.h.kind == 2999) { t.apply(); }\n"));
     assert_eq!(tables, 1);

@@ -186,7 +186,7 @@ fn deep_and_long_sources() {
         "error { a } ".repeat(N),
     ];
     for (index, source) in sources.into_iter().enumerate() {
-        let ((), cost) = cost::of(move || {
+        let ((), cost) = cost::measure(move || {
             let load = |path: &str| (path == "a.p4").then(|| source.clone());
             let _ = parse(&load, "a.p4", &Options::default());
             survive(&source);

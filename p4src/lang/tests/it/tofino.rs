@@ -574,7 +574,8 @@ fn arms_of_a_chain_exclude_each_other_however_many() {
     let (few, faults) = report("", &(arms(3) + behind));
     assert!(faults.is_empty(), "{faults:?}");
     let text = program("", &(arms(3000) + behind), "transition accept;");
-    let ((many, faults), cost) = test_support::cost::of(move || report_of(&text, Chip::Tofino));
+    let ((many, faults), cost) =
+        test_support::cost::measure(move || report_of(&text, Chip::Tofino));
     println!("{cost}");
     cost.assert_small();
     assert!(faults.is_empty(), "{faults:?}");

@@ -1,4 +1,4 @@
-//! What passes an interface of the test's namespace, heard by a packet socket.
+//! Captures the packets on an interface in the test's namespace with a packet socket.
 
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ETHERNET: usize = 14;
-/// Bytes that may wait while nobody reads.
+/// Size of the socket's receive buffer, in bytes.
 const BUFFER: usize = 64 << 20;
 const SHORT: Duration = Duration::from_millis(10);
 
@@ -35,13 +35,13 @@ impl Packet {
         self.0[9]
     }
 
-    /// Of TCP or UDP: source, destination.
+    /// Source and destination port of TCP or UDP.
     pub fn ports(&self) -> [u16; 2] {
         let transport = self.transport();
         [0, 2].map(|at| u16::from_be_bytes([transport[at], transport[at + 1]]))
     }
 
-    /// Header and data of the transport.
+    /// Header and data of the transport protocol.
     pub fn transport(&self) -> &[u8] {
         let length = usize::from(u16::from_be_bytes([self.0[2], self.0[3]]));
         &self.0[self.header()..length]
@@ -55,14 +55,14 @@ impl Packet {
     }
 }
 
-/// An interface that is heard, from the time of this on.
+/// A capture of an interface, from its creation on.
 pub struct Capture {
     socket: OwnedFd,
     interface: usize,
 }
 
 impl Capture {
-    pub fn of(interface: &str) -> Self {
+    pub fn start(interface: &str) -> Self {
         let kind = SockType::Raw;
         let protocol = SockProtocol::EthAll;
         let socket = socket(
@@ -72,19 +72,19 @@ impl Capture {
             protocol,
         )
         .expect("a packet socket");
-        // As large as this user may have it.
+        // The kernel limits the size for unprivileged users.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &BUFFER);
         let interface = if_nametoindex(interface).expect("an interface") as usize;
         Self { socket, interface }
     }
 
-    /// The next packet that is wanted, if one comes in time.
+    /// The next wanted packet; `None` after the time limit.
     pub fn next(&self, limit: Duration, wanted: impl Fn(&Packet) -> bool) -> Option<Packet> {
         let end = Instant::now() + limit;
         let mut buffer = vec![0; 9300];
         loop {
             let left = end.checked_duration_since(Instant::now())?;
-            // Zero means for ever.
+            // Zero would mean no limit.
             let left = TimeVal::new(
                 left.as_secs() as i64,
                 i64::from(left.subsec_micros().max(1)),
@@ -104,12 +104,12 @@ impl Capture {
         }
     }
 
-    /// Forgets what has passed so far.
+    /// Discards the packets captured so far.
     pub fn drain(&self) {
         while self.next(SHORT, |_| true).is_some() {}
     }
 
-    /// What passes while something is done: the packets that are wanted, read as they come.
+    /// The wanted packets that pass while `work` runs. They are read at once, so that the buffer does not overflow.
     pub fn during<T>(
         &self,
         wanted: impl Fn(&Packet) -> bool + Sync,
@@ -120,7 +120,7 @@ impl Capture {
             let reader = scope.spawn(|| {
                 let mut packets = Vec::new();
                 loop {
-                    // Whatever was sent before it was done is in the socket by then.
+                    // The socket has all packets that were sent before `work` ended.
                     let was_done = is_done.load(Ordering::Acquire);
                     match self.next(SHORT, &wanted) {
                         Some(packet) => packets.push(packet),

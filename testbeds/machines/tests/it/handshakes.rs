@@ -1,4 +1,4 @@
-//! docs/rdma-handshakes.md against what Debian's programs say to each other.
+//! Compares docs/rdma-handshakes.md with the messages of Debian's programs.
 
 use crate::capture::{Capture, Packet};
 use crate::network::{A, B, inside, two_on_a_bridge};
@@ -8,17 +8,17 @@ use std::net::Ipv4Addr;
 const TCP: u8 = 6;
 const DONE: &[u8] = b"done\0";
 
-/// What one side says before the other does.
+/// Consecutive data of one side.
 #[derive(Debug)]
 struct Turn {
     is_client: bool,
     bytes: Vec<u8>,
 }
 
-/// What went over a TCP connection to the server, turn by turn.
+/// The data on a TCP connection to the server, turn by turn.
 fn conversation(packets: &[Packet]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    // Of the server and of the client: the sequence number that is next.
+    // Next sequence numbers of server and client.
     let mut next = [None; 2];
     for packet in packets {
         let is_client = packet.source() != A.octets();
@@ -43,13 +43,13 @@ fn conversation(packets: &[Packet]) -> Vec<Turn> {
     turns
 }
 
-/// All that one side says.
+/// All data of one side.
 fn said_by(is_client: bool, turns: &[Turn]) -> Vec<u8> {
     let own = turns.iter().filter(|turn| turn.is_client == is_client);
     own.flat_map(|turn| turn.bytes.clone()).collect()
 }
 
-/// Holds that bytes are as the form has them: `x` is a hexadecimal digit, lower case, anything else itself.
+/// Asserts that bytes have a form, in which `x` is any lower-case hexadecimal digit, and any other character is itself.
 fn assert_form(bytes: &[u8], form: &str) {
     let is_like = |(byte, form): (&u8, u8)| match form {
         b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
@@ -60,13 +60,13 @@ fn assert_form(bytes: &[u8], form: &str) {
     assert!(is_formed, "{} is no {form:?}", bytes.escape_ascii());
 }
 
-/// An IPv4 address as a GID, in digits, with this between the bytes.
+/// An IPv4 address as a GID in hexadecimal digits, with a separator between the bytes.
 fn gid(address: Ipv4Addr, between: &str) -> String {
     let bytes = address.to_ipv6_mapped().octets();
     bytes.map(|byte| format!("{byte:02x}")).join(between)
 }
 
-/// The next bytes of what a side says.
+/// Takes the next bytes of a side's data.
 fn take<'a>(said: &mut &'a [u8], length: usize) -> &'a [u8] {
     let (taken, rest) = said
         .split_at_checked(length)
@@ -88,24 +88,24 @@ fn assert_pingpong(turns: &[Turn]) {
     assert_eq!(done.bytes, DONE);
 }
 
-/// What a test exchanges.
+/// Exchange of a perftest program.
 #[derive(Clone, Copy)]
 struct Perftest {
     program: &'static str,
-    /// Reads that a side has under way at most, as the keys have it.
+    /// Maximum number of outstanding reads, as in the keys.
     reads: &'static str,
     has_rkey: bool,
-    /// Keys before the run, as often as they are said.
+    /// How often the keys are sent before the run.
     keys_before: usize,
     end: End,
 }
 
-/// What is said after the run.
+/// Exchange after the run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Keys, a report, keys, and that it is done.
+    /// Keys, a report, keys, and "done".
     Report,
-    /// Keys, and that it is done.
+    /// Keys and "done".
     Done,
     /// Nothing.
     Silence,
@@ -159,7 +159,7 @@ const KEYS: usize = 108;
 const REPORT: [usize; 5] = [8; 5];
 
 impl Perftest {
-    /// The lengths of what is exchanged, the client's first, each answered by as much.
+    /// Lengths of the client's messages; each is answered by one of the same length.
     fn lengths(self) -> Vec<usize> {
         let mut lengths = vec![16, 4, 4, 2];
         lengths.extend(vec![KEYS; self.keys_before]);
@@ -175,7 +175,7 @@ impl Perftest {
 
     fn assert(self, turns: &[Turn]) {
         let lengths = self.lengths();
-        // The server's last answer may have its "done" behind it.
+        // The server's "done" may follow its last answer in the same turn.
         let answered = lengths.iter().flat_map(|length| [*length; 2]);
         let answered: Vec<usize> = answered.take(2 * lengths.len() - 1).collect();
         let took: Vec<usize> = turns.iter().map(|turn| turn.bytes.len()).collect();
@@ -213,7 +213,7 @@ impl Perftest {
         if self.end == End::Report {
             assert_eq!(take(said, KEYS), keys);
             let report = REPORT.map(|length| take(said, length));
-            // The server has measured nothing: its report is whatever was in its memory.
+            // The server has measured nothing, so its report is uninitialized memory.
             if is_client {
                 assert_report(report);
             }
@@ -232,7 +232,7 @@ fn assert_report(report: [&[u8]; 5]) {
     assert_eq!(u64::from_be_bytes(size), 65536);
     assert_eq!(u64::from_be_bytes(iterations), 200);
     let [peak, average, rate] = [peak, average, rate].map(f64::from_be_bytes);
-    // All are 0 where the program could not calibrate its clock.
+    // All are 0 if the program could not calibrate its clock.
     if [peak, average, rate] == [0.0; 3] {
         return;
     }
@@ -243,11 +243,11 @@ fn assert_report(report: [&[u8]; 5]) {
 }
 
 #[test]
-fn programs_speak_as_the_document_says() {
-    let test = "handshakes::programs_speak_as_the_document_says";
+fn programs_follow_the_documented_handshakes() {
+    let test = "handshakes::programs_follow_the_documented_handshakes";
     let Some(image) = inside(test) else { return };
     let [server, client] = two_on_a_bridge(&image);
-    let capture = Capture::of("tap-a");
+    let capture = Capture::start("tap-a");
     let conversation_of = |program| {
         println!("{program}");
         let is_handshake =

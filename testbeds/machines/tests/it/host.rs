@@ -1,5 +1,5 @@
-//! What a RoCE of our own needs of the namespace that it runs in: the kernel's TCP beside it, frames from a packet socket, and
-//! silence from the kernel about UDP port 4791.
+//! The requirements of our own RoCE on its namespace: the kernel's TCP works beside it, a packet socket receives the frames, and the
+//! kernel does not answer on UDP port 4791.
 
 use crate::capture::{Capture, Packet};
 use crate::network::{A, HOST, host, inside, one_on_a_bridge};
@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const ICMP: u8 = 1;
 const UDP: u8 = 17;
 const ROCE: u16 = 4791;
-/// Any number that is not in use in the machine.
+/// Any queue pair number that is not in use in the machine.
 const OUR_QP: u32 = 0x12_3456;
 /// Base transport header: RC, SEND ONLY.
 const SEND_ONLY: u8 = 0x04;
@@ -21,12 +21,12 @@ fn is_roce(packet: &Packet) -> bool {
     packet.protocol() == UDP && packet.ports()[1] == ROCE
 }
 
-/// Destination unreachable, port.
+/// ICMP: destination unreachable, port unreachable.
 fn is_refusal(packet: &Packet) -> bool {
     packet.protocol() == ICMP && packet.transport()[..2] == [3, 3]
 }
 
-/// A client of a server that this test plays (docs/rdma-handshakes.md), as far as its first packet; the PSN of that.
+/// Starts a client, whose server is this test (docs/rdma-handshakes.md), up to its first packet; returns that packet's PSN.
 fn pingpong<'a>(machine: &'a Machine, listener: &TcpListener) -> (Job<'a>, u32) {
     let client = machine.spawn(&format!("ibv_rc_pingpong -g 1 -m 4096 -s 64 {HOST}"));
     let client = client.expect("a client");
@@ -49,8 +49,8 @@ fn pingpong<'a>(machine: &'a Machine, listener: &TcpListener) -> (Job<'a>, u32) 
 }
 
 #[test]
-fn a_namespace_speaks_tcp_with_a_machine_and_hears_its_roce() {
-    let test = "host::a_namespace_speaks_tcp_with_a_machine_and_hears_its_roce";
+fn a_namespace_exchanges_tcp_with_a_machine_and_receives_its_roce() {
+    let test = "host::a_namespace_exchanges_tcp_with_a_machine_and_receives_its_roce";
     let Some(image) = inside(test) else { return };
     let machine = one_on_a_bridge(&image);
     host("host", "between");
@@ -67,13 +67,13 @@ fn a_namespace_speaks_tcp_with_a_machine_and_hears_its_roce() {
     drop(stream);
     greeting.succeed(LIMIT).expect("a server that ends");
 
-    let capture = Capture::of("host");
+    let capture = Capture::start("host");
     let listener = TcpListener::bind((HOST, PORT)).expect("a port");
-    // Nobody has the port of RoCE: the kernel says so, and the capture shows that it would be seen.
+    // No socket has RoCE's port, so the kernel refuses, which shows that the capture sees refusals.
     let (client, psn) = pingpong(&machine, &listener);
     let packet = capture.next(LIMIT, is_roce).expect("a packet of RoCE");
     assert_eq!(packet.source(), A.octets());
-    // What the program asks for is 1; the kernel takes its route's.
+    // The program requests 1; the kernel uses the route's.
     assert_eq!(packet.time_to_live(), 64);
     let bth = &packet.transport()[8..];
     assert_eq!(bth[0], SEND_ONLY);
@@ -85,7 +85,7 @@ fn a_namespace_speaks_tcp_with_a_machine_and_hears_its_roce() {
     capture.next(LIMIT, is_refusal).expect("a refusal");
     client.kill().expect("an end");
 
-    // With a socket on it, the kernel is silent: what comes again after nobody answered shows that it had its turn.
+    // With a socket on the port, the kernel is silent: the retransmission shows that it had time to answer.
     let socket = UdpSocket::bind((HOST, ROCE)).expect("the port of RoCE");
     socket.set_read_timeout(Some(LIMIT)).expect("a limit");
     capture.drain();

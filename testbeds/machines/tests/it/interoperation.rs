@@ -1,4 +1,4 @@
-//! Two machines, Debian's programs on both, a plain bridge between them: what our own RoCE is held against.
+//! Debian's programs in two machines with a plain bridge between them: the reference for our own RoCE.
 
 use crate::network::{inside, two_on_a_bridge};
 use machines::between;

@@ -1,4 +1,4 @@
-//! What becomes of machines, and of what runs in them.
+//! The end of machines and of the commands in them.
 
 use crate::network::{A, inside, one_on_a_bridge};
 use machines::{Machine, MachineError, MachineOptions};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Whether a process has ended; whoever adopted it may not have waited for it yet.
+/// Whether a process has ended, even if its parent has not waited for it yet.
 fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // PID (NAME) STATE …
@@ -16,7 +16,7 @@ fn has_ended(pid: u32) -> bool {
         .is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-/// /sys may show another namespace's.
+/// Whether an interface exists. Not by /sys, which may show another namespace's.
 fn is_there(interface: &str) -> bool {
     nix::net::if_::if_nametoindex(interface).is_ok()
 }
@@ -26,7 +26,7 @@ fn commands_run_side_by_side_and_none_outlasts_its_time() {
     let test = "lifetime::commands_run_side_by_side_and_none_outlasts_its_time";
     let Some(image) = inside(test) else { return };
     let this = std::env::current_exe().expect("the test's own binary");
-    // A program of this machine, with what it needs besides the C library.
+    // A program of this computer, with its libraries besides the C library.
     let image = image
         .with_programs(&[("usr/bin/tests", &this)])
         .expect("an image");
@@ -66,7 +66,7 @@ fn commands_run_side_by_side_and_none_outlasts_its_time() {
     let pid = machine.pid();
     assert!(!has_ended(pid) && is_there("tap-a"));
     let asked = machine.spawn("sleep 1000").expect("a command");
-    // As a crash would.
+    // Like a crash.
     let end = Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(end.is_ok_and(|status| status.success()));
     let gone = asked.wait(SOON);
@@ -85,7 +85,7 @@ fn a_machine_ends_with_a_test_that_is_killed() {
         let options = MachineOptions::new("a", "tap-a", A);
         let machine = Machine::boot(&image, &options).expect("a machine");
         println!("pid {}", machine.pid());
-        // Until it is killed.
+        // Runs until it is killed.
         loop {
             std::thread::park();
         }
@@ -100,7 +100,7 @@ fn a_machine_ends_with_a_test_that_is_killed() {
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
     let pid = output.lines().find_map(|line| {
         let line = line.ok()?;
-        // The harness writes before it, on the same line.
+        // The harness's output precedes it on the line.
         let (_, pid) = line.split_once("pid ")?;
         pid.parse().ok()
     });

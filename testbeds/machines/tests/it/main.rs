@@ -1,5 +1,4 @@
-//! Machines that really boot, on networks of the test's own. Each test is skipped by name where the image or tap interfaces are
-//! missing.
+//! Tests with booted machines, each on its own network. A test is skipped by name if the image or tap interfaces are missing.
 
 mod capture;
 mod handshakes;

@@ -1,4 +1,4 @@
-//! A bridge in the test's namespace, which machines hang on as a switch's ports would have them.
+//! A bridge in the test's namespace, to which machines are attached like to a switch.
 
 use machines::{Image, Machine, MachineOptions};
 use std::net::Ipv4Addr;
@@ -6,10 +6,10 @@ use test_support::namespace::{in_namespace, ip, veth};
 
 pub const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// The test's own, on [`host`].
+/// Address of the test's interface, see [`host`].
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 100);
 
-/// The image, inside a namespace that the named test runs in; `None` outside, and where something is missing.
+/// The image, in the namespace of the named test; `None` outside of it, or if something is missing.
 pub fn inside(test: &str) -> Option<Image> {
     if !in_namespace(test) {
         return None;
@@ -17,7 +17,7 @@ pub fn inside(test: &str) -> Option<Image> {
     machines::for_test(test)
 }
 
-/// A bridge that floods nothing of its own: no spanning tree, no IPv6, no groups.
+/// Makes a bridge that sends no packets itself: no spanning tree, no IPv6, no multicast groups.
 pub fn bridge(name: &str) {
     ip(&format!(
         "link add {name} mtu 4200 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
@@ -26,7 +26,7 @@ pub fn bridge(name: &str) {
     ip(&format!("link set {name} up"));
 }
 
-/// An interface of the test's own on the bridge: a host as a namespace has it.
+/// Attaches an interface of the test's namespace to the bridge.
 pub fn host(name: &str, bridge: &str) {
     let port = format!("{name}-port");
     veth(name, &port);
@@ -35,7 +35,7 @@ pub fn host(name: &str, bridge: &str) {
     ip(&format!("address add {HOST}/24 dev {name}"));
 }
 
-/// A machine on a bridge.
+/// Boots a machine on a bridge.
 pub fn one_on_a_bridge(image: &Image) -> Machine {
     bridge("between");
     let machine = Machine::boot(image, &MachineOptions::new("a", "tap-a", A)).expect("a machine");
@@ -43,7 +43,7 @@ pub fn one_on_a_bridge(image: &Image) -> Machine {
     machine
 }
 
-/// Two machines on a bridge.
+/// Boots two machines on a bridge.
 pub fn two_on_a_bridge(image: &Image) -> [Machine; 2] {
     bridge("between");
     let options = [("a", "tap-a", A), ("b", "tap-b", B)]

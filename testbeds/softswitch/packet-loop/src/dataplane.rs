@@ -139,6 +139,6 @@ pub trait Loader: Send + Sync + 'static {
 pub fn warn_of_cuts(switch: &Switch) {
     let (cut, most) = (switch.stats().out_of_steps, switch.config().max_steps);
     tracing::warn!(
-        "{cut} times so far a parser or control was cut short: it took more than {most} states or rounds of loops for one packet"
+        "parsers and controls were stopped {cut} times so far: they took more than {most} states or loop iterations for one packet"
     );
 }

@@ -96,14 +96,14 @@ pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Resul
 fn run(core: &mut Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waiter) {
     // A command that works in steps and has not finished.
     let mut unfinished: Option<Command> = None;
-    waiter.look(core.engine());
+    waiter.poll_ports(core.engine());
     loop {
         let frames = core.engine().turn();
-        core.tell_failed_ports();
+        core.report_failed_ports();
         match run_commands(core, &mut commands, &mut unfinished) {
             Flow::End => return,
             Flow::More => {
-                waiter.look(core.engine());
+                waiter.poll_ports(core.engine());
                 continue;
             }
             Flow::Idle => {}

@@ -1,7 +1,7 @@
 //! Renders the events of [`pipeline`] for users and for programs.
 
 use p4lang::source::visible;
-use pipeline::{Event, EventField, EventKind, Ran};
+use pipeline::{Event, EventAction, EventField, EventKind};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -231,7 +231,7 @@ fn argument(field: &EventField) -> String {
     }
 }
 
-fn called(action: &Ran) -> String {
+fn called(action: &EventAction) -> String {
     let params: Vec<_> = action
         .params
         .iter()
@@ -262,7 +262,7 @@ fn fields(fields: &[EventField]) -> Value {
     Value::Array(all.collect())
 }
 
-fn ran(action: &Ran) -> Value {
+fn ran(action: &EventAction) -> Value {
     json!({ "name": action.name, "params": fields(&action.params) })
 }
 
@@ -406,7 +406,7 @@ mod tests {
         Switch(pipe) main;";
 
     /// The trace since the last call, as text and as JSON.
-    fn told(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
+    fn take_trace(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
         let (mut events, lost) = switch.take_events();
         events.retain(|event| event.at.is_none());
         let json = render(&events, lost, Form::Json, false);
@@ -432,14 +432,14 @@ mod tests {
 
         switch.handle_packet(0, 0, &[7, 8]);
         switch.handle_packet(0, 0, &[7, 8]);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let packet = "  port 0: 2 bytes\n      07 08\n";
         let leaves = "  → port 1: 2 bytes\n      07 08\n";
         assert_eq!(text, format!("{packet}{leaves}{packet}  → queued: 1\n"));
         assert_eq!(json[1], sent);
         assert_eq!(json[3], json!({ "event": "enqueued", "packets": 1 }));
         switch.handle_timeout(2_000);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let packet = "  queue of port 1: 2 bytes\n      07 08\n";
         assert_eq!(text, format!("{packet}{leaves}"));
         let dequeued = json!({ "event": "dequeued", "port": 1, "bytes": "07 08" });
@@ -458,7 +458,7 @@ mod tests {
         let set = switch.set_generator(9_000, 0, (0, &[7, 8]), 1, Some(app));
         set.unwrap();
         switch.handle_timeout(9_000);
-        let (text, json) = told(&mut switch);
+        let (text, json) = take_trace(&mut switch);
         let bytes = "01 00 00 00 00 00 07 08";
         let packet = format!("  port 68: 8 bytes\n      {bytes}\n");
         let leaves = format!("  → port 1: 8 bytes\n      {bytes}\n");

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
     /// The architecture is not supported.
-    #[error("not executed yet: architecture {0}")]
+    #[error("architecture {0} is not supported; use psa, v1model, tna or t2na")]
     Architecture(String),
     /// The package lacks a block, or a block lacks a parameter that the architecture requires.
     #[error("the program does not fit the architecture: {0}")]
@@ -88,9 +88,7 @@ pub enum TableError {
     #[error("key field {0}: {1}")]
     BadMatch(String, &'static str),
     /// The priority must be > 0 if entries may overlap, else 0.
-    #[error(
-        "bad priority {0}: where a key field is ternary, range or optional it is above 0, elsewhere 0"
-    )]
+    #[error("priority {0}; use more than 0 if a key field is ternary, range or optional, else 0")]
     BadPriority(i32),
     /// The table does not offer this action (or only as default, or only in entries); the list contains the offered ones.
     #[error("the table does not offer action {0} here (it offers {list})", list = listed(.1))]
@@ -133,7 +131,7 @@ pub enum ReplicationError {
     #[error("id 0 is reserved")]
     ZeroId,
     /// The id exceeds the width of ids in the program.
-    #[error("{what} {id}: the program's have {width} bits")]
+    #[error("{what} {id}; the program's ids have {width} bits")]
     Id {
         /// Kind of the object: a multicast group or clone session.
         what: &'static str,
@@ -146,7 +144,7 @@ pub enum ReplicationError {
     #[error("no such group or session")]
     NotFound,
     /// Number of replicas, and its limit.
-    #[error("{0} replicas; there may be {1}")]
+    #[error("{0} replicas; the maximum is {1}")]
     TooMany(usize, usize),
     /// A replica is given twice.
     #[error("port {port}, instance {instance} is given twice")]
@@ -160,10 +158,10 @@ pub enum ReplicationError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The class of service exceeds its type.
-    #[error("class of service {0}; there are 0 to {max}", max = u8::MAX)]
+    #[error("class of service {0}; use 0 to {max}", max = u8::MAX)]
     Class(u32),
     /// The limit of groups or sessions is reached.
-    #[error("no room for another")]
+    #[error("the limit of groups or sessions is reached")]
     Full,
 }
 
@@ -177,7 +175,7 @@ pub enum ProfileError {
     #[error("no such member or group")]
     NotFound,
     /// A member or group with this number exists already.
-    #[error("there already")]
+    #[error("a member or group with this number exists")]
     Duplicate,
     /// A group names a member twice.
     #[error("member {0} is given twice")]
@@ -189,22 +187,24 @@ pub enum ProfileError {
     #[error("a selector has either members and groups or one-shot entries")]
     Mixed,
     /// A group or an entry refers to the member or group.
-    #[error("in use")]
+    #[error("a group or an entry uses it")]
     InUse,
     /// The limit of members, or of weights, is reached.
     #[error("the profile is full ({0})")]
     Full(u64),
     /// The table's entries refer to members or groups.
-    #[error("the table has an action profile: its entries have no actions of their own")]
+    #[error(
+        "the table has an action profile; its entries refer to members or groups, not to actions"
+    )]
     Direct,
     /// A profile without a selector has no groups.
     #[error("the profile has no selector")]
     NoSelector,
     /// A weight is 0; the minimum is 1.
-    #[error("a weight of 0")]
+    #[error("the weight is 0; use 1 or more")]
     BadWeight,
     /// A member watches a port that does not exist.
-    #[error("there is no port {0} to watch")]
+    #[error("the port to watch, {0}, does not exist")]
     NoSuchPort(u32),
     /// The entry's table does not offer the member's action.
     #[error("the table does not offer the member's action")]
@@ -233,10 +233,10 @@ pub enum ExternError {
     #[error("value too wide")]
     ValueTooWide,
     /// The limit of elements is reached.
-    #[error("full")]
+    #[error("the limit of elements is reached")]
     Full,
     /// The element exists already.
-    #[error("already there")]
+    #[error("the element exists")]
     Duplicate,
 }
 
@@ -244,28 +244,28 @@ pub enum ExternError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum GeneratorError {
     /// The pipe does not exist.
-    #[error("no pipe {0}: there are {count}", count = PIPES)]
+    #[error("pipe {0} does not exist; there are {count}, from 0", count = PIPES)]
     Pipe(u32),
     /// The application does not exist; the second number is how many a pipe has.
-    #[error("no application {0}: a pipe has {1}")]
+    #[error("application {0} does not exist; a pipe has {1}, from 0")]
     App(u32, u32),
     /// The application to stop has not been set in this pipe.
     #[error("pipe {0}: application {1} is not set")]
     NotSet(u32, u32),
     /// Offset and length of a part that exceeds the buffer.
-    #[error("{1} bytes from {0} on: the buffer has {size}", size = GENERATOR_BUFFER)]
+    #[error("{1} bytes from {0} on; the buffer has {size}", size = GENERATOR_BUFFER)]
     Buffer(usize, usize),
     /// Too many batches, or packets per batch.
-    #[error("{0} batches or packets: there may be {most} of each", most = GENERATOR_BATCHES)]
+    #[error("{0} batches or packets; the maximum is {most}", most = GENERATOR_BATCHES)]
     TooMany(u32),
     /// The packets' port has more than 7 bits.
-    #[error("port {0}: within a pipe there are 0 to 127")]
+    #[error("port {0}; use 0 to 127 within a pipe")]
     Port(u32),
     /// The port to watch does not belong to the generator's pipe.
-    #[error("port {0} is not of pipe {1}")]
+    #[error("port {0} does not belong to pipe {1}")]
     OtherPipe(u32, u32),
     /// The period is 0.
-    #[error("a period of 0")]
+    #[error("the period is 0 ns; use 1 or more")]
     NoPeriod,
     /// A Tofino 1 has no deparser trigger.
     #[error("deparsers start applications on a Tofino 2 only")]

@@ -27,7 +27,6 @@ mod error;
 mod exec;
 mod externs;
 mod job;
-mod kept;
 mod limits;
 mod op;
 mod port_numbers;
@@ -35,21 +34,21 @@ mod queues;
 mod reference;
 mod rules;
 mod simd;
+mod stale_fields;
 mod state;
 mod stats;
 mod switch;
 mod table;
 
-pub use arch::tna::fixed::{MirrorSession, QueueThresholds};
-pub use arch::tna::multicast::{MulticastNode, MulticastTree};
-pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
+pub use arch::tofino::packet_generator::{GeneratorApp, Trigger};
+pub use arch::tofino::{MirrorSession, MulticastNode, MulticastTree, QueueThresholds};
 pub use config::{Config, Executor, Ports, RecirculationLink};
 pub use error::{
     ExternError, GeneratorError, LoadError, ProfileError, ReplicationError, TableError,
 };
-pub use externs::counter::{CounterValue, Kind as CounterKind};
+pub use externs::counter::{CounterKind, CounterValue};
 pub use externs::filter::FilterConfig;
-pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
+pub use externs::meter::{ColourCounts, MeterCell, MeterConfig};
 pub use externs::register::Info as RegisterInfo;
 pub use limits::{LIMITS, Limits};
 pub use op::Mark;
@@ -58,13 +57,13 @@ pub use port_numbers::{
     CPU_PORT, DROP_PORT, PortError, RECIRCULATE_PORT, check_attachable, check_port, ports,
 };
 pub use queues::{CLASSES, EgressQueues, Scheduler};
-pub use reference::event::{Event, EventKind, Field as EventField, Ran};
+pub use reference::event::{Event, EventAction, EventField, EventKind};
 pub use state::DigestMessage;
 pub use stats::{DropReason, Stats};
-pub use switch::control::{DirectChange, EntryRef, Noted, RegisterCells};
+pub use switch::control::{DirectChange, EntryRef, RegisterCells};
 pub use switch::image::Image;
 pub use switch::reconcile::ReconcileError;
-pub use switch::{Switch, Transmit};
+pub use switch::{Noted, Switch, Transmit};
 pub use table::key::{FieldKey, FieldSpec};
 pub use table::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use table::{

@@ -5,16 +5,16 @@
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
 pub mod bindings;
+pub mod block;
 mod code;
 pub mod codec;
 pub mod lanes;
 pub mod region;
-pub mod run;
 
 pub use crate::bits::Slot;
 pub use code::{
-    Apply, Coalesced, Code, Element, ErrorCodes, Field, HashPlan, Layout, Mark, ProfilePlan,
-    Reached, RegisterPlan, WideOp, WidePlan,
+    Apply, Coalesced, Code, Element, ErrorCodes, HashPlan, Layout, Mark, ProfilePlan, Reached,
+    WideOp, WidePlan,
 };
 
 /// A label during compilation, a position in the code afterwards.
@@ -25,11 +25,8 @@ pub type Target = u32;
 pub struct T3 {
     /// Width in bits, at most 64.
     pub w: u8,
-    /// Destination.
     pub d: Slot,
-    /// Left.
     pub a: Slot,
-    /// Right.
     pub b: Slot,
 }
 
@@ -38,7 +35,6 @@ pub struct T3 {
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum Op {
-    /// Jumps to the target.
     Jump(Target),
     /// Jumps if `c` is not zero.
     JumpIf {
@@ -62,7 +58,6 @@ pub enum Op {
         b: Slot,
         to: Target,
     },
-    /// Ends the block.
     End,
     /// Starts a loop iteration or state, which takes some of the block's steps; jumps to `to` if fewer are left.
     Step {
@@ -103,7 +98,6 @@ pub enum Op {
         s: Slot,
         n: u32,
     },
-    /// Sets slots to zero.
     Zero {
         d: Slot,
         n: u32,
@@ -140,13 +134,11 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `~`
     BitNot {
         w: u8,
         d: Slot,
         a: Slot,
     },
-    /// `-`
     Neg {
         w: u8,
         d: Slot,
@@ -409,9 +401,9 @@ pub enum Op {
     },
     /// Ends a parser: sets a slot to 0, then writes its error to another one, or the same.
     Verdict {
-        /// See [`crate::op::bindings::Left`].
+        /// See [`crate::op::bindings::ParserResults`].
         error: Slot,
-        /// See [`crate::op::bindings::Left`].
+        /// See [`crate::op::bindings::ParserResults`].
         cleared: Slot,
     },
     /// Number of bits that the parser has read.
@@ -437,6 +429,14 @@ impl Op {
     pub fn target(&self) -> Option<Target> {
         let mut op = *self;
         op.target_mut().copied()
+    }
+
+    /// Whether execution may continue with the next instruction.
+    pub fn continues(&self) -> bool {
+        !matches!(
+            self,
+            Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
+        )
     }
 
     /// The jump target, mutable.

@@ -32,10 +32,10 @@ pub enum PortError {
         last: u32,
     },
     /// The port is reserved for packets to and from the controller.
-    #[error("port {0} is the controller's")]
+    #[error("port {0} is reserved for the controller")]
     Cpu(u32),
     /// The port is a recirculation port.
-    #[error("port {0} is a recirculation port")]
+    #[error("port {0} is reserved for recirculation")]
     Recirculation(u32),
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use crate::CPU_PORT;
 
     #[test]
-    fn what_an_interface_may_be_attached_to() {
+    fn ports_to_which_an_interface_may_be_attached() {
         let check = |arch: &Arch, port| check_attachable(arch, CPU_PORT, port);
         let unknown = |port, last| {
             Err(PortError::Unknown {

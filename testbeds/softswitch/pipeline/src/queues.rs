@@ -239,7 +239,7 @@ impl Queues {
         self.ports.values().map(|port| port.waiting).sum()
     }
 
-    /// That time, and the port: the one that is free first.
+    /// Time at which the next packet may leave, and its port.
     fn next(&self) -> Option<(u64, u32)> {
         let waiting = self.ports.iter().filter(|(_, port)| port.waiting > 0);
         waiting.map(|(number, port)| (port.free_ns, *number)).min()

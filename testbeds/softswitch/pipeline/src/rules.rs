@@ -66,7 +66,7 @@ const V1MODEL: Rules = Rules {
     counts_hits: true,
     pads_left: false,
     pads_headers: false,
-    algorithm: Algorithm::of_v1model,
+    algorithm: Algorithm::from_v1model,
     colours: [meter::GREEN, meter::YELLOW, meter::RED],
     own_validity: &[],
 };
@@ -77,7 +77,7 @@ const TNA: Rules = Rules {
     counts_hits: false,
     pads_left: false,
     pads_headers: true,
-    algorithm: Algorithm::of_tofino,
+    algorithm: Algorithm::from_tofino,
     // `MeterColor_t`
     colours: [0, 1, 3],
     own_validity: &[
@@ -95,7 +95,7 @@ const TNA: Rules = Rules {
 
 impl Rules {
     /// The rules of the program's architecture.
-    pub fn of(program: &Program) -> &'static Rules {
+    pub fn for_program(program: &Program) -> &'static Rules {
         match program.arch {
             Arch::Psa | Arch::Other(_) => &PSA,
             Arch::V1model => &V1MODEL,

@@ -3,7 +3,7 @@
 mod compare;
 
 use crate::bits::{self, limbs};
-use crate::externs::filter::{CELL_WORDS, Direct};
+use crate::externs::filter::{CELL_WORDS, DirectCells};
 use crate::externs::{capture, checksum, counter, filter, meter, random, register};
 use crate::limits::LIMITS;
 use crate::op::Layout;
@@ -32,7 +32,6 @@ pub struct State {
     pub tables: Vec<Table>,
     /// The entry that the last packet found in each table, for a later call of its direct counter or meter.
     pub found: Vec<Option<Index>>,
-    /// Value sets of parsers.
     pub value_sets: Vec<ValueSet>,
     /// Action profiles and selectors.
     pub profiles: Vec<Profile>,
@@ -42,20 +41,17 @@ pub struct State {
     pub randoms: Vec<random::Random>,
     /// Messages for the control plane.
     pub digests: Digests,
-    /// Checksum units.
-    pub checksums: Vec<checksum::Unit>,
+    pub checksums: Vec<checksum::ChecksumUnit>,
     /// Buffer for data to be hashed.
     pub scratch: Vec<u8>,
     /// Requests of the deparser: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],
-    /// The current pass.
     pub pass: Pass,
 }
 
 /// Cells of extern objects by index: each pipe of a Tofino has its own.
 #[derive(Debug, Clone, Default)]
 pub struct Cells {
-    /// Banks of registers.
     pub banks: Vec<register::Bank>,
     /// Indexed counters.
     pub counters: Vec<counter::Counter>,
@@ -110,7 +106,7 @@ impl State {
     /// Adds a sample to a direct filter, at the entry found last; without an entry, the filter counts as unconfigured.
     pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
         let (filter, mut words) = (&mut self.cells.filters[filter as usize], [0; CELL_WORDS]);
-        let Some(Direct { table, offset }) = filter.direct else {
+        let Some(DirectCells { table, offset }) = filter.direct else {
             return filter.execute_direct(&mut words, value, now_ns);
         };
         let (found, table) = (self.found[table as usize], &mut self.tables[table as usize]);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_part() {
         for (text, names) in [
             ("1", "a list"),
             ("{}", "`entries` is missing"),

@@ -105,12 +105,12 @@ impl Arbitration {
         if update.device_id != self.device_id {
             return Err(match known {
                 None => Status::not_found(format!("no device {}", update.device_id)),
-                Some(_) => Status::failed_precondition("a stream does not change its device"),
+                Some(_) => Status::failed_precondition("a stream cannot change its device"),
             });
         }
         if known.is_some_and(|client| client.role != role) {
             return Err(Status::failed_precondition(
-                "a stream does not change its role",
+                "a stream cannot change its role",
             ));
         }
         let peers = || {
@@ -125,7 +125,7 @@ impl Arbitration {
         }
         if known.is_none() && peers().count() >= MAX_CLIENTS_PER_ROLE {
             return Err(Status::resource_exhausted(format!(
-                "{MAX_CLIENTS_PER_ROLE} clients are connected"
+                "{MAX_CLIENTS_PER_ROLE} clients of this role are connected, the maximum"
             )));
         }
         self.check_room(&role)?;
@@ -301,7 +301,7 @@ impl Arbitration {
             return Ok(());
         }
         Err(Status::resource_exhausted(format!(
-            "{MAX_ROLES} roles are known"
+            "all {MAX_ROLES} roles are in use"
         )))
     }
 
@@ -362,7 +362,7 @@ fn role_of(update: &v1::MasterArbitrationUpdate) -> Result<(String, Option<RoleC
             "roles by number are deprecated; use the role's name",
         ));
     }
-    let config = RoleConfig::of(&role)?;
+    let config = RoleConfig::from_role(&role)?;
     if role.name.is_empty() && config.is_some() {
         return Err(Status::invalid_argument("the default role has full access"));
     }

@@ -7,12 +7,13 @@ mod data;
 mod entry;
 mod field;
 mod others;
+pub(super) mod profiles;
 mod sdn;
 
 pub(super) use cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
-pub(super) use entry::{DefaultState, ReadFlags, no_entry};
+pub(super) use entry::{DefaultState, ReadFlags};
 pub(super) use sdn::{NewName, Sdn};
 
 use field::{Field, Form};
@@ -260,4 +261,9 @@ fn header_fields(
 
 fn invalid(message: impl Into<String>) -> UpdateError {
     UpdateError::new(Code::InvalidArgument, message)
+}
+
+/// The error for an entry that does not exist.
+pub(super) fn no_entry() -> UpdateError {
+    UpdateError::new(Code::NotFound, "no such entry")
 }

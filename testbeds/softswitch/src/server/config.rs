@@ -105,7 +105,7 @@ impl Service {
         if action == Action::Commit {
             if request.config.is_some() {
                 return Err(Status::invalid_argument(
-                    "COMMIT takes no config: it commits the saved one",
+                    "COMMIT commits the saved config; send it without a config",
                 ));
             }
             let mut pipelines = self.pipelines.write().await;

@@ -67,7 +67,7 @@ pub(super) fn configure(
 ) -> UpdateResult {
     let error = |code, message: &str| Err(UpdateError::new(code, message));
     match (kind, configs.contains_key(&id)) {
-        (Type::Insert, true) => return error(Code::AlreadyExists, "the digest is on"),
+        (Type::Insert, true) => return error(Code::AlreadyExists, "the digest exists"),
         (Type::Modify | Type::Delete, false) => return error(Code::NotFound, "the digest is off"),
         (Type::Delete, true) => configs.remove(&id),
         _ => configs.insert(id, config),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_not_sent_again() {
+    fn unacknowledged_messages_are_not_repeated() {
         let mut digests = digests(0, 0, 50);
         let first = digests.message(0, 1, vec![1.into()]).unwrap();
         assert_eq!(digests.message(10, 1, vec![1.into()]), None);

@@ -1,8 +1,8 @@
 //! One update in the program's terms, and its application between two frames.
 
-use super::binding::{self, Binding};
+use super::binding::{self, Binding, profiles};
 use super::digests::DigestConfig;
-use super::{errors, profiles};
+use super::errors;
 use p4lang::p4info::{Counter, Digest, Meter};
 use p4lang::runtime::{ActionCall, Value};
 use p4rt::rpc::Code;
@@ -58,9 +58,7 @@ fn denied(message: impl Into<String>) -> UpdateError {
 fn modify_only(kind: Type, what: &str) -> UpdateResult {
     match kind {
         Type::Modify => Ok(()),
-        _ => Err(invalid(format!(
-            "{what} is always there: it can only be modified"
-        ))),
+        _ => Err(invalid(format!("{what} always exists; use MODIFY"))),
     }
 }
 
@@ -91,7 +89,7 @@ impl Op {
                 modify_only(kind, "a register")?;
                 let (register, cell, scalars) = binding.register_write(entry)?;
                 let name = register.preamble.name.clone();
-                Ok(Op::Register(name, Cells::of(cell, register.size), scalars))
+                Ok(Op::Register(name, Cells::new(cell, register.size), scalars))
             }
             Kind::ValueSetEntry(entry) => {
                 modify_only(kind, "a value set")?;
@@ -219,7 +217,7 @@ fn meter_cells(kind: Type, entry: &v1::MeterEntry, binding: &Binding) -> Result<
     let config = entry.config.as_ref();
     let config = config.map(binding::meter_config).transpose()?;
     let clears = binding::clears(entry.counter_data.as_ref())?;
-    let cells = Cells::of(index, meter.size);
+    let cells = Cells::new(index, meter.size);
     Ok(Op::Meter(name.clone(), cells, config, clears))
 }
 
@@ -235,7 +233,7 @@ fn counter_cells(kind: Type, entry: &v1::CounterEntry, binding: &Binding) -> Res
         return Ok(Op::Nothing);
     };
     let value = binding::counter_value(data)?;
-    let cells = Cells::of(index, counter.size);
+    let cells = Cells::new(index, counter.size);
     Ok(Op::Counter(name.clone(), cells, value))
 }
 
@@ -282,7 +280,7 @@ fn table_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<
     if kind == Type::Delete {
         return match table.entry_ref(entry, binding)? {
             EntryRef::Entry(priority, key) => Ok(Op::Delete(table.position, priority, key)),
-            EntryRef::Default => Err(invalid("the default entry is not deleted")),
+            EntryRef::Default => Err(invalid("the default entry cannot be deleted; use MODIFY")),
         };
     }
     let write = table.write(kind, entry, binding)?;
@@ -359,7 +357,7 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    pub(super) fn of(cell: Option<u64>, size: i64) -> Cells {
+    pub(super) fn new(cell: Option<u64>, size: i64) -> Cells {
         let all = Cells::All(u64::try_from(size).unwrap_or(0));
         cell.map_or(all, Cells::One)
     }

@@ -50,7 +50,7 @@ impl Service {
         };
         let permit = Arc::clone(&self.reads).try_acquire_owned();
         let permit = permit
-            .map_err(|_| Status::resource_exhausted(format!("{READS} reads are not finished")))?;
+            .map_err(|_| Status::resource_exhausted(format!("{READS} reads run; retry later")))?;
         // Held shared: no write changes anything until all queries are answered.
         let pipelines = self.pipelines.read().await;
         let loaded = pipelines.target().ok_or_else(no_pipeline)?;
@@ -112,13 +112,13 @@ impl Service {
         access: &Access,
     ) -> Result<Found, Status> {
         let binding = &loaded.binding;
-        let flags = ReadFlags::of(query);
+        let flags = ReadFlags::from_query(query);
         let tables = match wanted_tables(query, binding, access) {
             Ok(tables) => tables,
             Err(error) if error == binding::no_entry() => return Ok(Ok(Vec::new())),
             Err(error) => return Ok(Err(error)),
         };
-        let filter = Filter::of(query);
+        let filter = Filter::from_query(query);
         let mut found = Vec::new();
         for Wanted {
             id,

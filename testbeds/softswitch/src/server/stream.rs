@@ -53,7 +53,7 @@ impl Service {
         self.clients().remove(&id);
         let mut arbitration = self.arbitration();
         let notices = arbitration.leave(id);
-        self.tell(notices);
+        self.send_notices(notices);
     }
 
     async fn handle(&self, id: ClientId, request: Option<Incoming>) -> Result<(), Status> {
@@ -101,17 +101,17 @@ impl Service {
             let mut arbitration = self.arbitration();
             match arbitration.update(id, update)? {
                 Step::Notify(notices) => {
-                    self.tell(notices);
+                    self.send_notices(notices);
                     return Ok(());
                 }
-                Step::TakeOver(notices, _) => self.tell(notices),
+                Step::TakeOver(notices, _) => self.send_notices(notices),
             }
         }
         // Acquired once every write in flight has finished.
         let _writes = self.pipelines.write().await;
         let mut arbitration = self.arbitration();
         let notices = arbitration.complete(id);
-        self.tell(notices);
+        self.send_notices(notices);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Service {
             ));
         }
         let sent = self.driver.run(move |core| core.packet_out(&frame)).await;
-        sent.map_err(|_| (Code::Unavailable, "the switch is ending".to_owned()))
+        sent.map_err(|_| (Code::Unavailable, "the switch is stopping".to_owned()))
     }
 
     fn send_error(
@@ -175,10 +175,10 @@ impl Service {
         self.send(id, Outgoing::Error(error));
     }
 
-    fn tell(&self, notices: Vec<Notice>) {
+    fn send_notices(&self, notices: Vec<Notice>) {
         for (id, notice) in notices {
             if !self.send(id, Outgoing::Arbitration(notice)) {
-                tracing::warn!(client = id, "cut off: it takes no messages");
+                tracing::warn!(client = id, "disconnected: it reads no messages");
                 self.clients().remove(&id);
             }
         }
@@ -230,13 +230,13 @@ pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Ev
         let mut next = event;
         let mut taken = 0;
         while let Some(event) = next {
-            service.told(loaded, now, event, &mut idle);
+            service.forward_event(loaded, now, event, &mut idle);
             taken += 1;
             next = (taken < EVENTS_PER_TURN)
                 .then(|| events.try_recv().ok())
                 .flatten();
         }
-        service.tell_idle(idle);
+        service.send_idle(idle);
         loop {
             let list = loaded.digests().due(now);
             let Some(list) = list else { break };
@@ -249,7 +249,7 @@ pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Ev
 type Idle = BTreeMap<u32, Vec<v1::TableEntry>>;
 
 impl Service {
-    fn told(&self, loaded: &Loaded, now: u64, event: Event, idle: &mut Idle) {
+    fn forward_event(&self, loaded: &Loaded, now: u64, event: Event, idle: &mut Idle) {
         let binding = &loaded.binding;
         match event {
             Event::Packet(frame) => self.packet_in(binding, frame),
@@ -269,7 +269,7 @@ impl Service {
                 };
                 match table.entry_to_proto(&state, ReadFlags::default(), binding) {
                     Ok(entry) => idle.entry(entry.table_id).or_default().push(entry),
-                    Err(error) => tracing::warn!(%error, "an idle entry is not told of"),
+                    Err(error) => tracing::warn!(%error, "cannot report an idle entry"),
                 }
             }
         }
@@ -309,7 +309,7 @@ impl Service {
         let data = match data {
             Ok(data) => data,
             Err(error) => {
-                tracing::warn!(%error, "a digest list is not sent");
+                tracing::warn!(%error, "cannot send a digest list");
                 return;
             }
         };
@@ -325,7 +325,7 @@ impl Service {
         }
     }
 
-    fn tell_idle(&self, idle: Idle) {
+    fn send_idle(&self, idle: Idle) {
         for (table, entries) in idle {
             let holders: Vec<ClientId> = self.arbitration().holders(table);
             for table_entry in in_pieces(entries) {

@@ -52,7 +52,7 @@ impl Service {
                     Some(position) => {
                         let count = checked.len();
                         let Err(error) = checked.swap_remove(position) else {
-                            return Err(Status::internal("an error is none"));
+                            return Err(Status::internal("a failed update has code OK"));
                         };
                         batch::aborted(count, position, error)
                     }

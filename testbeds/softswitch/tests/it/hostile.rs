@@ -84,7 +84,7 @@ async fn a_switch_keeps_its_program() {
 }
 
 #[tokio::test]
-async fn what_is_large_but_legal_is_taken() {
+async fn large_but_legal_requests_are_accepted() {
     let (instance, one, two) = switch(None);
     let (mut client, _events) = primary(&instance).await;
     let (p4info, text) = config("register<bit<64>>(32w1 << 24) r;");

@@ -96,7 +96,7 @@ async fn a_frame_follows_the_entries() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read() {
+async fn written_values_are_read_back() {
     let (instance, ..) = switch(None);
     let (client, _events) = primary(&instance).await;
     let acl = |src, priority| {

@@ -42,7 +42,7 @@ fn member(id: u32, port: u128) -> Item {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn members_groups_and_what_names_them() {
+async fn members_groups_and_their_users() {
     let (instance, one, two) = switch(None);
     let (client, _events) = primary(&instance).await;
     let profile = || "MyIngress.balance".to_owned();

@@ -20,12 +20,12 @@ fn bits(value: &[u8]) -> v1::P4Data {
     data(Data::Bitstring(value.to_vec()))
 }
 
-fn of(members: Vec<v1::P4Data>) -> v1::P4Data {
+fn structure(members: Vec<v1::P4Data>) -> v1::P4Data {
     data(Data::Struct(v1::P4StructLike { members }))
 }
 
 fn inner(a: u8, b: u8) -> v1::P4Data {
-    of(vec![bits(&[a]), bits(&[b])])
+    structure(vec![bits(&[a]), bits(&[b])])
 }
 
 /// 5,000 cells each: more than a step of the driver, and than a response.
@@ -153,7 +153,7 @@ async fn cells_without_fields_are_written_read_and_kept() {
             data,
         })
     };
-    let nothing = || Some(of(vec![]));
+    let nothing = || Some(structure(vec![]));
     raw.put(Modify, cell(None, nothing())).await;
     raw.put(Modify, cell(Some(4), nothing())).await;
     assert!(one.send(&[3]));
@@ -164,7 +164,7 @@ async fn cells_without_fields_are_written_read_and_kept() {
     let refused = vec![
         (Modify, cell(Some(5), nothing())),
         (Modify, cell(Some(4), Some(bits(&[0])))),
-        (Modify, cell(None, Some(of(vec![bits(&[0])])))),
+        (Modify, cell(None, Some(structure(vec![bits(&[0])])))),
     ];
     assert_eq!(
         raw.write(refused).await,
@@ -282,7 +282,7 @@ async fn a_cell_of_structs_and_translated_values() {
         })
     };
     let value = |a: u8, wide: &[u8]| {
-        of(vec![
+        structure(vec![
             inner(a, 0xff),
             data(Data::Bool(true)),
             bits(b"blue"),
@@ -340,7 +340,7 @@ async fn a_digest_of_headers() {
             vec![0x08, 0x00],
         ],
     };
-    let expected = of(vec![
+    let expected = structure(vec![
         bits(&[1, 2, 3, 4, 5, 6]),
         data(Data::Header(ethernet)),
         data(Data::Header(v1::P4Header::default())),
@@ -356,7 +356,7 @@ fn error_of(status: &tonic::Status) -> p4rt::status::UpdateError {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_value_beyond_the_control_planes_type_is_not_told() {
+async fn a_value_beyond_the_control_planes_type_is_not_sent() {
     let (instance, one, two) = switch_running(TYPED);
     let mut raw = Raw::primary_of(&instance, TYPED).await;
     let register_id = id(&raw.index.registers, "far");
@@ -394,7 +394,7 @@ async fn a_value_beyond_the_control_planes_type_is_not_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn only_what_is_inserted_or_set_gives_names() {
+async fn only_inserts_and_defaults_assign_names() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let unknown = raw.entry("vrfs", b"never written", "set_vrf", b"0");
@@ -421,12 +421,12 @@ async fn only_what_is_inserted_or_set_gives_names() {
 const BRIEF: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_a_client_sends_is_not_echoed_whole() {
+async fn long_client_strings_are_shortened_in_errors() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     for (name, says) in [
         ("9".repeat(1_000_000), "has no value of 10 bits"),
-        ("n".repeat(2000), "has 2000 bytes: 1024 is the most"),
+        ("n".repeat(2000), "has 2000 bytes; the maximum is 1024"),
     ] {
         let key = raw.entry("vrfs", name.as_bytes(), "set_vrf", b"0");
         let param = raw.entry("vrfs", b"0", "set_vrf", name.as_bytes());

@@ -26,7 +26,7 @@ fn at(index: i64) -> Option<v1::Index> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
+async fn attached_data_is_read_with_the_entry_and_alone() {
     let (instance, one, two) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let mut entry = raw.entry("watched", &[9], "count_and_send", &[2]);
@@ -256,7 +256,10 @@ async fn groups_and_sessions_have_numbers_that_packets_can_name() {
     let (good, bad) = (Code::Ok, Code::InvalidArgument);
     assert_eq!(codes, [good, bad, bad, bad, good, bad, bad]);
     let told = raw.refusal(Insert, group(65_536, replica(1, 1))).await;
-    assert_eq!(told, "multicast group 65536: the program's have 16 bits");
+    assert_eq!(
+        told,
+        "multicast group 65536; the program's ids have 16 bits"
+    );
     let told = raw.refusal(Insert, group(1, replica(1, 65_536))).await;
     assert!(
         told.contains("instance 65536 does not fit into 16 bits"),
@@ -522,7 +525,7 @@ async fn strings_stand_for_values() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn constant_entries_are_told_apart() {
+async fn constant_entries_are_marked_in_reads() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let table_id = id(&raw.index.tables, "fixed");

@@ -7,7 +7,7 @@ use p4rt::rpc::Code;
 use p4rt::v1;
 use p4rt::v1::entity::Entity as Kind;
 use p4rt::v1::stream_message_request::Update as Say;
-use p4rt::v1::stream_message_response::Update as Told;
+use p4rt::v1::stream_message_response::Update as Response;
 use softswitch::dataplane::Loader as _;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -52,7 +52,7 @@ async fn digests_are_listed_and_acknowledged() {
     };
     async fn list(raw: &mut Raw) -> v1::DigestList {
         match raw.next().await {
-            Told::Digest(list) => list,
+            Response::Digest(list) => list,
             other => panic!("{other:?}"),
         }
     }
@@ -76,7 +76,7 @@ async fn digests_are_listed_and_acknowledged() {
         list_id,
     };
     raw.say(Say::DigestAck(wrong)).await;
-    let Told::Error(error) = raw.next().await else {
+    let Response::Error(error) = raw.next().await else {
         panic!("an error")
     };
     assert_eq!(error.canonical_code, Code::InvalidArgument as i32);
@@ -196,7 +196,7 @@ async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_idle_entry_is_told_of() {
+async fn an_idle_entry_is_reported() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let entry = v1::TableEntry {
@@ -206,7 +206,7 @@ async fn an_idle_entry_is_told_of() {
     };
     raw.put(Insert, Kind::TableEntry(entry.clone())).await;
     for _ in 0..2 {
-        let Told::IdleTimeoutNotification(told) = raw.next().await else {
+        let Response::IdleTimeoutNotification(told) = raw.next().await else {
             panic!("a notification")
         };
         // On a busy machine more than one period may have passed.
@@ -216,7 +216,7 @@ async fn an_idle_entry_is_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_role_writes_and_reads_what_is_its_own() {
+async fn a_role_writes_and_reads_its_own_entities() {
     use prost::Message as _;
     let (instance, ..) = switch(Some(program()));
     let mut all = Raw::primary(&instance).await;
@@ -279,7 +279,7 @@ async fn a_role_writes_and_reads_what_is_its_own() {
 const FLOOD: usize = 12_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_client_that_takes_nothing_holds_up_nobody() {
+async fn a_client_that_reads_nothing_delays_no_other() {
     let (instance, one, two) = switch(Some(program()));
     // A primary, which therefore receives every packet for the controller, and never reads its stream.
     let mut deaf = Raw::primary(&instance).await;
@@ -361,7 +361,7 @@ async fn cable(to: std::net::SocketAddr, hold: tokio::sync::watch::Receiver<bool
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_client_behind_a_pulled_cable_holds_up_nobody() {
+async fn a_client_behind_a_pulled_cable_delays_no_other() {
     let (instance, one, two) = switch(Some(program()));
     let (pull, held) = tokio::sync::watch::channel(false);
     let mut gone = Raw::at(&cable(instance.address(), held).await, None).await;

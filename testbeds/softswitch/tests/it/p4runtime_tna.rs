@@ -72,12 +72,12 @@ async fn numbers_that_a_tofino_has_not() {
     assert!(apply(group(65_535)).await.is_ok());
     let told = apply(session(1024)).await.unwrap_err().to_string();
     assert!(
-        told.contains("clone session 1024: the program's have 10 bits"),
+        told.contains("clone session 1024; the program's ids have 10 bits"),
         "{told}"
     );
     let told = apply(group(65_536)).await.unwrap_err().to_string();
     assert!(
-        told.contains("multicast group 65536: the program's have 16 bits"),
+        told.contains("multicast group 65536; the program's ids have 16 bits"),
         "{told}"
     );
 }
@@ -134,17 +134,20 @@ async fn the_packet_generator() {
     };
     let refused = [
         (otherwise(None), "the application has no trigger"),
-        (otherwise(Some(Trigger::PeriodNs(0))), "a period of 0"),
+        (
+            otherwise(Some(Trigger::PeriodNs(0))),
+            "the period is 0 ns; use 1 or more",
+        ),
         (
             otherwise(down(&[1, 130]).config.unwrap().trigger),
-            "port 130 is not of pipe 0",
+            "port 130 does not belong to pipe 0",
         ),
         (
             weir::SetGeneratorRequest {
                 app: 256 + 3,
                 ..otherwise(Some(Trigger::PeriodNs(1)))
             },
-            "no application 259: a pipe has 8",
+            "application 259 does not exist; a pipe has 8, from 0",
         ),
         (
             weir::SetGeneratorRequest {
@@ -159,7 +162,7 @@ async fn the_packet_generator() {
                 buffer_offset: 16_383,
                 ..otherwise(Some(Trigger::OneShotAfterNs(1)))
             },
-            "2 bytes from 16383 on: the buffer has 16384",
+            "2 bytes from 16383 on; the buffer has 16384",
         ),
     ];
     for (request, message) in refused {

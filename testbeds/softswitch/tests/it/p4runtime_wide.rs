@@ -191,7 +191,7 @@ async fn written_read_back_and_met() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_does_not_fit_is_refused() {
+async fn values_that_do_not_fit_are_refused() {
     for program in programs() {
         let (instance, ..) = switch_running(&program);
         let mut raw = Raw::primary_of(&instance, &program).await;

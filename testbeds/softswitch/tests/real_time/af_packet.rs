@@ -303,8 +303,8 @@ fn frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pas
 }
 
 #[test]
-fn a_client_is_told_how_many_frames_a_port_has_lost() {
-    if !in_namespace("a_client_is_told_how_many_frames_a_port_has_lost") {
+fn clients_read_the_lost_frames_of_a_port() {
+    if !in_namespace("clients_read_the_lost_frames_of_a_port") {
         return;
     }
     ip("link set lo up");

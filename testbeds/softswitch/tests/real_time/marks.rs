@@ -125,8 +125,8 @@ fn frames_that_find_none_are_not() {
 }
 
 #[test]
-fn what_does_not_understand_marks_passes_as_it_is() {
-    if !in_namespace("what_does_not_understand_marks_passes_as_it_is") {
+fn frames_without_ecn_support_pass_unchanged() {
+    if !in_namespace("frames_without_ecn_support_pass_unchanged") {
         return;
     }
     veth("s1", "h1");
@@ -145,8 +145,8 @@ fn what_does_not_understand_marks_passes_as_it_is() {
 
 /// Marks are counted through the wrappers that may be in front of a port.
 #[test]
-fn a_switch_counts_what_its_ports_have_marked() {
-    if !in_namespace("a_switch_counts_what_its_ports_have_marked") {
+fn a_switch_counts_the_marks_of_its_ports() {
+    if !in_namespace("a_switch_counts_the_marks_of_its_ports") {
         return;
     }
     veth("s1", "h1");

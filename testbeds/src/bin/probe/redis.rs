@@ -60,7 +60,7 @@ pub fn redis() -> Outcome {
         report.errors
     );
     let recording = capture.stop()?;
-    let requests: Vec<_> = recording.seen(Direction::In, tcp_key);
+    let requests: Vec<_> = recording.captured(Direction::In, tcp_key);
     let gets = requests
         .iter()
         .filter_map(|seen| redis::parse_request(&seen.key.payload))

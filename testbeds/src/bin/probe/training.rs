@@ -218,11 +218,11 @@ pub fn train() -> Outcome {
     let (server, workers) = recordings.split_last().ok_or("no recording")?;
     let sent: Vec<_> = workers
         .iter()
-        .flat_map(|worker| worker.seen(Direction::Out, aggregation_key))
+        .flat_map(|worker| worker.captured(Direction::Out, aggregation_key))
         .collect();
     let difference = match_frames(
         &sent,
-        &server.seen(Direction::In, aggregation_key),
+        &server.captured(Direction::In, aggregation_key),
         1_000_000_000,
     );
     eprintln!(

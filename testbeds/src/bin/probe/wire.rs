@@ -38,8 +38,8 @@ pub fn exchange() -> Outcome {
     );
     let whole = |bytes: &[u8]| Some(bytes.to_vec());
     let difference = match_frames(
-        &at_a.seen(Direction::Out, whole),
-        &at_b.seen(Direction::In, whole),
+        &at_a.captured(Direction::Out, whole),
+        &at_b.captured(Direction::In, whole),
         1_000_000_000,
     );
     println!(

@@ -76,9 +76,9 @@ impl Core {
     }
 
     /// Notifies the program of failed ports.
-    pub(super) fn tell_failed_ports(&mut self) {
+    pub(super) fn report_failed_ports(&mut self) {
         for port in std::mem::take(&mut self.engine.failed) {
-            self.tell_port(port, false);
+            self.report_port(port, false);
         }
     }
 
@@ -95,12 +95,12 @@ impl Core {
         }
         for port in changed {
             tracing::info!(port, "{}", if carrier { "up" } else { "no carrier" });
-            self.tell_port(port, carrier);
+            self.report_port(port, carrier);
         }
     }
 
     /// Notifies the running program of a port's state; a saved program learns it when it starts.
-    fn tell_port(&mut self, port: u32, up: bool) {
+    fn report_port(&mut self, port: u32, up: bool) {
         let now = elapsed_ns(self.origin);
         if let Some(program) = &mut self.engine.program {
             program.switch_mut().set_port_up(port, up);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_the_priority_that_it_is_told() {
+    fn a_thread_gets_its_priority() {
         let raised = std::thread::spawn(|| {
             let raised = raise();
             let (scheduler, niceness) = policy();

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const LONGEST_LOOK: Duration = Duration::from_micros(10);
 const SHORTEST_LOOK: Duration = Duration::from_micros(2);
 /// Polls of the rings between two readings of the clock.
-const LOOKS: u32 = 16;
+const POLLS: u32 = 16;
 /// Number of frames without a pause that counts as load.
 const LOAD: usize = 32;
 /// Time for which frames accumulate under load.
@@ -44,10 +44,10 @@ pub(super) enum Sleep {
 pub(super) struct Waiter {
     wake: Arc<EventFd>,
     /// Whether some port shows only by its descriptor that a frame waits.
-    asks_kernel: bool,
+    polls_kernel: bool,
     /// Current polling time before a sleep.
     look: Duration,
-    longest_look: Duration,
+    longest_poll: Duration,
     /// Start of the last sleep, including the polling before it.
     slept_from: Instant,
     /// Number of frames since the last pause.
@@ -59,12 +59,12 @@ pub(super) struct Waiter {
 impl Waiter {
     /// Creates a waiter; `wake` ends every sleep.
     pub(super) fn new(wake: Arc<EventFd>, ports: &[Port]) -> Self {
-        let asks_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
+        let polls_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
         Self {
             wake,
-            asks_kernel: ports.iter().any(asks_kernel),
+            polls_kernel: ports.iter().any(polls_kernel),
             look: Duration::ZERO,
-            longest_look: LONGEST_LOOK,
+            longest_poll: LONGEST_LOOK,
             slept_from: Instant::now(),
             run: 0,
             loaded: false,
@@ -74,14 +74,14 @@ impl Waiter {
     /// Disables polling for a real-time thread, which is woken at once and would keep other threads from the processor.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         if priority == Priority::RealTime {
-            self.longest_look = Duration::ZERO;
+            self.longest_poll = Duration::ZERO;
         }
     }
 
     /// Marks the ports that have frames, without waiting.
-    pub(super) fn look(&self, engine: &Engine) {
+    pub(super) fn poll_ports(&self, engine: &Engine) {
         engine.mark_arrived();
-        if self.asks_kernel {
+        if self.polls_kernel {
             self.poll(engine, Some(Duration::ZERO));
         }
     }
@@ -95,12 +95,12 @@ impl Waiter {
     ) -> Option<Sleep> {
         self.run += frames;
         if frames > 0 {
-            self.look(engine);
+            self.poll_ports(engine);
             return None;
         }
         let due = engine.idle_time();
         if due.is_some_and(|due| due.is_zero()) {
-            self.look(engine);
+            self.poll_ports(engine);
             return None;
         }
         let load = std::mem::take(&mut self.run) >= LOAD;
@@ -111,7 +111,7 @@ impl Waiter {
         if !self.look.is_zero() {
             let until = self.slept_from + due.map_or(self.look, |due| due.min(self.look));
             while Instant::now() < until {
-                for _ in 0..LOOKS {
+                for _ in 0..POLLS {
                     if engine.mark_arrived() || is_wanted() {
                         return None;
                     }
@@ -128,13 +128,13 @@ impl Waiter {
         match sleep {
             Sleep::Gather(time) => {
                 poll(&self.wake, &[], Some(time));
-                self.look(engine);
+                self.poll_ports(engine);
             }
             Sleep::Until(timeout) => {
                 self.poll(engine, timeout);
                 self.look = match self.slept_from.elapsed() {
                     slept if slept > 2 * LONGEST_LOOK => Duration::ZERO,
-                    _ => (self.look * 2).max(SHORTEST_LOOK).min(self.longest_look),
+                    _ => (self.look * 2).max(SHORTEST_LOOK).min(self.longest_poll),
                 };
             }
         }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_line_loses_what_comes_and_counts_it() {
+    fn a_full_line_drops_and_counts_frames() {
         let mut line = DelayLine::new(1);
         for _ in 0..FRAMES + 3 {
             line.push(0, &[0; 14]);

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let bytes = file(&[(1_700_000_000_123_456_789, b"first"), (5, b"")]);
         let records = read(&bytes).unwrap();
         assert_eq!(

@@ -5,7 +5,7 @@ use crate::config::Executor;
 use crate::exec::Machine;
 use crate::op::Code;
 use crate::op::bindings::Block;
-pub(crate) use crate::op::run::{Ended, Run};
+pub(crate) use crate::op::block::{BlockEnd, BlockRun};
 use crate::reference::Memory;
 
 /// Maximum number of differences between executors that are kept until they are fetched.
@@ -16,7 +16,7 @@ impl Core {
     /// Inlined so that `run` stays in registers: written field by field and copied in pairs, it made the processor wait
     /// for its own stores, which cost a tenth of a router's time.
     #[inline(always)]
-    pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+    pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         match self.executor {
             Executor::Fast => self.run_fast(code, block, run),
             Executor::Reference => self.run_reference(code, block, run),
@@ -31,15 +31,15 @@ impl Core {
         &mut self,
         code: &Code,
         blocks: [Block; N],
-        run: Run<'_>,
-    ) -> Ended {
+        run: BlockRun<'_>,
+    ) -> BlockEnd {
         if self.executor == Executor::Fast {
             return self.run_machine(code, blocks, run);
         }
         let mut cursor = run.cursor;
         let mut first = None;
         for block in blocks {
-            let run = Run {
+            let run = BlockRun {
                 cursor,
                 out: &mut *run.out,
                 ..run
@@ -48,11 +48,11 @@ impl Core {
             cursor = ended.cursor;
             first.get_or_insert(ended);
         }
-        first.unwrap_or(Ended { cursor, error: 0 })
+        first.unwrap_or(BlockEnd { cursor, error: 0 })
     }
 
     #[inline(always)]
-    fn run_fast(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+    fn run_fast(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         self.run_machine(code, [block], run)
     }
 
@@ -61,9 +61,9 @@ impl Core {
         &mut self,
         code: &Code,
         blocks: [Block; N],
-        run: Run<'_>,
-    ) -> Ended {
-        let mut ended = Ended {
+        run: BlockRun<'_>,
+    ) -> BlockEnd {
+        let mut ended = BlockEnd {
             cursor: run.cursor,
             error: 0,
         };
@@ -97,7 +97,7 @@ impl Core {
     }
 
     #[cold]
-    fn run_reference(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+    fn run_reference(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         // There is a reference whenever the executor is not the fast one.
         let Some(reference) = &mut self.reference else {
             return self.run_fast(code, block, run);
@@ -118,7 +118,7 @@ impl Core {
     /// Runs both executors. The machine's results count; the reference runs on copies of all state that a block may
     /// change.
     #[cold]
-    fn run_both(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+    fn run_both(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         let (mut frame, mut state) = (self.frame.clone(), self.state.clone());
         code.spread(&mut frame);
         let (mut out, mut marks) = (run.out.clone(), Vec::new());
@@ -130,14 +130,14 @@ impl Core {
                 state: &mut state,
                 marks: &mut marks,
             };
-            let run = Run {
+            let run = BlockRun {
                 out: &mut out,
                 ..run
             };
             reference.run(code, block, memory, run, self.config.max_steps)
         });
         let given = &mut *run.out;
-        let again = Run {
+        let again = BlockRun {
             now_ns: run.now_ns,
             packet: run.packet,
             cursor: run.cursor,

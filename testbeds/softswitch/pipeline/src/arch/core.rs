@@ -1,5 +1,6 @@
 //! State shared by all architectures: frame, state, replication, queues, the recirculation port.
 
+use super::tofino::Chip;
 use crate::config::{Config, Executor, Ports};
 use crate::error::ReplicationError;
 use crate::job::{Job, Path};
@@ -33,7 +34,7 @@ pub(crate) struct Core {
     pub work: VecDeque<Job>,
     pub transmits: VecDeque<(u32, Vec<u8>)>,
     /// Settings of a Tofino's control plane other than tables.
-    pub tofino: Box<crate::arch::tna::Fixed>,
+    pub tofino: Box<Chip>,
     pub queues: Queues,
     /// Time in nanoseconds at which the packet of this event arrived at its port.
     pub arrived_ns: u64,

@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub mod psa;
 pub(crate) mod region;
 pub mod tna;
+pub mod tofino;
 pub mod v1model;
 
 use crate::arch::core::Core;
@@ -35,9 +36,9 @@ pub(crate) enum Loaded {
 /// The language extensions of an architecture, for the compiler.
 pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
     match arch {
-        Arch::Psa => Ok(&psa::functions::Psa),
-        Arch::V1model => Ok(&v1model::functions::V1model),
-        Arch::Tna | Arch::T2na => Ok(&tna::externs::Tofino),
+        Arch::Psa => Ok(&psa::functions::PsaFunctions),
+        Arch::V1model => Ok(&v1model::functions::V1modelFunctions),
+        Arch::Tna | Arch::T2na => Ok(&tna::externs::TofinoExterns),
         other => Err(unknown(other)),
     }
 }
@@ -74,13 +75,12 @@ impl Loaded {
     /// The language extensions of the architecture, for the interpreter.
     pub(crate) fn interpreted(&self) -> &'static dyn Interpreted {
         match self {
-            Loaded::Psa(_) => &psa::reference::Psa,
-            Loaded::V1model(_) => &v1model::reference::V1model,
-            Loaded::Tna(_) => &tna::reference::Tofino,
+            Loaded::Psa(_) => &psa::reference::PsaReference,
+            Loaded::V1model(_) => &v1model::reference::V1modelReference,
+            Loaded::Tna(_) => &tna::reference::TofinoReference,
         }
     }
 
-    /// The compiled code.
     pub(crate) fn code(&self) -> &Code {
         match self {
             Loaded::Psa(psa) => &psa.code,
@@ -92,7 +92,7 @@ impl Loaded {
     /// Sets up the fixed functions of the architecture's chip.
     pub(crate) fn prepare(&self, core: &mut Core) {
         if let Loaded::Tna(tna) = self {
-            *core.tofino = tna.fixed(core);
+            *core.tofino = tna.chip(core);
         }
     }
 

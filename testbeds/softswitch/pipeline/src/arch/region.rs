@@ -4,22 +4,22 @@ use crate::bits::mask;
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::op::Slot;
-use crate::op::bindings::Left;
-pub(crate) use crate::op::region::{Field, Region};
+use crate::op::bindings::ParserResults;
+pub(crate) use crate::op::region::{MetaField, Region};
 use p4lang::ir::{Param, Type, Var};
 
 /// The slots where a parser stores its error for later blocks, even if none reads it, and the slot that it clears.
 pub(crate) fn left(
     compiler: &mut Compiler<'_>,
-    error: Field,
+    error: MetaField,
     cleared: Option<Slot>,
-) -> Result<Left, LoadError> {
+) -> Result<ParserResults, LoadError> {
     let error = match error.slot() {
         Some(slot) => slot,
         None => compiler.alloc(1)?,
     };
     let cleared = cleared.unwrap_or(error);
-    Ok(Left { error, cleared })
+    Ok(ParserResults { error, cleared })
 }
 
 /// Lays out the parameters of blocks.
@@ -55,17 +55,17 @@ impl<'p> Binder<'_, 'p> {
         &mut self,
         (region, ty): (Region, &Type),
         name: &str,
-    ) -> Result<Field, LoadError> {
+    ) -> Result<MetaField, LoadError> {
         let found = self.compiler.named_field(ty, name)?;
         let pinned = &mut self.compiler.frame.pinned;
-        Ok(found.map_or(Field::default(), |(offset, ty)| {
+        Ok(found.map_or(MetaField::default(), |(offset, ty)| {
             pinned.push((region.slot + offset, 1));
             let width = match ty {
                 Type::Bit(w) => w,
                 Type::Bool => 1,
                 _ => 32,
             };
-            Field {
+            MetaField {
                 slot: region.slot + offset,
                 mask: mask(width.min(64)),
             }

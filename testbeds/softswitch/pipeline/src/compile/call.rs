@@ -1,6 +1,6 @@
 //! Calls, inlined.
 
-use super::place::Place;
+use super::location::Location;
 use super::{Compiler, Result, Scope, Unit};
 use crate::op::{Mark, Op, Slot, Target};
 use p4lang::ast::Direction;
@@ -9,7 +9,7 @@ use p4lang::ir::{
 };
 
 /// The values that a call copies back.
-type CopyOut = Vec<(Place, Slot)>;
+type CopyOut = Vec<(Location, Slot)>;
 
 impl<'p> Compiler<'p> {
     pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
@@ -273,7 +273,7 @@ impl<'p> Compiler<'p> {
 }
 
 /// The copied-out values in the order of copying.
-fn in_order(args: &Args, mut out: Vec<(usize, (Place, Slot))>) -> CopyOut {
+fn in_order(args: &Args, mut out: Vec<(usize, (Location, Slot))>) -> CopyOut {
     let order = args.copied_out();
     out.sort_by_key(|(i, _)| order.iter().position(|at| at == i));
     out.into_iter().map(|(_, copy)| copy).collect()

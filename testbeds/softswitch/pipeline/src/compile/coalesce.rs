@@ -9,8 +9,9 @@
 //! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] convert between both.
 
 use super::effects::effects;
+use crate::op::codec::LayoutField;
 use crate::op::codec::{RUN, run_length};
-use crate::op::{Coalesced, Code, Field, Layout, Op, Slot};
+use crate::op::{Coalesced, Code, Layout, Op, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of bits of a slot.
@@ -142,12 +143,12 @@ impl Touched {
 /// Groups of fields, as slot and width of each, the most significant first.
 #[derive(Default)]
 struct Groups {
-    all: Vec<Group>,
+    all: Vec<SlotGroup>,
     /// The group of a slot, and the index of the slot within it.
     of: BTreeMap<Slot, (usize, usize)>,
 }
 
-struct Group {
+struct SlotGroup {
     fields: Vec<(Slot, u32)>,
     stands: bool,
 }
@@ -163,7 +164,7 @@ impl Groups {
                 left = &left[run..];
                 continue;
             }
-            let alone = |f: &Field| !touched.singly[(base + f.slot) as usize] && f.width > 0;
+            let alone = |f: &LayoutField| !touched.singly[(base + f.slot) as usize] && f.width > 0;
             let mut bits = first.offset % 8 + first.width;
             let mut n = 1;
             let join = others.iter().enumerate().take_while(|(i, f)| {
@@ -195,7 +196,7 @@ impl Groups {
         for (place, (slot, _)) in fields.iter().enumerate() {
             self.of.insert(*slot, (self.all.len(), place));
         }
-        self.all.push(Group {
+        self.all.push(SlotGroup {
             fields,
             stands: true,
         });
@@ -227,7 +228,7 @@ impl Groups {
 
     /// The layout with each group as one field; `None` if it contains no group.
     fn join(&self, layout: &Layout, base: Slot) -> Option<Layout> {
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<LayoutField> = Vec::new();
         for field in &layout.fields {
             match self.of.get(&(base + field.slot)) {
                 Some((group, place)) if *place > 0 && self.all[*group].stands => {

@@ -29,7 +29,6 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
         table: u32,
     ) -> Result<()>;
 
-    /// Compiles a method call.
     fn call_method(&self, compiler: &mut Compiler<'_>, call: MethodCall<'_>) -> Result<()> {
         compiler.plain_method(call)
     }

@@ -16,151 +16,151 @@ pub(crate) enum Access {
 }
 
 /// Reports the runs of slots that an instruction accesses. `false`: unknown, it may read and write any slot.
-pub(crate) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, u32)) -> bool {
+pub(crate) fn effects(code: &Code, op: &Op, visit: &mut impl FnMut(Access, Slot, u32)) -> bool {
     use Access::{MayWrite, Read, Write};
-    let three = |t: T3, tell: &mut dyn FnMut(Access, Slot, u32)| {
-        tell(Read, t.a, 1);
-        tell(Read, t.b, 1);
-        tell(Write, t.d, 1);
+    let three = |t: T3, visit: &mut dyn FnMut(Access, Slot, u32)| {
+        visit(Read, t.a, 1);
+        visit(Read, t.b, 1);
+        visit(Write, t.d, 1);
     };
     match *op {
         Op::Jump(_) | Op::End | Op::Step { .. } | Op::Trace(_) | Op::RegisterOnce { .. } => {}
         Op::CountDirect { .. } | Op::ChecksumClear { .. } => {}
-        Op::JumpIf { c, .. } | Op::JumpIfNot { c, .. } | Op::Assert { c } => tell(Read, c, 1),
+        Op::JumpIf { c, .. } | Op::JumpIfNot { c, .. } | Op::Assert { c } => visit(Read, c, 1),
         Op::JumpEq { a, b, .. } | Op::JumpNe { a, b, .. } => {
-            tell(Read, a, 1);
-            tell(Read, b, 1);
+            visit(Read, a, 1);
+            visit(Read, b, 1);
         }
-        Op::Fail { error, .. } => tell(Read, error, 1),
+        Op::Fail { error, .. } => visit(Read, error, 1),
         Op::Mov { d, s } => {
-            tell(Read, s, 1);
-            tell(Write, d, 1);
+            visit(Read, s, 1);
+            visit(Write, d, 1);
         }
         Op::MovIf { g, d, s } => {
-            tell(Read, g, 1);
-            tell(Read, s, 1);
-            tell(MayWrite, d, 1);
+            visit(Read, g, 1);
+            visit(Read, s, 1);
+            visit(MayWrite, d, 1);
         }
         Op::Copy { d, s, n } => {
-            tell(Read, s, n);
-            tell(Write, d, n);
+            visit(Read, s, n);
+            visit(Write, d, n);
         }
         Op::CopyIf { g, d, s, n } => {
-            tell(Read, g, 1);
-            tell(Read, s, n);
-            tell(MayWrite, d, n);
+            visit(Read, g, 1);
+            visit(Read, s, n);
+            visit(MayWrite, d, n);
         }
-        Op::Zero { d, n } => tell(Write, d, n),
-        Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => three(t, tell),
-        Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => three(t, tell),
+        Op::Zero { d, n } => visit(Write, d, n),
+        Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => three(t, visit),
+        Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => three(t, visit),
         Op::And(t) | Op::Or(t) | Op::Xor(t) | Op::Shl(t) | Op::Shr(t) | Op::Sar(t) => {
-            three(t, tell);
+            three(t, visit);
         }
-        Op::Eq(t) | Op::Ne(t) | Op::Lt(t) | Op::Le(t) | Op::LtS(t) | Op::LeS(t) => three(t, tell),
+        Op::Eq(t) | Op::Ne(t) | Op::Lt(t) | Op::Le(t) | Op::LtS(t) | Op::LeS(t) => three(t, visit),
         Op::Not { d, a }
         | Op::BitNot { d, a, .. }
         | Op::Neg { d, a, .. }
         | Op::Slice { d, a, .. }
         | Op::SignExtend { d, a, .. } => {
-            tell(Read, a, 1);
-            tell(Write, d, 1);
+            visit(Read, a, 1);
+            visit(Write, d, 1);
         }
         Op::Insert { d, a, s, .. } => {
-            tell(Read, a, 1);
-            tell(Read, s, 1);
-            tell(Write, d, 1);
+            visit(Read, a, 1);
+            visit(Read, s, 1);
+            visit(Write, d, 1);
         }
         Op::Concat { d, a, b, .. } => {
-            tell(Read, a, 1);
-            tell(Read, b, 1);
-            tell(Write, d, 1);
+            visit(Read, a, 1);
+            visit(Read, b, 1);
+            visit(Write, d, 1);
         }
         Op::EqRange { d, a, b, n } => {
-            tell(Read, a, n);
-            tell(Read, b, n);
-            tell(Write, d, 1);
+            visit(Read, a, n);
+            visit(Read, b, n);
+            visit(Write, d, 1);
         }
         Op::Wide(i) => {
             let plan = &code.wide[i as usize];
             for (slot, width) in [plan.a, plan.b] {
-                tell(Read, slot, limbs(width));
+                visit(Read, slot, limbs(width));
             }
-            tell(Write, plan.d.0, limbs(plan.d.1));
+            visit(Write, plan.d.0, limbs(plan.d.1));
         }
         Op::Extract { layout, d, .. } | Op::Lookahead { layout, d, .. } => {
-            tell(MayWrite, d, code.layouts[layout as usize].slots);
+            visit(MayWrite, d, code.layouts[layout as usize].slots);
         }
         Op::ExtractVarbit {
             layout, d, bits, ..
         } => {
-            tell(Read, bits, 1);
-            tell(MayWrite, d, code.layouts[layout as usize].slots);
+            visit(Read, bits, 1);
+            visit(MayWrite, d, code.layouts[layout as usize].slots);
         }
-        Op::Advance { bits, .. } => tell(Read, bits, 1),
+        Op::Advance { bits, .. } => visit(Read, bits, 1),
         Op::Emit { layout, s } => {
-            tell(Read, s, 1);
-            fields(&code.layouts[layout as usize], s, tell);
+            visit(Read, s, 1);
+            fields(&code.layouts[layout as usize], s, visit);
         }
         Op::Verdict { error, cleared } => {
-            tell(Write, error, 1);
-            tell(Write, cleared, 1);
+            visit(Write, error, 1);
+            visit(Write, cleared, 1);
         }
-        Op::PacketLength { d } | Op::Cursor { d } | Op::Random { d, .. } => tell(Write, d, 1),
+        Op::PacketLength { d } | Op::Cursor { d } | Op::Random { d, .. } => visit(Write, d, 1),
         Op::Apply(i) => {
             let apply = &code.applies[i as usize];
-            apply.key.iter().for_each(|slot| tell(Read, *slot, 1));
+            apply.key.iter().for_each(|slot| visit(Read, *slot, 1));
             if let Some((layout, s)) = apply.profile.and_then(|p| p.data) {
-                fields(&code.layouts[layout as usize], s, tell);
+                fields(&code.layouts[layout as usize], s, visit);
             }
-            let told = [apply.hit, apply.action_run, apply.colour];
-            for slot in told.into_iter().flatten() {
-                tell(Write, slot, 1);
+            let results = [apply.hit, apply.action_run, apply.colour];
+            for slot in results.into_iter().flatten() {
+                visit(Write, slot, 1);
             }
             for slot in apply.actions.iter().flat_map(|a| &a.params) {
-                tell(MayWrite, *slot, 1);
+                visit(MayWrite, *slot, 1);
             }
         }
         Op::RegisterRead { r, d, index } => {
-            tell(Read, index, 1);
-            tell(Write, d, code.registers[r as usize].words);
+            visit(Read, index, 1);
+            visit(Write, d, code.registers[r as usize].words);
         }
         Op::RegisterWrite { r, index, s } => {
-            tell(Read, index, 1);
-            tell(Read, s, code.registers[r as usize].words);
+            visit(Read, index, 1);
+            visit(Read, s, code.registers[r as usize].words);
         }
-        Op::Count { index, .. } => tell(Read, index, 1),
+        Op::Count { index, .. } => visit(Read, index, 1),
         Op::Meter {
             index, colour, d, ..
         } => {
-            tell(Read, index, 1);
-            tell(Read, colour, 1);
-            tell(Write, d, 1);
+            visit(Read, index, 1);
+            visit(Read, colour, 1);
+            visit(Write, d, 1);
         }
         Op::MeterDirect { colour, d, .. } => {
-            tell(Read, colour, 1);
-            tell(Write, d, 1);
+            visit(Read, colour, 1);
+            visit(Write, d, 1);
         }
         Op::Hash(i) => {
             let plan = &code.hashes[i as usize];
-            fields(&code.layouts[plan.layout as usize], plan.data, tell);
+            fields(&code.layouts[plan.layout as usize], plan.data, visit);
             if let Some((base, max)) = plan.bounds {
-                tell(Read, base, 1);
-                tell(Read, max, 1);
+                visit(Read, base, 1);
+                visit(Read, max, 1);
             }
-            tell(Write, plan.d, 1);
+            visit(Write, plan.d, 1);
         }
         Op::ChecksumAdd { layout, s, .. } | Op::ChecksumUpdate { layout, s, .. } => {
-            fields(&code.layouts[layout as usize], s, tell);
+            fields(&code.layouts[layout as usize], s, visit);
         }
-        Op::ChecksumGet { d, .. } | Op::ChecksumState { d, .. } => tell(Write, d, 1),
-        Op::ChecksumSetState { s, .. } => tell(Read, s, 1),
-        Op::ChecksumFinish { hash, .. } => tell(Write, code.hashes[hash as usize].d, 1),
+        Op::ChecksumGet { d, .. } | Op::ChecksumState { d, .. } => visit(Write, d, 1),
+        Op::ChecksumSetState { s, .. } => visit(Read, s, 1),
+        Op::ChecksumFinish { hash, .. } => visit(Write, code.hashes[hash as usize].d, 1),
         Op::RandomRange { d, low, high, .. } => {
-            tell(Read, low, 1);
-            tell(Read, high, 1);
-            tell(Write, d, 1);
+            visit(Read, low, 1);
+            visit(Read, high, 1);
+            visit(Write, d, 1);
         }
-        Op::Lanes { lanes, .. } => all_lanes(&code.lanes[lanes as usize], tell),
+        Op::Lanes { lanes, .. } => all_lanes(&code.lanes[lanes as usize], visit),
         // Rare instructions, and any that are added later.
         _ => return false,
     }
@@ -168,60 +168,60 @@ pub(crate) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, 
 }
 
 /// The fields of a value, without its validity.
-fn fields(layout: &Layout, s: Slot, tell: &mut impl FnMut(Access, Slot, u32)) {
+fn fields(layout: &Layout, s: Slot, visit: &mut impl FnMut(Access, Slot, u32)) {
     for (i, field) in layout.fields.iter().enumerate() {
         // A varbit starts with its length.
         let length = u32::from(layout.varbit == Some(i));
-        tell(Access::Read, s + field.slot, length + limbs(field.width));
+        visit(Access::Read, s + field.slot, length + limbs(field.width));
     }
 }
 
-fn all_lanes(lanes: &Lanes, tell: &mut impl FnMut(Access, Slot, u32)) {
+fn all_lanes(lanes: &Lanes, visit: &mut impl FnMut(Access, Slot, u32)) {
     use Access::{MayWrite, Read};
     let n = lanes.n;
-    let read = |lane: Lane, tell: &mut dyn FnMut(Access, Slot, u32)| match lane {
-        Lane::Same(slot) => tell(Read, slot, 1),
-        Lane::Run(slot) => tell(Read, slot, n),
+    let read = |lane: Lane, visit: &mut dyn FnMut(Access, Slot, u32)| match lane {
+        Lane::Same(slot) => visit(Read, slot, 1),
+        Lane::Run(slot) => visit(Read, slot, n),
     };
     for op in &lanes.ops {
         match *op {
             LaneOp::Jump(_) | LaneOp::Nothing => {}
-            LaneOp::JumpIf { c, .. } | LaneOp::JumpIfNot { c, .. } => tell(Read, c, 1),
+            LaneOp::JumpIf { c, .. } | LaneOp::JumpIfNot { c, .. } => visit(Read, c, 1),
             LaneOp::JumpEq { a, b, .. } | LaneOp::JumpNe { a, b, .. } => {
-                tell(Read, a, 1);
-                tell(Read, b, 1);
+                visit(Read, a, 1);
+                visit(Read, b, 1);
             }
             LaneOp::MovIf { g, d, s } => {
-                tell(Read, g, 1);
-                read(s, tell);
-                tell(MayWrite, d, n);
+                visit(Read, g, 1);
+                read(s, visit);
+                visit(MayWrite, d, n);
             }
             LaneOp::Mov { d, s } => {
-                read(s, tell);
-                tell(MayWrite, d, n);
+                read(s, visit);
+                visit(MayWrite, d, n);
             }
             LaneOp::Binary { d, a, b, .. } => {
-                read(a, tell);
-                read(b, tell);
-                tell(MayWrite, d, n);
+                read(a, visit);
+                read(b, visit);
+                visit(MayWrite, d, n);
             }
             LaneOp::Read { index, d, .. } => {
-                tell(Read, index, 1);
-                tell(MayWrite, d, n);
+                visit(Read, index, 1);
+                visit(MayWrite, d, n);
             }
             LaneOp::Write { index, s, .. } => {
-                tell(Read, index, 1);
-                read(s, tell);
+                visit(Read, index, 1);
+                read(s, visit);
             }
             LaneOp::Update { index, g, run, .. } => {
-                tell(Read, index, 1);
-                tell(Read, g, 1);
-                tell(Read, run, n);
-                tell(MayWrite, run, n);
+                visit(Read, index, 1);
+                visit(Read, g, 1);
+                visit(Read, run, n);
+                visit(MayWrite, run, n);
             }
             LaneOp::Last { d, s } => {
-                read(s, tell);
-                tell(MayWrite, d, 1);
+                read(s, visit);
+                visit(MayWrite, d, 1);
             }
         }
     }

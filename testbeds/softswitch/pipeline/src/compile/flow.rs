@@ -12,7 +12,6 @@
 //! architecture, by other blocks, and by the executors' comparison.
 
 use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
-use super::tidy::{follows, landings};
 use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
 /// Maximum number of copies that are tracked at a time.
@@ -32,7 +31,7 @@ pub(crate) struct Slots<'a> {
 
 /// Removes useless instructions from `kept`, and changes operands and results.
 pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
-    let landed = landings(code, kept);
+    let landed = code.landings(kept);
     forwards(code, kept, &landed);
     let Some(last_reads) = Backwards::new(code, slots).run(code, kept, &landed) else {
         return;
@@ -43,7 +42,7 @@ pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
         for action in 0..code.applies[i as usize].actions.len() {
             let start = code.applies[i as usize].actions[action].target as usize;
             let before = (0..start).rev().find(|at| kept[*at]);
-            let only = ways[start] == 1 && before.is_some_and(|at| !follows(&code.ops[at]));
+            let only = ways[start] == 1 && before.is_some_and(|at| !code.ops[at].continues());
             if kept[at] && only {
                 hand_over(code, kept, &landed, &last_reads, (i as usize, action));
             }
@@ -90,7 +89,6 @@ fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
     }
 }
 
-/// A set of slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Set(Vec<u64>);
 
@@ -236,7 +234,7 @@ impl Backwards {
             *live = self.at_end(at);
             return;
         }
-        if !follows(op) {
+        if !op.continues() {
             live.0.fill(0);
         }
         // The label of a loop that was not visited yet follows in the next pass.
@@ -339,7 +337,7 @@ fn hand_over(
 ) {
     let this = &code.applies[apply];
     let start = this.actions[action].target;
-    let told = [this.hit, this.action_run, this.colour];
+    let results = [this.hit, this.action_run, this.colour];
     let mut params = this.actions[action].params.clone();
     // Slots that the preceding kept instructions access.
     let mut touched: Vec<Slot> = Vec::new();
@@ -353,7 +351,7 @@ fn hand_over(
             let place = params.iter().position(|p| *p == s);
             let free = !touched.contains(&d)
                 && !touched.contains(&s)
-                && !told.contains(&Some(d))
+                && !results.contains(&Some(d))
                 && !params.contains(&d);
             match place {
                 Some(place) if free && last_reads[at] => {

@@ -7,7 +7,8 @@
 use super::{Compiler, Result};
 use crate::bits::{MAX_BITS, limbs};
 use crate::limits::LIMITS;
-use crate::op::{Field, Layout, Slot};
+use crate::op::codec::LayoutField;
+use crate::op::{Layout, Slot};
 use hashbrown::HashMap;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Expr, ExprKind, Program, Type, TypeId};
@@ -239,7 +240,7 @@ impl Compiler<'_> {
                 }
                 self.count_moved(w.div_ceil(64))?;
                 layout.varbit = Some(layout.fields.len());
-                layout.fields.push(Field {
+                layout.fields.push(LayoutField {
                     slot,
                     offset: layout.bits,
                     width: *w,
@@ -260,7 +261,7 @@ impl Compiler<'_> {
     /// Appends a field to a layout.
     pub(crate) fn add_field(&mut self, slot: Slot, width: u32, layout: &mut Layout) -> Result<()> {
         self.count_moved(width.div_ceil(64).max(1))?;
-        layout.fields.push(Field {
+        layout.fields.push(LayoutField {
             slot,
             offset: layout.bits,
             width,

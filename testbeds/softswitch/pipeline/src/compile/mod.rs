@@ -13,10 +13,10 @@ pub(crate) mod expr;
 mod finish;
 mod flow;
 pub(crate) mod layout;
+pub(crate) mod location;
 pub(crate) mod methods;
 pub(crate) mod objects;
 mod parser;
-pub(crate) mod place;
 mod roll;
 mod rounds;
 mod stmt;
@@ -90,9 +90,8 @@ pub struct Compiler<'p> {
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
     /// State of TNA programs.
-    pub tofino: surroundings::Tofino,
-    /// State of v1model programs.
-    pub v1model: surroundings::V1model,
+    pub tofino: surroundings::TofinoContext,
+    pub v1model: surroundings::V1modelContext,
 }
 
 /// Options of the code, from the config.
@@ -157,7 +156,7 @@ impl<'p> Compiler<'p> {
             .collect();
         let mut compiler = Compiler {
             dialect,
-            rules: Rules::of(program),
+            rules: Rules::for_program(program),
             program,
             wanted,
             code: Code {
@@ -188,8 +187,8 @@ impl<'p> Compiler<'p> {
             rounds: rounds::Rounds::default(),
             marks: HashMap::new(),
             taken: Taken::default(),
-            tofino: surroundings::Tofino::default(),
-            v1model: surroundings::V1model::default(),
+            tofino: surroundings::TofinoContext::default(),
+            v1model: surroundings::V1modelContext::default(),
         };
         // Slot 0: target of writes to metadata that the architecture does not have.
         compiler.constant(0)?;
@@ -213,16 +212,16 @@ impl<'p> Compiler<'p> {
     }
 
     /// Compiles a top-level parser whose parameters are in the given slots (`None` for the packet). `left`: see
-    /// [`bindings::Bound`].
+    /// [`bindings::BoundBlock`].
     pub fn parser(
         &mut self,
         id: ParserId,
         params: &[Option<Slot>],
-        left: Option<bindings::Left>,
+        left: Option<bindings::ParserResults>,
     ) -> Result<Block> {
         let parser = &self.program.parsers[id.index()];
         let block = self.bind(
-            bindings::Unit::Parser(id),
+            bindings::UnitId::Parser(id),
             (&parser.params, &parser.vars),
             params,
             left,
@@ -236,7 +235,7 @@ impl<'p> Compiler<'p> {
         self.parser_body(parser, end)?;
         self.place(end);
         self.dialect.parser_ends(self)?;
-        if let Some(bindings::Left { error, cleared }) = left {
+        if let Some(bindings::ParserResults { error, cleared }) = left {
             self.op(Op::Verdict { error, cleared })?;
         }
         self.scope = outer;
@@ -249,7 +248,7 @@ impl<'p> Compiler<'p> {
     pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Block> {
         let control = &self.program.controls[id.index()];
         let block = self.bind(
-            bindings::Unit::Control(id),
+            bindings::UnitId::Control(id),
             (&control.params, &control.vars),
             params,
             None,
@@ -270,14 +269,14 @@ impl<'p> Compiler<'p> {
 
     fn bind(
         &mut self,
-        unit: bindings::Unit,
+        unit: bindings::UnitId,
         (declared, vars): (&[p4lang::ir::Param], &[Var]),
         params: &[Option<Slot>],
-        left: Option<bindings::Left>,
+        left: Option<bindings::ParserResults>,
     ) -> Result<Block> {
         let sizes = declared.iter().map(|p| self.size(&vars[p.var.index()].ty));
         let sizes = sizes.collect::<Result<_>>()?;
-        self.bindings.blocks.push(bindings::Bound {
+        self.bindings.blocks.push(bindings::BoundBlock {
             unit,
             params: params.to_vec(),
             sizes,

@@ -6,8 +6,8 @@ use crate::externs::hash::Algorithm;
 use crate::externs::register::{Bank, Info};
 use crate::externs::{checksum, counter, meter, random};
 use crate::limits::LIMITS;
-use crate::op::RegisterPlan;
 use crate::op::bindings::Object;
+use crate::op::bindings::RegisterPlan;
 use crate::table::profile;
 use hashbrown::HashMap;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind};
@@ -100,7 +100,7 @@ impl Compiler<'_> {
         let name = instance.name.clone();
         let bytes = self.counter_kind(instance)?.bytes;
         let colours = self.colours();
-        let n = self.cells(&name, size, size_of::<meter::Cell>())?;
+        let n = self.cells(&name, size, size_of::<meter::MeterCell>())?;
         let meters = &mut self.state.cells.meters;
         meters.push(meter::Meter::new(name, bytes, colours, n));
         Ok(Object::Meter(meters.len() as u32 - 1))
@@ -248,7 +248,7 @@ impl Compiler<'_> {
     }
 
     pub(crate) fn checksum_unit(&mut self) -> u32 {
-        self.state.checksums.push(checksum::Unit::default());
+        self.state.checksums.push(checksum::ChecksumUnit::default());
         self.state.checksums.len() as u32 - 1
     }
 

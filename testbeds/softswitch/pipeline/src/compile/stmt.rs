@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::layout::width;
-use super::place::Place;
+use super::location::Location;
 use super::{Compiler, Result};
 use crate::call::{FunctionCall, MethodCall};
 use crate::op::{Op, Slot};
@@ -241,10 +241,10 @@ impl<'p> Compiler<'p> {
 
     /// Copies a value with headers at these slots and of these sizes: the validity of each, and its fields if it is
     /// valid.
-    fn assign_valid(&mut self, place: &Place, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
+    fn assign_valid(&mut self, to: &Location, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
-        let size = self.size(&place.ty)?;
-        self.in_place(place, |c, d| {
+        let size = self.size(&to.ty)?;
+        self.in_place(to, |c, d| {
             let mut copied = 0;
             for &(header, n) in headers {
                 c.copy(d + copied, s + copied, header - copied)?;
@@ -366,7 +366,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// The `nextIndex` that an extract to this place advances.
-    fn next_of(&self, place: &super::place::Place) -> Option<Slot> {
+    fn next_of(&self, place: &super::location::Location) -> Option<Slot> {
         place.next.or_else(|| {
             // A member of `stack.next` in a stack of unions.
             let element = place.elements.last()?;

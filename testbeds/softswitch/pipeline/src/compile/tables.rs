@@ -5,7 +5,7 @@ use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::bits::{MAX_BITS, limbs};
 use crate::error::{LoadError, TableError};
-use crate::externs::counter::Kind as CounterKind;
+use crate::externs::counter::CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Slot, T3, Target};
 use crate::table::key::{self, FieldKey, FieldSpec};

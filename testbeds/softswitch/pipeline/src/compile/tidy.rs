@@ -31,7 +31,7 @@ pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
         );
     }
     flow(code, &mut kept, &facts.slots);
-    let landed = landings(code, &kept);
+    let landed = code.landings(&kept);
     let n = code.ops.len();
     for at in 0..n {
         if !kept[at] {
@@ -77,7 +77,7 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     // Maximum number of steps from each position on, computed backwards.
     let mut most = vec![0u32; ops.len()];
     for at in (0..ops.len()).rev().filter(|at| kept[entry + at]) {
-        let mut ways: Vec<usize> = follows(&ops[at]).then_some(at + 1).into_iter().collect();
+        let mut ways: Vec<usize> = ops[at].continues().then_some(at + 1).into_iter().collect();
         let mut to = |to: Target| ways.push((to as usize).wrapping_sub(entry));
         if let Op::Apply(i) = ops[at] {
             let apply = &code.applies[i as usize];
@@ -171,38 +171,11 @@ fn reached(code: &Code) -> Vec<bool> {
             let apply = &code.applies[*i as usize];
             open.extend(apply.targets());
         }
-        if follows(op) {
+        if op.continues() {
             open.push(at + 1);
         }
     }
     reached
-}
-
-/// Whether execution may continue with the next instruction.
-pub(crate) fn follows(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
-    )
-}
-
-/// Which positions are reached by a jump.
-pub(crate) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
-    let mut landed = vec![false; code.ops.len() + 1];
-    for entry in &code.entries {
-        landed[*entry as usize] = true;
-    }
-    for (op, _) in code.ops.iter().zip(reached).filter(|(_, r)| **r) {
-        if let Some(to) = op.target() {
-            landed[to as usize] = true;
-        }
-    }
-    for apply in &code.applies {
-        for to in apply.targets() {
-            landed[to as usize] = true;
-        }
-    }
-    landed
 }
 
 /// The conditional jump with the opposite condition.
@@ -330,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_somebody_jumps_to_stays() {
+    fn a_jump_with_incoming_jumps_stays() {
         let ops = vec![
             Op::JumpIf { c: 1, to: 2 },
             Op::JumpNe { a: 1, b: 2, to: 3 },
@@ -343,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_can_read_is_taken_out() {
+    fn only_unreadable_results_are_removed() {
         let zero = |d| Op::Mov { d, s: 0 };
         let left = tidied(vec![
             zero(5),

@@ -35,7 +35,6 @@ fn clamp(v: i128, w: u32) -> u64 {
     v.clamp(-max - 1, max) as u64 & mask(w)
 }
 
-/// `<<`
 #[inline(always)]
 pub fn shl(a: u64, b: u64, w: u32) -> u64 {
     if b >= u64::from(w) {

@@ -15,7 +15,6 @@ use crate::state::State;
 pub struct Machine<'a> {
     /// The frame of slots; constants stay in place.
     pub frame: &'a mut [u64],
-    /// The packet that the parser reads.
     pub packet: &'a [u8],
     /// Number of bits read so far.
     pub cursor: usize,

@@ -10,10 +10,10 @@ const LIMBS: usize = MAX_BITS as usize / 64;
 /// Executes one plan.
 pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
     let w = plan.a.1;
-    let a = Value::load(frame, plan.a);
+    let a = WideValue::load(frame, plan.a);
     let result = match plan.op {
         WideOp::Binary(op) => {
-            let b = Value::load(frame, plan.b);
+            let b = WideValue::load(frame, plan.b);
             if plan.signed {
                 signed(op, &a, &b, w)
             } else {
@@ -21,7 +21,7 @@ pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
             }
         }
         WideOp::BitNot => a.inverted(),
-        WideOp::Neg => Value::ZERO.minus(&a, w).0,
+        WideOp::Neg => WideValue::ZERO.minus(&a, w).0,
         WideOp::Cast => {
             if plan.signed && a.is_negative(w) {
                 a.with_ones_from(w)
@@ -31,56 +31,56 @@ pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
         }
         WideOp::Slice(lo) => a.shr(lo),
         WideOp::Insert(lo) => {
-            let hole = Value::ones(plan.b.1).shl(lo);
-            let b = Value::load(frame, plan.b).shl(lo);
+            let hole = WideValue::ones(plan.b.1).shl(lo);
+            let b = WideValue::load(frame, plan.b).shl(lo);
             a.zip(&hole, |x, h| x & !h).zip(&b, |x, y| x | y)
         }
         WideOp::Concat => {
-            let b = Value::load(frame, plan.b);
+            let b = WideValue::load(frame, plan.b);
             a.shl(plan.b.1).zip(&b, |x, y| x | y)
         }
-        WideOp::Saturate if a.0[1..].iter().any(|limb| *limb != 0) => Value::ones(64),
+        WideOp::Saturate if a.0[1..].iter().any(|limb| *limb != 0) => WideValue::ones(64),
         WideOp::Saturate => a,
     };
     result.store(frame, plan.d);
 }
 
 /// An operation on `bit<w>`; for shifts, `b` is below 2⁶⁴. The caller cuts the result to `w` bits.
-fn unsigned(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
+fn unsigned(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     match op {
         BinOp::Add => a.plus(b, w).0,
         BinOp::Sub => a.minus(b, w).0,
         BinOp::Mul => a.times(b, w),
         // Division by zero is undefined in P4; here it gives 0. Wider divisions are refused at compile time, because
         // P4_16 has none.
-        BinOp::Div => Value::of(a.low128().checked_div(b.low128()).unwrap_or(0)),
-        BinOp::Mod => Value::of(a.low128().checked_rem(b.low128()).unwrap_or(0)),
+        BinOp::Div => WideValue::from_u128(a.low128().checked_div(b.low128()).unwrap_or(0)),
+        BinOp::Mod => WideValue::from_u128(a.low128().checked_rem(b.low128()).unwrap_or(0)),
         BinOp::AddSat => match a.plus(b, w) {
             (sum, false) if sum.fits(w) => sum,
-            _ => Value::ones(w),
+            _ => WideValue::ones(w),
         },
         BinOp::SubSat => match a.minus(b, w) {
             (difference, false) => difference,
-            _ => Value::ZERO,
+            _ => WideValue::ZERO,
         },
         BinOp::Shl => a.shl(b.distance()),
         BinOp::Shr => a.shr(b.distance()),
         BinOp::And | BinOp::LogAnd => a.zip(b, |x, y| x & y),
         BinOp::Or | BinOp::LogOr => a.zip(b, |x, y| x | y),
         BinOp::Xor => a.zip(b, |x, y| x ^ y),
-        BinOp::Eq => Value::bool(a.0 == b.0),
-        BinOp::Ne => Value::bool(a.0 != b.0),
-        BinOp::Lt => Value::bool(a.order(b).is_lt()),
-        BinOp::Le => Value::bool(a.order(b).is_le()),
-        BinOp::Gt => Value::bool(a.order(b).is_gt()),
-        BinOp::Ge => Value::bool(a.order(b).is_ge()),
+        BinOp::Eq => WideValue::bool(a.0 == b.0),
+        BinOp::Ne => WideValue::bool(a.0 != b.0),
+        BinOp::Lt => WideValue::bool(a.order(b).is_lt()),
+        BinOp::Le => WideValue::bool(a.order(b).is_le()),
+        BinOp::Gt => WideValue::bool(a.order(b).is_gt()),
+        BinOp::Ge => WideValue::bool(a.order(b).is_ge()),
         // Has its own widths: `WideOp::Concat`.
-        BinOp::Concat => Value::ZERO,
+        BinOp::Concat => WideValue::ZERO,
     }
 }
 
 /// An operation on `int<w>`, in two's complement.
-fn signed(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
+fn signed(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     match op {
         // Wrong only if the operands' signs rule out the result's sign; the result then overflows in the direction of
         // `a`.
@@ -93,7 +93,7 @@ fn signed(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
             let negative = a.is_negative(w);
             let may_overflow = (negative == b.is_negative(w)) == same;
             if may_overflow && result.is_negative(w) != negative {
-                let greatest = Value::ones(w.saturating_sub(1));
+                let greatest = WideValue::ones(w.saturating_sub(1));
                 return if negative {
                     greatest.inverted()
                 } else {
@@ -121,13 +121,13 @@ fn signed(op: BinOp, a: &Value, b: &Value, w: u32) -> Value {
 
 /// A value of up to [`MAX_BITS`] bits on the stack.
 #[derive(Clone)]
-struct Value([u64; LIMBS]);
+struct WideValue([u64; LIMBS]);
 
-impl Value {
-    const ZERO: Value = Value([0; LIMBS]);
+impl WideValue {
+    const ZERO: WideValue = WideValue([0; LIMBS]);
 
-    fn load(frame: &[u64], (slot, w): (Slot, u32)) -> Value {
-        let mut value = Value::ZERO;
+    fn load(frame: &[u64], (slot, w): (Slot, u32)) -> WideValue {
+        let mut value = WideValue::ZERO;
         let n = limbs(w) as usize;
         value.0[..n].copy_from_slice(&frame[slot as usize..slot as usize + n]);
         value
@@ -139,20 +139,20 @@ impl Value {
         frame[slot as usize..slot as usize + n].copy_from_slice(&self.0[..n]);
     }
 
-    fn of(number: u128) -> Value {
-        let mut value = Value::ZERO;
+    fn from_u128(number: u128) -> WideValue {
+        let mut value = WideValue::ZERO;
         value.0[0] = number as u64;
         value.0[1] = (number >> 64) as u64;
         value
     }
 
-    fn bool(truth: bool) -> Value {
-        Value::of(u128::from(truth))
+    fn bool(truth: bool) -> WideValue {
+        WideValue::from_u128(u128::from(truth))
     }
 
     /// A value with the lowest `w` bits set.
-    fn ones(w: u32) -> Value {
-        let mut value = Value::ZERO;
+    fn ones(w: u32) -> WideValue {
+        let mut value = WideValue::ZERO;
         let n = limbs(w) as usize;
         value.0[..n].fill(u64::MAX);
         value.0[n - 1] &= top(w);
@@ -177,21 +177,21 @@ impl Value {
         w > 0 && self.0[(w as usize - 1) / 64] >> ((w - 1) % 64) & 1 == 1
     }
 
-    fn with_other_sign(&self, w: u32) -> Value {
+    fn with_other_sign(&self, w: u32) -> WideValue {
         let mut value = self.clone();
         value.0[(w as usize - 1) / 64] ^= 1 << ((w - 1) % 64);
         value
     }
 
-    fn with_ones_from(&self, w: u32) -> Value {
-        self.zip(&Value::ones(w), |x, below| x | !below)
+    fn with_ones_from(&self, w: u32) -> WideValue {
+        self.zip(&WideValue::ones(w), |x, below| x | !below)
     }
 
-    fn inverted(&self) -> Value {
-        self.zip(&Value::ZERO, |x, _| !x)
+    fn inverted(&self) -> WideValue {
+        self.zip(&WideValue::ZERO, |x, _| !x)
     }
 
-    fn zip(&self, other: &Value, f: impl Fn(u64, u64) -> u64) -> Value {
+    fn zip(&self, other: &WideValue, f: impl Fn(u64, u64) -> u64) -> WideValue {
         let mut value = self.clone();
         for (a, b) in value.0.iter_mut().zip(&other.0) {
             *a = f(*a, *b);
@@ -199,12 +199,12 @@ impl Value {
         value
     }
 
-    fn order(&self, other: &Value) -> Ordering {
+    fn order(&self, other: &WideValue) -> Ordering {
         self.0.iter().rev().cmp(other.0.iter().rev())
     }
 
     /// The sum of values of `w` bits, in whole words, and whether it overflows them.
-    fn plus(&self, other: &Value, w: u32) -> (Value, bool) {
+    fn plus(&self, other: &WideValue, w: u32) -> (WideValue, bool) {
         self.word_by_word(other, w, |a, b, carry| {
             let (sum, over) = a.overflowing_add(b);
             let (sum, again) = sum.overflowing_add(u64::from(carry));
@@ -213,7 +213,7 @@ impl Value {
     }
 
     /// The difference, and whether it is negative.
-    fn minus(&self, other: &Value, w: u32) -> (Value, bool) {
+    fn minus(&self, other: &WideValue, w: u32) -> (WideValue, bool) {
         self.word_by_word(other, w, |a, b, borrow| {
             let (difference, under) = a.overflowing_sub(b);
             let (difference, again) = difference.overflowing_sub(u64::from(borrow));
@@ -223,21 +223,21 @@ impl Value {
 
     fn word_by_word(
         &self,
-        other: &Value,
+        other: &WideValue,
         w: u32,
         step: impl Fn(u64, u64, bool) -> (u64, bool),
-    ) -> (Value, bool) {
+    ) -> (WideValue, bool) {
         let n = limbs(w) as usize;
-        let (mut out, mut carry) = (Value::ZERO, false);
+        let (mut out, mut carry) = (WideValue::ZERO, false);
         for ((out, a), b) in out.0[..n].iter_mut().zip(&self.0).zip(&other.0) {
             (*out, carry) = step(*a, *b, carry);
         }
         (out, carry)
     }
 
-    fn times(&self, other: &Value, w: u32) -> Value {
+    fn times(&self, other: &WideValue, w: u32) -> WideValue {
         let n = limbs(w) as usize;
-        let mut product = Value::ZERO;
+        let mut product = WideValue::ZERO;
         for (i, a) in self.0[..n].iter().enumerate() {
             let mut carry = 0;
             for (sum, b) in product.0[i..n].iter_mut().zip(&other.0) {
@@ -250,9 +250,9 @@ impl Value {
         product
     }
 
-    fn shr(&self, by: u32) -> Value {
+    fn shr(&self, by: u32) -> WideValue {
         let (words, bits) = ((by / 64) as usize, by % 64);
-        let mut out = Value::ZERO;
+        let mut out = WideValue::ZERO;
         for i in 0..LIMBS.saturating_sub(words) {
             let low = self.0[i + words] >> bits;
             let high = if bits == 0 {
@@ -265,9 +265,9 @@ impl Value {
         out
     }
 
-    fn shl(&self, by: u32) -> Value {
+    fn shl(&self, by: u32) -> WideValue {
         let (words, bits) = ((by / 64) as usize, by % 64);
-        let mut out = Value::ZERO;
+        let mut out = WideValue::ZERO;
         for i in words..LIMBS {
             let high = self.0[i - words] << bits;
             let low = if bits == 0 || i == words {

@@ -1,16 +1,15 @@
 //! Checksum units of one packet: the Internet checksum (RFC 1071, updated by RFC 1624), and data collected for other
 //! algorithms.
 
-/// State of one unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unit {
+pub struct ChecksumUnit {
     /// One's complement sum so far, folded.
     pub sum: u16,
     /// Collected data of a `Checksum` with any algorithm.
     pub data: Vec<u8>,
 }
 
-impl Unit {
+impl ChecksumUnit {
     /// Resets the unit to its state at the start of a packet.
     pub fn clear(&mut self) {
         self.sum = 0;
@@ -70,7 +69,7 @@ mod tests {
         // The usual example: 4500 0073 0000 4000 4011 .... c0a8 0001 c0a8 00c7 has b861.
         let words: [u16; 9] = [0x4500, 0x0073, 0, 0x4000, 0x4011, 0xc0a8, 1, 0xc0a8, 0xc7];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
-        let mut unit = Unit::default();
+        let mut unit = ChecksumUnit::default();
         unit.add(&bytes);
         assert_eq!(unit.result(), 0xb861);
         unit.subtract(&[0x40, 0x11]);

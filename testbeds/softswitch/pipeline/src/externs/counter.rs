@@ -11,29 +11,29 @@ pub struct CounterValue {
 
 /// The quantities that a counter counts (`PSA_CounterType_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct CounterKind {
     /// Packets: `PACKETS`, `PACKETS_AND_BYTES`.
     pub packets: bool,
     /// Bytes: `BYTES`, `PACKETS_AND_BYTES`.
     pub bytes: bool,
 }
 
-impl Kind {
+impl CounterKind {
     /// The kind with this name in the enum.
-    pub fn named(name: &str) -> Option<Kind> {
+    pub fn named(name: &str) -> Option<CounterKind> {
         let (packets, bytes) = match name.to_ascii_uppercase().as_str() {
             "PACKETS" => (true, false),
             "BYTES" => (false, true),
             "PACKETS_AND_BYTES" => (true, true),
             _ => return None,
         };
-        Some(Kind { packets, bytes })
+        Some(CounterKind { packets, bytes })
     }
 }
 
 impl CounterValue {
     /// Counts a packet. The largest number wraps to 0, as in hardware, since the control plane may set any value.
-    pub fn add(&mut self, kind: Kind, bytes: u64) {
+    pub fn add(&mut self, kind: CounterKind, bytes: u64) {
         if kind.packets {
             self.packets = self.packets.wrapping_add(1);
         }
@@ -49,7 +49,7 @@ pub struct Counter {
     /// Fully qualified name.
     pub name: String,
     /// The counted quantities.
-    pub kind: Kind,
+    pub kind: CounterKind,
     /// Cells.
     pub cells: Vec<CounterValue>,
 }
@@ -73,12 +73,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_is_full_begins_anew() {
+    fn a_full_counter_wraps_around() {
         let mut value = CounterValue {
             packets: u64::MAX,
             bytes: u64::MAX - 9,
         };
-        let kind = Kind {
+        let kind = CounterKind {
             packets: true,
             bytes: true,
         };

@@ -21,7 +21,7 @@ pub struct FilterConfig {
 
 /// The result of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FilterKind {
     /// The average of the input.
     LowPass,
     /// A decision, expressed as one of two values.
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Cell {
+struct FilterCell {
     config: Option<FilterConfig>,
     average: u64,
     updated_ns: u64,
@@ -42,7 +42,7 @@ struct Cell {
 
 /// The cells of a direct filter in the entries of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Direct {
+pub struct DirectCells {
     /// Index into the state's tables.
     pub table: u32,
     /// First of [`CELL_WORDS`] words in the data that the table keeps for each entry.
@@ -57,11 +57,11 @@ pub const CELL_WORDS: usize = 8;
 pub struct Filter {
     /// Fully qualified name.
     pub name: String,
-    kind: Kind,
-    cells: Vec<Cell>,
+    kind: FilterKind,
+    cells: Vec<FilterCell>,
     random: Random,
     /// The position in the table, for a direct filter.
-    pub direct: Option<Direct>,
+    pub direct: Option<DirectCells>,
 }
 
 /// One in the fixed-point format of the decay.
@@ -69,14 +69,14 @@ const ONE: u128 = 1 << 32;
 
 impl Filter {
     /// Memory of a cell, in bytes.
-    pub const CELL_BYTES: usize = size_of::<Cell>();
+    pub const CELL_BYTES: usize = size_of::<FilterCell>();
 
     /// Creates a filter with unconfigured cells.
-    pub fn new(name: String, kind: Kind, size: usize, random: Random) -> Filter {
+    pub fn new(name: String, kind: FilterKind, size: usize, random: Random) -> Filter {
         Filter {
             name,
             kind,
-            cells: vec![Cell::default(); size],
+            cells: vec![FilterCell::default(); size],
             random,
             direct: None,
         }
@@ -95,7 +95,7 @@ impl Filter {
         now_ns: u64,
     ) -> Option<()> {
         let cell = self.cells.get_mut(usize::try_from(index).ok()?)?;
-        *cell = Cell {
+        *cell = FilterCell {
             config,
             average: 0,
             updated_ns: now_ns,
@@ -118,7 +118,7 @@ impl Filter {
         value: u64,
         now_ns: u64,
     ) -> u64 {
-        let mut cell = Cell::of_words(words);
+        let mut cell = FilterCell::from_words(words);
         let sampled = cell.sampled(value, now_ns);
         if sampled.is_some() {
             *words = cell.words();
@@ -133,8 +133,8 @@ impl Filter {
             None => (value, None),
         };
         match self.kind {
-            Kind::LowPass => average,
-            Kind::EarlyDetection { drop, keep } => {
+            FilterKind::LowPass => average,
+            FilterKind::EarlyDetection { drop, keep } => {
                 let Some(config) = config else { return keep };
                 if average < config.low {
                     return keep;
@@ -157,7 +157,7 @@ impl Filter {
 
 /// The words of a cell with this configuration and without samples.
 pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS] {
-    let cell = Cell {
+    let cell = FilterCell {
         config,
         average: 0,
         updated_ns: now_ns,
@@ -165,7 +165,7 @@ pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS
     cell.words()
 }
 
-impl Cell {
+impl FilterCell {
     fn words(self) -> [u64; CELL_WORDS] {
         let Some(config) = self.config else {
             return [0; CELL_WORDS];
@@ -182,7 +182,7 @@ impl Cell {
         ]
     }
 
-    fn of_words(words: &[u64; CELL_WORDS]) -> Cell {
+    fn from_words(words: &[u64; CELL_WORDS]) -> FilterCell {
         let [set, gain_ns, decay_ns, low, high, ppm, average, updated_ns] = *words;
         let config = FilterConfig {
             gain_ns,
@@ -191,7 +191,7 @@ impl Cell {
             high,
             probability_ppm: ppm as u32,
         };
-        Cell {
+        FilterCell {
             config: (set != 0).then_some(config),
             average,
             updated_ns,
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_low_pass_follows_slowly_and_lets_through_unconfigured() {
-        let mut filter = Filter::new("f".into(), Kind::LowPass, 1, Random::new(1, 0, 0, 0));
+        let mut filter = Filter::new("f".into(), FilterKind::LowPass, 1, Random::new(1, 0, 0, 0));
         assert_eq!(filter.execute(0, 77, 0), 77);
         filter.configure(0, Some(config()), 0).unwrap();
         assert_eq!(filter.execute(0, 1000, 1000), 500, "one time constant");
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn early_detection_drops_nothing_below_and_all_above() {
-        let kind = Kind::EarlyDetection { drop: 1, keep: 0 };
+        let kind = FilterKind::EarlyDetection { drop: 1, keep: 0 };
         let mut filter = Filter::new("w".into(), kind, 1, Random::new(1, 0, 0, 0));
         let steady = FilterConfig {
             gain_ns: 1,

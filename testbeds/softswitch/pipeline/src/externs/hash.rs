@@ -1,6 +1,6 @@
 //! Hash algorithms of PSA and v1model.
 
-use super::checksum::Unit;
+use super::checksum::ChecksumUnit;
 use crate::bits;
 
 /// The hash algorithm: `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`.
@@ -47,7 +47,7 @@ pub struct Crc {
 
 impl Crc {
     /// The CRC of whole bytes.
-    pub fn of(&self, data: &[u8]) -> u64 {
+    pub fn checksum(&self, data: &[u8]) -> u64 {
         let width = u32::from(self.width.clamp(1, 64));
         let top = 1 << (width - 1);
         let mask = bits::mask(width);
@@ -74,7 +74,7 @@ impl Crc {
 
     /// The CRC in the requested number of bits.
     fn sized(&self, data: &[u8], wanted: u32) -> u64 {
-        let (crc, width) = (self.of(data), u32::from(self.width));
+        let (crc, width) = (self.checksum(data), u32::from(self.width));
         if wanted < width && self.top {
             return crc >> (width - wanted);
         }
@@ -100,7 +100,7 @@ impl Algorithm {
     }
 
     /// The algorithm with this name in v1model. `random` is not one, because it ignores the data.
-    pub fn of_v1model(name: &str) -> Option<Algorithm> {
+    pub fn from_v1model(name: &str) -> Option<Algorithm> {
         match name {
             "identity" => Some(Algorithm::First8),
             "xor16" => Some(Algorithm::Xor16),
@@ -112,7 +112,7 @@ impl Algorithm {
 
 impl Algorithm {
     /// The algorithm with this name in TNA. `RANDOM` is a hash with unpredictable bits: a CRC with another polynomial.
-    pub fn of_tofino(name: &str) -> Option<Algorithm> {
+    pub fn from_tofino(name: &str) -> Option<Algorithm> {
         let crc = |width, polynomial| Crc {
             width,
             polynomial,
@@ -177,7 +177,7 @@ pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 
         Algorithm::Crc32 => crc32fast::hash(data).into(),
         Algorithm::Crc16 => crc16(data).into(),
         Algorithm::OnesComplement16 => {
-            let mut unit = Unit::default();
+            let mut unit = ChecksumUnit::default();
             unit.add(data);
             unit.result().into()
         }
@@ -253,7 +253,7 @@ mod tests {
                 top: false,
                 extended: false,
             };
-            crc.of(b"123456789")
+            crc.checksum(b"123456789")
         };
         // CRC-8/SMBUS, CRC-16/ARC, CRC-16/IBM-3740, CRC-32, CRC-64/ECMA-182.
         assert_eq!(crc(8, 0x07, 0, 0, false), 0xf4);
@@ -269,7 +269,7 @@ mod tests {
     fn a_wider_result_of_tna_repeats_the_bits() {
         let data = b"123456789";
         let wide = |name: &str, w| {
-            let algorithm = Algorithm::of_tofino(name).unwrap().extended();
+            let algorithm = Algorithm::from_tofino(name).unwrap().extended();
             compute(algorithm, data, w, 72) & bits::mask(w)
         };
         assert_eq!(wide("CRC16", 32), 0xbb3d_bb3d);

@@ -20,7 +20,7 @@ pub struct MathUnit {
 impl MathUnit {
     /// The unit for `a / b` times x to the power of 2^shift, inverted if requested: the nearest table, rounded half to
     /// even.
-    pub fn of(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
+    pub fn new(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
         let function = |i: usize| {
             let x = i as f64 / 8.0;
             let y = match shift {
@@ -109,38 +109,38 @@ mod tests {
         for x in [1u64, 2, 3, 7, 8, 15, 16, 100, 1000, 30_000, 65_535] {
             let f = x as f64;
             // Four bits of an operand are off by an eighth at most; a square doubles that.
-            near(MathUnit::of(false, 0, 1, 1).execute(x), f, 0.125);
-            near(MathUnit::of(false, 0, 3, 2).execute(x), f * 1.5, 0.13);
-            near(MathUnit::of(false, 1, 1, 1).execute(x), f * f, 0.25);
-            near(MathUnit::of(false, -1, 1, 1).execute(x), f.sqrt(), 0.14);
+            near(MathUnit::new(false, 0, 1, 1).execute(x), f, 0.125);
+            near(MathUnit::new(false, 0, 3, 2).execute(x), f * 1.5, 0.13);
+            near(MathUnit::new(false, 1, 1, 1).execute(x), f * f, 0.25);
+            near(MathUnit::new(false, -1, 1, 1).execute(x), f.sqrt(), 0.14);
             near(
-                MathUnit::of(true, 0, 1 << 20, 1).execute(x),
+                MathUnit::new(true, 0, 1 << 20, 1).execute(x),
                 1_048_576.0 / f,
                 0.13,
             );
             near(
-                MathUnit::of(true, 1, 1 << 30, 1).execute(x),
+                MathUnit::new(true, 1, 1 << 30, 1).execute(x),
                 1_073_741_824.0 / (f * f),
                 0.28,
             );
             near(
-                MathUnit::of(true, -1, 1 << 20, 1).execute(x),
+                MathUnit::new(true, -1, 1 << 20, 1).execute(x),
                 1_048_576.0 / f.sqrt(),
                 0.14,
             );
         }
-        assert_eq!(MathUnit::of(true, 0, 1, 1).execute(0), 0);
+        assert_eq!(MathUnit::new(true, 0, 1, 1).execute(0), 0);
     }
 
     #[test]
     fn powers_of_two_are_exact() {
         for k in 0..16u32 {
             let x = 1u64 << k;
-            assert_eq!(MathUnit::of(false, 0, 1, 1).execute(x), x);
-            assert_eq!(MathUnit::of(false, 1, 1, 1).execute(x), x * x);
-            assert_eq!(MathUnit::of(true, 0, 1 << 16, 1).execute(x), (1 << 16) / x);
+            assert_eq!(MathUnit::new(false, 0, 1, 1).execute(x), x);
+            assert_eq!(MathUnit::new(false, 1, 1, 1).execute(x), x * x);
+            assert_eq!(MathUnit::new(true, 0, 1 << 16, 1).execute(x), (1 << 16) / x);
         }
-        assert_eq!(MathUnit::of(false, -1, 1, 1).execute(1 << 16), 256);
+        assert_eq!(MathUnit::new(false, -1, 1, 1).execute(1 << 16), 256);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub type ColourCounts = [CounterValue; 3];
 
 /// One marker: its configuration, its buckets and its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cell {
+pub struct MeterCell {
     config: Option<MeterConfig>,
     counts: ColourCounts,
     /// Tokens × 10⁹, so that a nanosecond's worth is a whole number.
@@ -45,7 +45,7 @@ pub struct Meter {
     pub bytes: bool,
     /// The program's values of the colors green, yellow, red.
     pub colours: [u64; 3],
-    cells: Vec<Cell>,
+    cells: Vec<MeterCell>,
 }
 
 const SCALE: u128 = 1_000_000_000;
@@ -57,22 +57,22 @@ impl Meter {
             name,
             bytes,
             colours,
-            cells: vec![Cell::default(); size],
+            cells: vec![MeterCell::default(); size],
         }
     }
 
     /// The cell at an index.
-    pub fn cell(&self, index: u64) -> Option<&Cell> {
+    pub fn cell(&self, index: u64) -> Option<&MeterCell> {
         self.cells.get(usize::try_from(index).ok()?)
     }
 
     /// The cell at an index, mutable.
-    pub fn cell_mut(&mut self, index: u64) -> Option<&mut Cell> {
+    pub fn cell_mut(&mut self, index: u64) -> Option<&mut MeterCell> {
         self.cells.get_mut(usize::try_from(index).ok()?)
     }
 
     /// All cells, mutable.
-    pub fn cells_mut(&mut self) -> &mut [Cell] {
+    pub fn cells_mut(&mut self) -> &mut [MeterCell] {
         &mut self.cells
     }
 
@@ -104,10 +104,10 @@ pub fn rank(colours: &[u64; 3], colour: u64) -> u64 {
     known.map_or(YELLOW, |i| i as u64)
 }
 
-impl Cell {
+impl MeterCell {
     /// A cell with full buckets.
-    pub fn new(config: Option<MeterConfig>, now_ns: u64) -> Cell {
-        Cell {
+    pub fn new(config: Option<MeterConfig>, now_ns: u64) -> MeterCell {
+        MeterCell {
             config,
             counts: ColourCounts::default(),
             committed: config.map_or(0, |c| u128::from(c.cburst) * SCALE),
@@ -123,9 +123,9 @@ impl Cell {
 
     /// Sets or removes the configuration; buckets start full, counts stay.
     pub fn configure(&mut self, config: Option<MeterConfig>, now_ns: u64) {
-        *self = Cell {
+        *self = MeterCell {
             counts: self.counts,
-            ..Cell::new(config, now_ns)
+            ..MeterCell::new(config, now_ns)
         };
     }
 
@@ -188,7 +188,7 @@ mod tests {
             pir: u64::MAX,
             pburst: u64::MAX,
         };
-        let mut cell = Cell::new(Some(config), 0);
+        let mut cell = MeterCell::new(Some(config), 0);
         assert_eq!(cell.mark(GREEN, u64::MAX, 1, u64::MAX), GREEN);
         assert_eq!(cell.mark(GREEN, u64::MAX, u64::MAX, u64::MAX), RED);
     }
@@ -197,7 +197,7 @@ mod tests {
     fn a_burst_turns_yellow_then_red_and_recovers() {
         let mut meter = Meter::new("m".into(), false, [GREEN, YELLOW, RED], 1);
         assert_eq!(meter.execute(0, GREEN, 0, 64), GREEN, "unconfigured");
-        let mut unlimited = Cell::new(None, 0);
+        let mut unlimited = MeterCell::new(None, 0);
         assert_eq!(
             [GREEN, YELLOW, RED].map(|c| unlimited.mark(c, 0, 1, 1)),
             [GREEN, YELLOW, RED]

@@ -2,7 +2,7 @@
 //! in the frame, and those of tables and extern objects in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
-use crate::op::{RegisterPlan, Slot};
+use crate::op::Slot;
 use hashbrown::HashMap;
 use p4lang::ir::{ControlId, ExternId, ParserId};
 use p4lang::source::Span;
@@ -16,8 +16,7 @@ pub struct Block {
 
 /// The unit that a block is an instance of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A parser.
+pub enum UnitId {
     Parser(ParserId),
     /// A control or deparser.
     Control(ControlId),
@@ -25,9 +24,9 @@ pub enum Unit {
 
 /// A block's unit, and the first slots of its parameters (`None`: the packet).
 #[derive(Debug, Clone)]
-pub struct Bound {
+pub struct BoundBlock {
     /// The unit that runs.
-    pub unit: Unit,
+    pub unit: UnitId,
     /// First slots of the parameters, in order.
     pub params: Vec<Option<Slot>>,
     /// Number of slots of each parameter.
@@ -35,12 +34,12 @@ pub struct Bound {
     /// TNA: gates of a deparser.
     pub gates: Gates,
     /// For a parser that other blocks may directly follow: its result slots.
-    pub left: Option<Left>,
+    pub left: Option<ParserResults>,
 }
 
 /// Results of a parser for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Left {
+pub struct ParserResults {
     /// Slot of its error, written after `cleared`.
     pub error: Slot,
     /// Slot that is set to 0, whatever the parser wrote.
@@ -62,7 +61,7 @@ pub struct InlineList {
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
     /// Blocks in the order in which the architecture bound them.
-    pub blocks: Vec<Bound>,
+    pub blocks: Vec<BoundBlock>,
     /// Extern objects, indexed by [`ExternId`].
     pub objects: Vec<Object>,
     /// Registers, indexed by the number in [`Object::Register`].
@@ -93,12 +92,21 @@ pub struct Bindings {
     pub executed_twice: HashMap<ExternId, u32>,
 }
 
+/// The position of a register in a bank.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterPlan {
+    pub bank: u32,
+    /// First word within a row.
+    pub offset: u32,
+    /// Number of words of a cell.
+    pub words: u32,
+}
+
 /// The compiled form of an extern instance.
 #[derive(Debug, Clone, Copy)]
 pub enum Object {
     /// Index into the code's registers.
     Register(u32),
-    /// Index into the counters.
     Counter(u32),
     /// A direct counter of the table that names it.
     DirectCounter,
@@ -108,13 +116,11 @@ pub enum Object {
     DirectMeter,
     /// A direct meter that is executed at each hit without a call.
     AutomaticMeter,
-    /// Index into the meters.
     Meter(u32),
     /// A hash with this algorithm.
     Hash(Algorithm),
     /// A checksum unit and its algorithm.
     Checksum(u32, Algorithm),
-    /// An Internet checksum unit.
     InternetChecksum(u32),
     /// Index into the generators.
     Random(u32),
@@ -140,15 +146,11 @@ pub enum TofinoObject {
     Filter(u32),
     /// A direct filter of the table that names it.
     DirectFilter(u32),
-    /// A checksum unit.
     Checksum(u32),
     /// A parser counter: the slot of its value, 8 bits, signed.
     ParserCounter(Slot),
-    /// `Mirror`
     Mirror,
-    /// `Resubmit`
     Resubmit,
-    /// `Pktgen`
     Pktgen,
     /// `MathUnit`: index into the code's math units.
     MathUnit(u32),
@@ -184,7 +186,7 @@ pub struct Requests {
 
 /// The requests of a program; each is 0, or a number + 1.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RequestValues {
     /// Clone session.
     pub clone: u64,
     /// Field list that the clone keeps.
@@ -216,14 +218,13 @@ impl Requests {
         .into_iter()
     }
 
-    /// The current requests.
     #[inline(always)]
-    pub fn of(&self, frame: &[u64]) -> Asked {
+    pub fn read(&self, frame: &[u64]) -> RequestValues {
         let first = self.clone as usize;
         let slots = frame[first..].first_chunk().copied();
         let [clone, clone_list, resubmit, recirculate, truncate] =
             slots.unwrap_or([0; Requests::ASKED]);
-        Asked {
+        RequestValues {
             clone,
             clone_list,
             resubmit,
@@ -236,8 +237,8 @@ impl Requests {
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
-        if let Some(asked) = frame[first..].first_chunk_mut() {
-            *asked = [0, 0, 0, 0, truncate];
+        if let Some(requested) = frame[first..].first_chunk_mut() {
+            *requested = [0, 0, 0, 0, truncate];
         }
     }
 

@@ -3,8 +3,8 @@
 use super::{Op, Slot, Target};
 use crate::bits::mask;
 use crate::externs::hash::Algorithm;
-use crate::op::bindings::{Bindings, Block};
-use crate::op::codec::Codec;
+use crate::op::bindings::{Bindings, Block, RegisterPlan};
+use crate::op::codec::{Codec, LayoutField};
 use crate::op::lanes::Lanes;
 use crate::table::KeyPlan;
 
@@ -17,7 +17,6 @@ pub struct Element {
     pub count: u32,
     /// Slots per element.
     pub stride: u32,
-    /// Slot of the index.
     pub index: Slot,
 }
 
@@ -30,8 +29,7 @@ pub struct Layout {
     pub slots: u32,
     /// Whether the first slot is a validity bit.
     pub header: bool,
-    /// Fields in order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<LayoutField>,
     /// Index into `fields` of the varbit field.
     pub varbit: Option<usize>,
     /// Codec of the fields, if there is no varbit field.
@@ -50,17 +48,6 @@ impl Layout {
     }
 }
 
-/// A field of a [`Layout`].
-#[derive(Debug, Clone, Copy)]
-pub struct Field {
-    /// First slot, relative to the layout's first slot.
-    pub slot: u32,
-    /// First bit, relative to the layout's first bit, without a preceding varbit field.
-    pub offset: u32,
-    /// Width in bits (of a varbit field: the maximum).
-    pub width: u32,
-}
-
 /// Joined fields with slot and width, the most significant first: all of them are in the first one's slot.
 #[derive(Debug, Clone)]
 pub struct Coalesced(pub Vec<(Slot, u32)>);
@@ -72,9 +59,7 @@ pub struct WidePlan {
     pub op: WideOp,
     /// Destination and its width.
     pub d: (Slot, u32),
-    /// Left operand.
     pub a: (Slot, u32),
-    /// Right operand.
     pub b: (Slot, u32),
     /// Whether the operands are `int<W>`.
     pub signed: bool,
@@ -85,9 +70,7 @@ pub struct WidePlan {
 pub enum WideOp {
     /// A binary operation: division up to 128 bits, others up to [`MAX_BITS`](crate::bits::MAX_BITS).
     Binary(p4lang::ir::BinOp),
-    /// `~`
     BitNot,
-    /// `-`
     Neg,
     /// Zero-extends, sign-extends, or cuts.
     Cast,
@@ -161,25 +144,11 @@ pub struct ProfilePlan {
     pub data: Option<(u32, Slot)>,
 }
 
-/// The position of a register in a bank.
-#[derive(Debug, Clone, Copy)]
-pub struct RegisterPlan {
-    /// Index into the banks.
-    pub bank: u32,
-    /// First word within a row.
-    pub offset: u32,
-    /// Number of words of a cell.
-    pub words: u32,
-}
-
 /// A computation of a hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashPlan {
-    /// Algorithm.
     pub algorithm: Algorithm,
-    /// Index into the layouts.
     pub layout: u32,
-    /// First slot of the data.
     pub data: Slot,
     /// Slot of the result.
     pub d: Slot,
@@ -223,7 +192,6 @@ pub enum Mark {
 /// The code, and the data that it refers to.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    /// Bindings of the program.
     pub bindings: Bindings,
     /// Errors that the machine itself raises.
     pub errors: ErrorCodes,
@@ -251,13 +219,11 @@ pub struct Code {
     pub coalesced: Vec<Coalesced>,
     /// Applications for [`Op::Apply`].
     pub applies: Vec<Apply>,
-    /// Positions of registers.
     pub registers: Vec<RegisterPlan>,
     /// Plans for [`Op::Hash`].
     pub hashes: Vec<HashPlan>,
     /// Index of each value set, and the slots and widths of its key.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
-    /// Math units.
     pub maths: Vec<crate::externs::math::MathUnit>,
     /// For [`Op::Digest`]: digest instance and layout.
     pub digests: Vec<(u32, u32)>,
@@ -287,6 +253,25 @@ impl Code {
             }
             frame[fields[0].0 as usize] = value;
         }
+    }
+
+    /// Which positions are reached by a jump.
+    pub fn landings(&self, reached: &[bool]) -> Vec<bool> {
+        let mut landed = vec![false; self.ops.len() + 1];
+        for entry in &self.entries {
+            landed[*entry as usize] = true;
+        }
+        for (op, _) in self.ops.iter().zip(reached).filter(|(_, r)| **r) {
+            if let Some(to) = op.target() {
+                landed[to as usize] = true;
+            }
+        }
+        for apply in &self.applies {
+            for to in apply.targets() {
+                landed[to as usize] = true;
+            }
+        }
+        landed
     }
 
     /// Whether a block need not run if its packet and its parameters are not used afterwards.
@@ -335,12 +320,8 @@ impl Code {
 /// Values of `error` that the machine itself raises, in the program's numbering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorCodes {
-    /// `PacketTooShort`
     pub packet_too_short: u64,
-    /// `HeaderTooShort`
     pub header_too_short: u64,
-    /// `ParserTimeout`
     pub parser_timeout: u64,
-    /// `ParserInvalidArgument`
     pub invalid_argument: u64,
 }

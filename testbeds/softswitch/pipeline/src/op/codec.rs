@@ -4,8 +4,17 @@
 //! that vectorizes. All other fields are left to `fields`, which works bit by bit.
 
 use crate::bits;
-use crate::op::Field;
 use crate::simd::widest;
+
+#[derive(Debug, Clone, Copy)]
+pub struct LayoutField {
+    /// First slot, relative to the value's first slot.
+    pub slot: u32,
+    /// First bit, relative to the value's first bit, without a preceding varbit field.
+    pub offset: u32,
+    /// Width in bits (of a varbit field: the maximum).
+    pub width: u32,
+}
 
 /// The plan for one layout without a varbit.
 #[derive(Debug, Clone, Default)]
@@ -13,8 +22,8 @@ pub struct Codec {
     /// Length of the value in bytes, the last one padded.
     bytes: usize,
     loads: Vec<Load>,
-    runs: Vec<Run>,
-    rest: Vec<Field>,
+    runs: Vec<FieldRun>,
+    rest: Vec<LayoutField>,
     stores: Vec<Store>,
     pieces: Vec<Piece>,
     /// Terms of slots that hold at most 32 bits.
@@ -33,7 +42,7 @@ struct Load {
 
 /// `n` fields of 32 bits from `byte` on, in slots from `slot` on.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct FieldRun {
     slot: u32,
     byte: u32,
     n: u32,
@@ -42,7 +51,7 @@ struct Run {
 /// An operation that produces bytes in order.
 #[derive(Debug, Clone, Copy)]
 enum Store {
-    Run(Run),
+    Run(FieldRun),
     /// Words of the pieces from `first` to before `end`; of the last word, the remaining `bytes`.
     Words {
         first: u32,
@@ -73,18 +82,18 @@ pub const RUN: usize = 4;
 
 impl Codec {
     /// A codec for consecutive fields from bit 0 on, with `bits` bits in total.
-    pub fn new(fields: &[Field], bits: u32) -> Codec {
+    pub fn new(fields: &[LayoutField], bits: u32) -> Codec {
         let mut codec = Codec {
             bytes: bits.div_ceil(8) as usize,
             ..Codec::default()
         };
         let mut left = fields;
-        let mut words: Vec<Field> = Vec::new();
+        let mut words: Vec<LayoutField> = Vec::new();
         while let Some((field, others)) = left.split_first() {
             let n = run_length(left);
             if n >= RUN {
                 codec.words(&std::mem::take(&mut words));
-                let run = Run {
+                let run = FieldRun {
                     slot: field.slot,
                     byte: field.offset / 8,
                     n: n as u32,
@@ -105,8 +114,8 @@ impl Codec {
         codec
     }
 
-    fn load(&mut self, field: &Field) {
-        let Field {
+    fn load(&mut self, field: &LayoutField) {
+        let LayoutField {
             slot,
             offset,
             width,
@@ -126,7 +135,7 @@ impl Codec {
     }
 
     /// Divides adjacent fields, which start at a byte, into words.
-    fn words(&mut self, fields: &[Field]) {
+    fn words(&mut self, fields: &[LayoutField]) {
         let (Some(first), Some(last)) = (fields.first(), fields.last()) else {
             return;
         };
@@ -135,7 +144,7 @@ impl Codec {
         let mut left = fields;
         for word in (start..end).step_by(64) {
             // In order: a field that ends before a word is in none of the later ones.
-            let done = |f: &&Field| f.offset + f.width <= word;
+            let done = |f: &&LayoutField| f.offset + f.width <= word;
             left = &left[left.iter().take_while(done).count()..];
             for field in left.iter().take_while(|f| f.offset < word + 64) {
                 self.piece(field, word);
@@ -152,7 +161,7 @@ impl Codec {
     }
 
     /// The part of a field in the 64 bits from `word` on, limb by limb.
-    fn piece(&mut self, field: &Field, word: u32) {
+    fn piece(&mut self, field: &LayoutField, word: u32) {
         let (word, end) = (i64::from(word), i64::from(field.offset + field.width));
         for limb in 0..field.width.div_ceil(64) {
             let (low, high) = (
@@ -171,7 +180,7 @@ impl Codec {
         }
     }
 
-    fn term(&mut self, field: &Field) {
+    fn term(&mut self, field: &LayoutField) {
         let end = field.offset + field.width;
         let terms = if field.width <= 32 {
             &mut self.narrow
@@ -237,7 +246,7 @@ impl Codec {
     #[cold]
     fn read_unaligned(&self, frame: &mut [u64], packet: &[u8], at: usize) {
         for load in &self.loads {
-            let field = Field {
+            let field = LayoutField {
                 slot: load.slot,
                 offset: load.from * 8 + u32::from(load.left),
                 width: 64 - u32::from(load.right),
@@ -246,7 +255,7 @@ impl Codec {
         }
         for run in &self.runs {
             for i in 0..run.n {
-                let field = Field {
+                let field = LayoutField {
                     slot: run.slot + i,
                     offset: (run.byte + 4 * i) * 8,
                     width: 32,
@@ -318,7 +327,7 @@ fn store(pieces: &[Piece], frame: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-impl Run {
+impl FieldRun {
     fn read(self, frame: &mut [u64], bytes: &[u8]) {
         let from = &bytes[self.byte as usize..(self.byte + 4 * self.n) as usize];
         let to = &mut frame[self.slot as usize..(self.slot + self.n) as usize];
@@ -346,17 +355,17 @@ impl Run {
 }
 
 /// Number of fields of 32 bits that are consecutive from here on, in slots and in bytes.
-pub fn run_length(fields: &[Field]) -> usize {
+pub fn run_length(fields: &[LayoutField]) -> usize {
     let Some(first) = fields.first().filter(|f| f.offset.is_multiple_of(8)) else {
         return 0;
     };
-    let follows = |(i, f): (u32, &Field)| {
+    let follows = |(i, f): (u32, &LayoutField)| {
         f.width == 32 && f.slot == first.slot + i && f.offset == first.offset + 32 * i
     };
     (0..).zip(fields).take_while(|x| follows(*x)).count()
 }
 
-fn read_one(frame: &mut [u64], packet: &[u8], at: usize, field: &Field) {
+fn read_one(frame: &mut [u64], packet: &[u8], at: usize, field: &LayoutField) {
     let slot = field.slot as usize;
     let n = field.width.div_ceil(64).max(1) as usize;
     bits::read_limbs(
@@ -373,11 +382,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// Consecutive fields in consecutive slots from 1 on.
-    fn fields(widths: &[u32]) -> (Vec<Field>, u32, usize) {
+    fn fields(widths: &[u32]) -> (Vec<LayoutField>, u32, usize) {
         let (mut slot, mut offset) = (1, 0);
         let mut fields = Vec::new();
         for &width in widths {
-            fields.push(Field {
+            fields.push(LayoutField {
                 slot,
                 offset,
                 width,
@@ -421,7 +430,7 @@ mod tests {
             let mut out = vec![0xee];
             codec.write(&frame, &mut out);
             prop_assert_eq!(&out[1..], &expected[..]);
-            let mut unit = crate::externs::checksum::Unit::default();
+            let mut unit = crate::externs::checksum::ChecksumUnit::default();
             unit.add(&expected);
             prop_assert_eq!(codec.ones_complement_sum(&frame), unit.sum);
         }

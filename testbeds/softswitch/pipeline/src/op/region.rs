@@ -5,12 +5,12 @@ use super::Slot;
 /// A scalar of the metadata: its slot and its bits. A field that the program's include file does not declare is the first
 /// slot, whose constant is 0, with no bits.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Field {
+pub(crate) struct MetaField {
     pub(crate) slot: Slot,
     pub(crate) mask: u64,
 }
 
-impl Field {
+impl MetaField {
     #[inline(always)]
     pub(crate) fn set(self, frame: &mut [u64], value: u64) {
         frame[self.slot as usize] = value & self.mask;
@@ -27,16 +27,16 @@ impl Field {
     }
 
     /// The field restricted to some of its bits.
-    pub(crate) fn bits(self, mask: u64) -> Field {
-        Field {
+    pub(crate) fn bits(self, mask: u64) -> MetaField {
+        MetaField {
             mask: self.mask & mask,
             ..self
         }
     }
 
     /// The slot after the field, in which a field of TNA's metadata has its validity.
-    pub(crate) fn following(self) -> Field {
-        self.slot().map_or(self, |slot| Field {
+    pub(crate) fn following(self) -> MetaField {
+        self.slot().map_or(self, |slot| MetaField {
             slot: slot + 1,
             mask: 1,
         })
@@ -62,7 +62,7 @@ impl Region {
         slots.chunks_mut(128).for_each(|part| part.fill(0));
     }
 
-    pub(crate) fn of(self, frame: &[u64]) -> &[u64] {
+    pub(crate) fn slots(self, frame: &[u64]) -> &[u64] {
         &frame[self.slot as usize..(self.slot + self.size) as usize]
     }
 

@@ -3,11 +3,10 @@
 //! Undefined bits of operands make bits of the result undefined: for bitwise operations, comparisons for equality and
 //! shifts by a known number exactly those that depend on them, for other operations all.
 
-use super::value::{Bits, ones};
+use super::bits::{Bits, ones};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, UnOp};
 
-/// `&`
 pub fn and(a: &Bits, b: &Bits) -> Bits {
     Bits {
         width: a.width,
@@ -19,7 +18,6 @@ pub fn and(a: &Bits, b: &Bits) -> Bits {
     }
 }
 
-/// `~`
 pub fn not(a: &Bits) -> Bits {
     Bits {
         value: &a.value ^ ones(a.width),
@@ -43,7 +41,7 @@ pub fn equal(a: &Bits, b: &Bits) -> Bits {
 pub fn unary(op: UnOp, a: &Bits) -> Bits {
     match op {
         UnOp::Not | UnOp::BitNot => not(a),
-        UnOp::Neg => tainted(Bits::of_int(a.width, &-a.int(false)), &[a]),
+        UnOp::Neg => tainted(Bits::from_int(a.width, &-a.int(false)), &[a]),
     }
 }
 
@@ -51,7 +49,7 @@ pub fn unary(op: UnOp, a: &Bits) -> Bits {
 pub fn binary(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let (x, y) = (a.int(signed), b.int(signed));
     let zero = BigInt::ZERO;
-    let number = |n: BigInt| tainted(Bits::of_int(a.width, &n), &[a, b]);
+    let number = |n: BigInt| tainted(Bits::from_int(a.width, &n), &[a, b]);
     let truth = |t: bool| tainted(Bits::bool(t), &[a, b]);
     match op {
         BinOp::And | BinOp::LogAnd => and(a, b),
@@ -103,7 +101,7 @@ fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
         BinOp::Shl => (bits << n) & ones(w),
         _ => {
             let bits = Bits::new(w, bits.clone());
-            Bits::of_int(w, &(bits.int(signed) >> n)).value
+            Bits::from_int(w, &(bits.int(signed) >> n)).value
         }
     };
     let shifted = Bits {
@@ -124,7 +122,7 @@ pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
             undefined: cut(&a.undefined),
         };
     }
-    let extended = |n: &BigUint| Bits::of_int(width, &Bits::new(a.width, n.clone()).int(signed));
+    let extended = |n: &BigUint| Bits::from_int(width, &Bits::new(a.width, n.clone()).int(signed));
     Bits {
         width,
         value: extended(&a.value).value,
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_known_bit_decides_is_defined() {
+    fn results_decided_by_known_bits_are_defined() {
         let unknown = Bits {
             undefined: 0b0011u8.into(),
             ..bits(4, 0b0110)

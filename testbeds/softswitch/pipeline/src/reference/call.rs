@@ -3,9 +3,9 @@
 //! left to right, in the order of the arguments, to l-values that were resolved before the call. Copying out also happens
 //! on `exit` (12.5), and when a parser rejects, so that a sub-parser's headers are as if its caller had extracted them.
 
-use super::place::Place;
 use super::value::Value;
-use super::{Env, Interpreter, Result, Scope, Stop};
+use super::var_path::VarPath;
+use super::{Env, EnvUnit, Interpreter, Result, Stop};
 use crate::op::Mark;
 use p4lang::ast::Direction;
 use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Type, Var};
@@ -15,13 +15,13 @@ pub(crate) struct Passed {
     /// Initial value of the parameter.
     pub value: Value,
     /// Place to which the parameter is copied out.
-    pub to: Option<Place>,
+    pub to: Option<VarPath>,
 }
 
 impl<'p> Interpreter<'_, 'p> {
     pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
-        let scope = Scope::Control(id, control);
+        let scope = EnvUnit::Control(id, control);
         self.call(scope, &control.vars, &control.params, args, |i| {
             i.block(&control.body)
         })
@@ -29,7 +29,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     pub(crate) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
-        let scope = Scope::Parser(parser);
+        let scope = EnvUnit::Parser(parser);
         self.call(scope, &parser.vars, &parser.params, args, |i| {
             i.parser_body(parser)
         })
@@ -37,7 +37,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     pub(crate) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
         let function = &self.program.functions[id.index()];
-        let scope = Scope::Function;
+        let scope = EnvUnit::Function;
         self.call(scope, &function.vars, &function.params, args, |i| {
             i.block(&function.body)
         })
@@ -45,7 +45,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     fn call(
         &mut self,
-        scope: Scope<'p>,
+        scope: EnvUnit<'p>,
         declared: &'p [Var],
         params: &'p [Param],
         args: &'p Args,
@@ -121,7 +121,7 @@ impl<'p> Interpreter<'_, 'p> {
         args: &'p Args,
         entry: Option<Vec<Value>>,
     ) -> Result<()> {
-        let Scope::Control(_, control) = self.env().scope else {
+        let EnvUnit::Control(_, control) = self.env().scope else {
             return Ok(());
         };
         let action = &control.actions[id.index()];

@@ -1,7 +1,7 @@
 //! The interface between the interpreter and an architecture, the counterpart of [`crate::compile::dialect`].
 
-use super::place::Place;
 use super::value::Value;
+use super::var_path::VarPath;
 use super::{Interpreter, Result};
 use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{ExternId, Type};
@@ -17,7 +17,7 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
     /// Whether the packet has requested this method's result.
-    fn is_asked(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
+    fn is_requested(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }
 
@@ -27,7 +27,7 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
         interpreter: &mut Interpreter<'_, '_>,
         call: MethodCall<'_>,
         values: &[Value],
-        (_, ty): (Option<&Place>, &Type),
+        (_, ty): (Option<&VarPath>, &Type),
     ) -> Result<Performed> {
         Ok(Performed::Now(interpreter.perform(call, values, ty)))
     }

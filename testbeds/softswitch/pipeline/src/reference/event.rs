@@ -14,7 +14,7 @@ pub struct Event {
 
 /// A named scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct EventField {
     /// Name as in the program; fields of structs with dots.
     pub name: String,
     /// Hexadecimal digits after `0x`; `invalid` for an invalid header.
@@ -25,11 +25,11 @@ pub struct Field {
 
 /// An action with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct EventAction {
     /// Fully qualified name.
     pub name: String,
     /// Arguments of the control plane, or of the call.
-    pub params: Vec<Field>,
+    pub params: Vec<EventField>,
 }
 
 /// The kind of a step.
@@ -61,7 +61,7 @@ pub enum EventKind {
         /// First bit in the packet.
         offset_bits: usize,
         /// Fields of the header.
-        fields: Vec<Field>,
+        fields: Vec<EventField>,
     },
     /// A parser error occurred.
     Error {
@@ -80,14 +80,14 @@ pub enum EventKind {
         /// Fully qualified name of the table.
         table: String,
         /// Fields of the key.
-        keys: Vec<Field>,
+        keys: Vec<EventField>,
         /// Matches and priority of the entry found; `None`: the default action.
         entry: Option<(Vec<FieldMatch>, i32)>,
         /// The action that runs; `None`: none.
-        action: Option<Ran>,
+        action: Option<EventAction>,
     },
     /// An action was called from a body.
-    Action(Ran),
+    Action(EventAction),
     /// A method of an extern object, or an extern function (`object` empty), was called.
     Extern {
         /// Fully qualified name of the object.
@@ -95,9 +95,9 @@ pub enum EventKind {
         /// Name of the method or function.
         method: String,
         /// Values of the `in` arguments.
-        args: Vec<Field>,
+        args: Vec<EventField>,
         /// Fields of the result.
-        result: Vec<Field>,
+        result: Vec<EventField>,
     },
     /// A header was written.
     Emit {

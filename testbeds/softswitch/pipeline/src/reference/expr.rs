@@ -2,8 +2,9 @@
 //! where `next` and `last` may raise an error.
 
 use super::arith;
-use super::value::{Bits, Value, field_types, width};
-use super::{Interpreter, Result, Scope};
+use super::bits::Bits;
+use super::value::{Value, field_types, width};
+use super::{EnvUnit, Interpreter, Result};
 use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
@@ -64,7 +65,7 @@ impl Interpreter<'_, '_> {
         let left = self.expr(a)?.bits();
         let decides = left.is_true() == (op == BinOp::LogOr);
         // In a parser the right side may raise an error, which must not happen if the left side determines the result.
-        if decides && matches!(self.env().scope, Scope::Parser(_)) {
+        if decides && matches!(self.env().scope, EnvUnit::Parser(_)) {
             self.influences(&left, || "a condition".into());
             return Ok(Bits::bool(left.is_true()));
         }

@@ -4,8 +4,9 @@
 //! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
 //! it. Fields of invalid headers (unless they can be written) and invalid fields are 0 in the frame.
 
+use super::bits::Bits;
 use super::poison::Fill;
-use super::value::{Bits, Value, width};
+use super::value::{Value, width};
 use crate::bits::limbs;
 use crate::op::Slot;
 use crate::rules::Rules;
@@ -41,7 +42,6 @@ impl Shadow {
         }
     }
 
-    /// Reads the value at a slot.
     pub fn read(
         &self,
         program: &Program,
@@ -101,7 +101,7 @@ pub fn to_words(value: &Value) -> Vec<u64> {
 }
 
 /// Converts slots to a value; missing words are 0.
-pub fn of_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
+pub fn from_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
     let shadow = Shadow::default();
     let mut reader = Reader {
         program,
@@ -177,11 +177,13 @@ impl Reader<'_> {
                 let mut fields = Vec::with_capacity(declared.fields.len());
                 for field in &declared.fields {
                     let value = self.value(&field.ty);
-                    fields.push(if Rules::of(program).own_validity(declared, field) {
-                        self.own(value.bits())
-                    } else {
-                        value
-                    });
+                    fields.push(
+                        if Rules::for_program(program).own_validity(declared, field) {
+                            self.own(value.bits())
+                        } else {
+                            value
+                        },
+                    );
                 }
                 match declared.kind {
                     StructKind::Struct => Value::Struct(fields),

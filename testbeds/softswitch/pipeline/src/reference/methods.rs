@@ -1,9 +1,10 @@
 //! Methods of extern objects. They share the machine's state; arguments and results are values.
 
+use super::bits::{Bits, ones};
 use super::dialect::Performed;
-use super::frame::{of_words, to_words};
-use super::place::Place;
-use super::value::{Bits, Value, ones, width};
+use super::frame::{from_words, to_words};
+use super::value::{Value, width};
+use super::var_path::VarPath;
 use super::{Interpreter, Result};
 use crate::call::MethodCall;
 use crate::externs::hash::{self, Algorithm};
@@ -28,8 +29,8 @@ impl<'p> Interpreter<'_, 'p> {
         // v1model returns results in `out` arguments.
         let to = out.or(result);
         let instance = &self.program.externs[call.object.index()];
-        if !dialect.is_asked(self, call) {
-            self.trace_unasked(&instance.name, method.name());
+        if !dialect.is_requested(self, call) {
+            self.trace_gated(&instance.name, method.name());
             return Ok(());
         }
         for (i, value) in values.iter().enumerate() {
@@ -66,7 +67,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Values of `in` arguments in order, and the place of the first `out` argument.
-    pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<Place>)> {
+    pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<VarPath>)> {
         let (mut values, mut out) = (Vec::new(), None);
         for arg in args {
             match arg {
@@ -98,7 +99,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let mut words = vec![0; plan.words as usize];
                 self.state.cells.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
                 let cell = self.program.externs[id.index()].type_args.first()?;
-                return Some(of_words(self.program, cell, &words, 0).0);
+                return Some(from_words(self.program, cell, &words, 0).0);
             }
             (Object::Register(r), Method::Write) => {
                 let plan = &self.code.bindings.registers[r as usize];
@@ -252,7 +253,7 @@ impl<'p> Interpreter<'_, 'p> {
     ) -> u64 {
         let flat = data.flat();
         let fill = (8 - flat.width % 8) % 8;
-        let (lead, bits) = match Rules::of(self.program).pads_left {
+        let (lead, bits) = match Rules::for_program(self.program).pads_left {
             true => (fill, flat.width + fill),
             false => (0, flat.width),
         };

@@ -11,10 +11,11 @@
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
 //! table            lookup and action       methods, salu, predicate  extern objects
 //! psa, v1model, tna   what only these have
-//! frame            parameters of blocks    event, watch     what a trace tells
+//! frame            parameters of blocks    event, watch     the events of a trace
 //! ```
 
 pub(crate) mod arith;
+pub(crate) mod bits;
 mod call;
 pub(crate) mod dialect;
 mod discarded;
@@ -23,18 +24,18 @@ mod expr;
 pub(crate) mod frame;
 mod methods;
 mod parser;
-pub(crate) mod place;
 pub(crate) mod poison;
 mod residual;
 mod stmt;
 mod table;
 pub(crate) mod value;
+pub(crate) mod var_path;
 pub(crate) mod watch;
 
 use crate::op::Code;
-use crate::op::bindings::{Block, Gates, Unit};
-use crate::op::region::Field;
-use crate::op::run::{Ended, Run};
+use crate::op::bindings::{Block, Gates, UnitId};
+use crate::op::block::{BlockEnd, BlockRun};
+use crate::op::region::MetaField;
 use crate::rules::{InvalidFields, Rules};
 use crate::state::State;
 use dialect::Interpreted;
@@ -50,11 +51,8 @@ use watch::Watch;
 /// Why the following statements do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// `break`
     Break,
-    /// `continue`
     Continue,
-    /// `return`
     Return,
     /// `exit` (P4_16 12.5), or the step limit in a loop.
     Exit,
@@ -66,7 +64,7 @@ pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
 /// The unit whose names are in scope.
 #[derive(Clone, Copy)]
-pub(crate) enum Scope<'p> {
+pub(crate) enum EnvUnit<'p> {
     Parser(&'p Parser),
     Control(ControlId, &'p Control),
     Function,
@@ -74,14 +72,14 @@ pub(crate) enum Scope<'p> {
 
 /// A running unit, with its variables by number.
 pub(crate) struct Env<'p> {
-    pub(crate) scope: Scope<'p>,
+    pub(crate) scope: EnvUnit<'p>,
     pub(crate) declared: &'p [Var],
     pub(crate) vars: Vec<Value>,
 }
 
 /// A register action's method that is running.
 #[derive(Clone)]
-pub(crate) struct InMethod<'p> {
+pub(crate) struct RunningMethod<'p> {
     pub(crate) action: &'p Action,
     /// The cell's original value.
     pub(crate) original: Value,
@@ -129,7 +127,6 @@ pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) cursor: usize,
     /// Remaining number of parser states and loop iterations.
     pub(crate) steps: u32,
-    /// The parser error.
     pub(crate) error: u64,
     pub(crate) counts: Counts,
     /// TNA: gates of the deparser.
@@ -139,7 +136,7 @@ pub(crate) struct Interpreter<'a, 'p> {
     /// TNA: checksums that are computed at the end of the parser.
     pub(crate) residuals: Vec<residual::Residual<'p>>,
     /// TNA: the register action's method that is running.
-    pub(crate) method: Option<InMethod<'p>>,
+    pub(crate) method: Option<RunningMethod<'p>>,
     /// The running units, innermost last.
     pub(crate) envs: Vec<Env<'p>>,
     pub(crate) span: Span,
@@ -154,7 +151,7 @@ impl Reference {
     ) -> Reference {
         let mut fill = poison.map_or_else(Fill::default, Fill::poison);
         // If undefined bits are marked, the fields that BMv2 keeps are as undefined as in P4_16.
-        fill.invalid = match Rules::of(&program).invalid {
+        fill.invalid = match Rules::for_program(&program).invalid {
             InvalidFields::Kept if fill.marks() => InvalidFields::Zero,
             invalid => invalid,
         };
@@ -173,13 +170,13 @@ impl Reference {
         code: &Code,
         block: Block,
         memory: Memory<'_>,
-        run: Run<'_>,
+        run: BlockRun<'_>,
         steps: u32,
-    ) -> (Ended, Counts) {
+    ) -> (BlockEnd, Counts) {
         let program = Arc::clone(&self.program);
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
-        if let Unit::Parser(_) = bound.unit {
+        if let UnitId::Parser(_) = bound.unit {
             self.shadow.begin(&code.bindings.carried);
         }
         let mut vars = vec![Value::Nothing; declared.len()];
@@ -238,7 +235,7 @@ impl Reference {
             span: Span::default(),
         };
         interpreter.whole(scope);
-        let ended = Ended {
+        let ended = BlockEnd {
             cursor: interpreter.cursor,
             error: interpreter.error,
         };
@@ -254,7 +251,7 @@ impl Reference {
                 let value = &env.vars[param.var.index()];
                 // Only PSA's deparsers have such parameters.
                 let leaves =
-                    param.direction == Direction::Out && matches!(bound.unit, Unit::Control(_));
+                    param.direction == Direction::Out && matches!(bound.unit, UnitId::Control(_));
                 self.shadow
                     .write(frame, *slot, value, (keeps_fields, leaves));
             }
@@ -272,11 +269,11 @@ impl Reference {
         code: &Code,
         block: Block,
         frame: &[u64],
-        fields: &[(Field, &str)],
+        fields: &[(MetaField, &str)],
     ) {
         let span = match code.bindings.blocks[block.number as usize].unit {
-            Unit::Parser(id) => self.program.parsers[id.index()].span,
-            Unit::Control(id) => self.program.controls[id.index()].span,
+            UnitId::Parser(id) => self.program.parsers[id.index()].span,
+            UnitId::Control(id) => self.program.controls[id.index()].span,
         };
         for (field, name) in fields {
             let slot = field.slot();
@@ -298,11 +295,10 @@ impl Reference {
         self.shadow = shadow;
     }
 
-    /// The name of a block.
     pub(crate) fn name(&self, code: &Code, block: Block) -> &str {
         match code.bindings.blocks[block.number as usize].unit {
-            Unit::Parser(id) => &self.program.parsers[id.index()].name,
-            Unit::Control(id) => &self.program.controls[id.index()].name,
+            UnitId::Parser(id) => &self.program.parsers[id.index()].name,
+            UnitId::Control(id) => &self.program.controls[id.index()].name,
         }
     }
 
@@ -352,34 +348,38 @@ fn is_intrinsic(program: &Program, ty: &Type) -> bool {
 }
 
 /// A unit's scope, variables and parameters.
-fn unit(program: &Program, unit: Unit) -> (Scope<'_>, &[Var], &[Param]) {
+fn unit(program: &Program, unit: UnitId) -> (EnvUnit<'_>, &[Var], &[Param]) {
     match unit {
-        Unit::Parser(id) => {
+        UnitId::Parser(id) => {
             let parser = &program.parsers[id.index()];
-            (Scope::Parser(parser), &parser.vars, &parser.params)
+            (EnvUnit::Parser(parser), &parser.vars, &parser.params)
         }
-        Unit::Control(id) => {
+        UnitId::Control(id) => {
             let control = &program.controls[id.index()];
-            (Scope::Control(id, control), &control.vars, &control.params)
+            (
+                EnvUnit::Control(id, control),
+                &control.vars,
+                &control.params,
+            )
         }
     }
 }
 
 impl<'p> Interpreter<'_, 'p> {
     /// Runs a block, however it ends.
-    fn whole(&mut self, scope: Scope<'p>) {
+    fn whole(&mut self, scope: EnvUnit<'p>) {
         let _ended = match scope {
-            Scope::Parser(parser) => {
+            EnvUnit::Parser(parser) => {
                 self.watch.block(&parser.name, self.program, parser.span);
                 let ended = self.parser_body(parser);
                 self.settle_residuals();
                 ended
             }
-            Scope::Control(_, control) => {
+            EnvUnit::Control(_, control) => {
                 self.watch.block(&control.name, self.program, control.span);
                 self.block(&control.body)
             }
-            Scope::Function => Ok(()),
+            EnvUnit::Function => Ok(()),
         };
     }
 
@@ -388,7 +388,6 @@ impl<'p> Interpreter<'_, 'p> {
         &mut self.envs[last]
     }
 
-    /// An undefined value.
     pub(crate) fn undefined(&mut self, ty: &Type) -> Value {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }

@@ -1,10 +1,11 @@
 //! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
 
+use super::bits::Bits;
 use super::expr::is_signed;
-use super::place::{Place, Step};
 use super::table::sought;
-use super::value::{Bits, Value, field_types, width};
-use super::{Interpreter, Result, Scope, Stop, arith};
+use super::value::{Value, field_types, width};
+use super::var_path::{PathStep, VarPath};
+use super::{EnvUnit, Interpreter, Result, Stop, arith};
 use crate::op::Mark;
 use crate::rules::Rules;
 use num_bigint::BigUint;
@@ -79,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
                 )
             }
             Keyset::ValueSet(id) => {
-                let Scope::Parser(parser) = self.env().scope else {
+                let EnvUnit::Parser(parser) = self.env().scope else {
                     return Ok(false);
                 };
                 for key in values {
@@ -141,7 +142,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Advances the stack's index after extracting to `next`, or to a member of a union that is `next` (8.18).
-    fn advance_next(&mut self, header: &LValue, place: &Place) {
+    fn advance_next(&mut self, header: &LValue, place: &VarPath) {
         let stack = match header.path.as_slice() {
             [stack @ .., Access::Next] | [stack @ .., Access::Next, Access::Field(_)] => {
                 stack.len()
@@ -184,7 +185,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `emit` (16.1): valid headers, in order.
-    pub(crate) fn emit(&mut self, value: &Value, place: &Place) {
+    pub(crate) fn emit(&mut self, value: &Value, place: &VarPath) {
         match value {
             Value::Header { valid: false, .. } => {}
             Value::Header { .. } => {
@@ -193,25 +194,27 @@ impl<'p> Interpreter<'_, 'p> {
                 self.trace_emit(place, &bits);
                 self.out.extend(bits.bytes(0));
             }
-            Value::Struct(inner) | Value::Union(inner) => self.emit_each(inner, place, Step::Field),
+            Value::Struct(inner) | Value::Union(inner) => {
+                self.emit_each(inner, place, PathStep::Field)
+            }
             Value::Stack { elements, .. } => {
-                self.emit_each(elements, place, |i| Step::Element(i.into()));
+                self.emit_each(elements, place, |i| PathStep::Element(i.into()));
             }
             _ => {}
         }
     }
 
-    fn emit_each(&mut self, inner: &[Value], place: &Place, step: impl Fn(u32) -> Step) {
+    fn emit_each(&mut self, inner: &[Value], place: &VarPath, step: impl Fn(u32) -> PathStep) {
         let types = field_types(self.program, &place.ty);
         for (i, (value, ty)) in inner.iter().zip(types).enumerate() {
             let mut steps = place.steps.clone();
             steps.push(step(i as u32));
             let var = place.var;
-            self.emit(value, &Place { var, steps, ty });
+            self.emit(value, &VarPath { var, steps, ty });
         }
     }
 
-    fn influences_emitted(&mut self, place: &Place, value: &Value) {
+    fn influences_emitted(&mut self, place: &VarPath, value: &Value) {
         if !self.watch.fill.marks() {
             return;
         }
@@ -221,7 +224,7 @@ impl<'p> Interpreter<'_, 'p> {
         for (i, field) in fields.iter().enumerate() {
             if field.has_undefined() {
                 let mut steps = place.steps.clone();
-                steps.push(Step::Field(i as u32));
+                steps.push(PathStep::Field(i as u32));
                 let name = self.name_of(place.var, &steps);
                 self.watch
                     .undefined(format!("emitted field {name}"), self.program, self.span);
@@ -246,7 +249,7 @@ impl<'p> Interpreter<'_, 'p> {
         let Type::Struct(id) = ty else { return false };
         let declared = &self.program.types[id.index()];
         let varies = |f: &FieldType| matches!(f.ty, Type::Varbit(_));
-        Rules::of(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
+        Rules::for_program(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
     }
 
     /// Number of bits of a type in a packet, without varbit fields.

@@ -1,6 +1,6 @@
 //! The contents of undefined bits: zeroes, or a seeded pattern that marks them.
 
-use super::value::{Bits, ones};
+use super::bits::{Bits, ones};
 use crate::rules::InvalidFields;
 use num_bigint::BigUint;
 

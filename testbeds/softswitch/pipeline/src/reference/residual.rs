@@ -1,8 +1,9 @@
 //! Checksums of the data that a parser reads from some position on, computed at its end.
 
 use super::Interpreter;
-use super::place::Place;
-use super::value::{Bits, Value, width};
+use super::bits::Bits;
+use super::value::{Value, width};
+use super::var_path::VarPath;
 use p4lang::ir::Method;
 use p4lang::source::Span;
 
@@ -16,14 +17,14 @@ pub(crate) struct Residual<'p> {
     /// Position of the parser, in bits.
     start: usize,
     /// Destination, in the unit at this depth.
-    pub(crate) to: Place,
+    pub(crate) to: VarPath,
     pub(crate) depth: usize,
 }
 
 impl<'p> Interpreter<'_, 'p> {
     /// `subtract_all_and_deposit`: subtracts all data extracted from here on, and stores the rest at the end of the
     /// parser.
-    pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: Place) {
+    pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: VarPath) {
         let residual = Residual {
             object,
             call: self.span,
@@ -37,7 +38,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// At the end of a unit, redirects pending results from its parameters to the arguments.
-    pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&Place) -> Option<Place>) {
+    pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&VarPath) -> Option<VarPath>) {
         let depth = self.envs.len();
         self.residuals.retain_mut(|residual| {
             if residual.depth <= depth {

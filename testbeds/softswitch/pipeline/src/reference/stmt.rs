@@ -1,7 +1,8 @@
 //! Statements (P4_16 section 12).
 
-use super::place::{Step, invalidate, set_invalid};
-use super::value::{Bits, Value};
+use super::bits::Bits;
+use super::value::Value;
+use super::var_path::{PathStep, invalidate, set_invalid};
 use super::{Interpreter, Result, Stop};
 use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{Arm, Block, Const, Expr, LValue, Stmt, StmtKind};
@@ -189,7 +190,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
-    fn shift(&mut self, var: p4lang::ir::VarId, steps: &[Step], n: u32, push: bool) {
+    fn shift(&mut self, var: p4lang::ir::VarId, steps: &[PathStep], n: u32, push: bool) {
         self.change(var, steps, |stack, fill| {
             let Value::Stack { next, elements } = stack else {
                 return;

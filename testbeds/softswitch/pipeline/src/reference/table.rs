@@ -1,9 +1,10 @@
 //! Tables (P4_16 14.2): evaluates the keys, searches the entries one by one, and runs the entry's action or the default
 //! action.
 
-use super::frame::{of_words, to_words};
-use super::value::{Bits, Value, ones};
-use super::{Interpreter, Result, Scope};
+use super::bits::{Bits, ones};
+use super::frame::{from_words, to_words};
+use super::value::Value;
+use super::{EnvUnit, Interpreter, Result};
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::op::Mark;
@@ -21,7 +22,7 @@ impl<'p> Interpreter<'_, 'p> {
         hit_var: Option<VarId>,
         action_run: Option<VarId>,
     ) -> Result<()> {
-        let Scope::Control(control_id, control) = self.env().scope else {
+        let EnvUnit::Control(control_id, control) = self.env().scope else {
             return Ok(());
         };
         let table = &control.tables[id.index()];
@@ -58,7 +59,7 @@ impl<'p> Interpreter<'_, 'p> {
             for param in &control.actions[offered.action.index()].params {
                 if param.direction == Direction::None {
                     let ty = &control.vars[param.var.index()].ty;
-                    let (value, next) = of_words(self.program, ty, &bound.params, at);
+                    let (value, next) = from_words(self.program, ty, &bound.params, at);
                     at = next;
                     params.push(value);
                 }

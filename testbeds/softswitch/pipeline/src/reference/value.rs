@@ -1,133 +1,12 @@
 //! Run-time values of the types in P4_16 section 7.
 
+use super::arith;
+use super::bits::Bits;
 use super::poison::Fill;
 use crate::rules::Rules;
-use num_bigint::{BigInt, BigUint, Sign};
+use num_bigint::BigUint;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Const, FieldType, Program, Type};
-
-/// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bits {
-    /// Width in bits.
-    pub width: u32,
-    /// The value, below 2^width.
-    pub value: BigUint,
-    /// Bits that the specification leaves undefined; all 0 unless undefined bits are marked.
-    pub undefined: BigUint,
-}
-
-/// 2^width − 1
-pub fn ones(width: u32) -> BigUint {
-    (BigUint::from(1u8) << width) - 1u8
-}
-
-impl Bits {
-    /// A defined value, cut to the width.
-    pub fn new(width: u32, value: impl Into<BigUint>) -> Bits {
-        let value = value.into();
-        Bits {
-            width,
-            // Most values fit and need no computation.
-            value: match value.bits() <= u64::from(width) {
-                true => value,
-                false => value & ones(width),
-            },
-            undefined: BigUint::ZERO,
-        }
-    }
-
-    /// An integer modulo 2^width.
-    pub fn of_int(width: u32, value: &BigInt) -> Bits {
-        if value.sign() != Sign::Minus {
-            return Bits::new(width, value.magnitude().clone());
-        }
-        let modulus = BigInt::from(1) << width;
-        let positive = ((value % &modulus) + &modulus) % &modulus;
-        Bits::new(width, positive.magnitude().clone())
-    }
-
-    /// A value of type `bool`.
-    pub fn bool(value: bool) -> Bits {
-        Bits::new(1, u8::from(value))
-    }
-
-    /// The decimal digits, as two's complement or unsigned.
-    pub fn decimal(&self, signed: bool) -> String {
-        let negative = signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1);
-        match negative {
-            true => format!("-{}", (BigUint::from(1u8) << self.width) - &self.value),
-            false => self.value.to_string(),
-        }
-    }
-
-    /// Whether the value is not 0.
-    pub fn is_true(&self) -> bool {
-        self.value != BigUint::ZERO
-    }
-
-    /// The number as `int<W>` if `signed`, else as `bit<W>`.
-    pub fn int(&self, signed: bool) -> BigInt {
-        let value = BigInt::from(self.value.clone());
-        if signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1) {
-            value - (BigInt::from(1) << self.width)
-        } else {
-            value
-        }
-    }
-
-    /// The number, or `u64::MAX` if it is larger.
-    pub fn u64(&self) -> u64 {
-        u64::try_from(&self.value).unwrap_or(u64::MAX)
-    }
-
-    /// Bits `hi ..= lo` (P4_16 8.6).
-    pub fn slice(&self, hi: u32, lo: u32) -> Bits {
-        let width = hi - lo + 1;
-        let part = |n: &BigUint| (n >> lo) & ones(width);
-        Bits {
-            width,
-            value: part(&self.value),
-            undefined: part(&self.undefined),
-        }
-    }
-
-    /// The value with the bits from `lo` on replaced by `part`.
-    pub fn insert(&self, lo: u32, part: &Bits) -> Bits {
-        let hole = ones(part.width) << lo;
-        let put = |whole: &BigUint, part: &BigUint| {
-            let kept = whole & (ones(self.width) ^ (&hole & ones(self.width)));
-            (kept | (part << lo)) & ones(self.width)
-        };
-        Bits {
-            width: self.width,
-            value: put(&self.value, &part.value),
-            undefined: put(&self.undefined, &part.undefined),
-        }
-    }
-
-    /// `self ++ low` (P4_16 8.6)
-    pub fn concat(&self, low: &Bits) -> Bits {
-        Bits {
-            width: self.width + low.width,
-            value: (&self.value << low.width) | &low.value,
-            undefined: (&self.undefined << low.width) | &low.undefined,
-        }
-    }
-
-    /// The value as bytes, most significant bit first, with `lead` zero bits in front and the last byte padded with
-    /// zeroes.
-    pub fn bytes(&self, lead: u32) -> Vec<u8> {
-        let n = (lead + self.width).div_ceil(8);
-        let shifted = &self.value << (n * 8 - lead - self.width);
-        let digits = shifted.to_bytes_be();
-        let mut bytes = vec![0; n as usize];
-        let from = digits.len().min(bytes.len());
-        let start = bytes.len() - from;
-        bytes[start..].copy_from_slice(&digits[digits.len() - from..]);
-        bytes
-    }
-}
 
 /// A value of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,14 +23,12 @@ pub enum Value {
     Header {
         /// Whether the header is valid.
         valid: bool,
-        /// Fields in order.
         fields: Vec<Value>,
     },
     /// A header union: its members, of which at most one is valid.
     Union(Vec<Value>),
     /// Header stack.
     Stack {
-        /// `nextIndex`
         next: u32,
         /// Elements: headers or unions.
         elements: Vec<Value>,
@@ -183,7 +60,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let field = |f: &FieldType| match of(&f.ty) {
-                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
+                    Value::Bits(bits) if Rules::for_program(program).own_validity(ty, f) => {
                         Value::Own(false, bits)
                     }
                     other => other,
@@ -211,7 +88,7 @@ impl Value {
     pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
         match value {
             Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
-            Const::Integer(value) => Value::Bits(Bits::of_int(width(ty), value)),
+            Const::Integer(value) => Value::Bits(Bits::from_int(width(ty), value)),
             Const::Bool(b) => Value::Bits(Bits::bool(*b)),
             Const::Enum(_, i) | Const::Error(i) => Value::Bits(Bits::new(32, *i)),
             Const::Tuple(values) => {
@@ -241,7 +118,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let own = |(value, f): (Value, &FieldType)| match value {
-                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
+                    Value::Bits(bits) if Rules::for_program(program).own_validity(ty, f) => {
                         Value::Own(true, bits)
                     }
                     other => other,
@@ -296,16 +173,16 @@ impl Value {
         let all = |a: &[Value], b: &[Value]| {
             let mut both = Bits::bool(a.len() == b.len());
             for (a, b) in a.iter().zip(b) {
-                both = super::arith::and(&both, &a.equal(b));
+                both = arith::and(&both, &a.equal(b));
             }
             both
         };
         match (self, other) {
-            (Value::Bits(a), Value::Bits(b)) => super::arith::equal(a, b),
+            (Value::Bits(a), Value::Bits(b)) => arith::equal(a, b),
             // The validity of a field is not part of its value.
-            (Value::Own(_, a), Value::Own(_, b)) => super::arith::equal(a, b),
+            (Value::Own(_, a), Value::Own(_, b)) => arith::equal(a, b),
             (Value::Varbit(_, a), Value::Varbit(_, b)) if a.width != b.width => Bits::bool(false),
-            (Value::Varbit(_, a), Value::Varbit(_, b)) => super::arith::equal(a, b),
+            (Value::Varbit(_, a), Value::Varbit(_, b)) => arith::equal(a, b),
             (Value::Struct(a), Value::Struct(b)) | (Value::Union(a), Value::Union(b)) => all(a, b),
             (
                 Value::Header {
@@ -340,7 +217,6 @@ impl Value {
         fields.iter().fold(empty, |all, f| all.concat(&f.flat()))
     }
 
-    /// All scalars in order.
     pub fn scalars(&self) -> Vec<Bits> {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => vec![bits.clone()],

@@ -1,11 +1,12 @@
 //! Observation of a run: collects events and reads of undefined values.
 
-use super::event::{Event, EventKind, Field, Ran};
-use super::place::{Place, Step};
+use super::bits::Bits;
+use super::event::{Event, EventAction, EventField, EventKind};
 use super::poison::Fill;
 use super::table::is_matched;
-use super::value::{Bits, Value, field_types};
-use super::{Interpreter, Scope};
+use super::value::{Value, field_types};
+use super::var_path::{PathStep, VarPath};
+use super::{EnvUnit, Interpreter};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};
 use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Type, VarId};
@@ -63,7 +64,7 @@ impl Watch {
         }
     }
 
-    fn tell(&mut self, program: &Program, span: Span, kind: impl FnOnce() -> EventKind) {
+    fn record(&mut self, program: &Program, span: Span, kind: impl FnOnce() -> EventKind) {
         if self.steps {
             let at = Some(program.source.location(span));
             self.push(Event { at, kind: kind() });
@@ -72,21 +73,21 @@ impl Watch {
 
     pub(crate) fn block(&mut self, name: &str, program: &Program, span: Span) {
         let name = name.to_owned();
-        self.tell(program, span, || EventKind::Block { name });
+        self.record(program, span, || EventKind::Block { name });
     }
 
     pub(crate) fn state(&mut self, parser: &str, state: &str, program: &Program, span: Span) {
         let (parser, state) = (parser.to_owned(), state.to_owned());
-        self.tell(program, span, || EventKind::State { parser, state });
+        self.record(program, span, || EventKind::State { parser, state });
     }
 
     pub(crate) fn error(&mut self, error: &str, program: &Program, span: Span) {
         let error = error.to_owned();
-        self.tell(program, span, || EventKind::Error { error });
+        self.record(program, span, || EventKind::Error { error });
     }
 
     pub(crate) fn branch(&mut self, taken: bool, program: &Program, span: Span) {
-        self.tell(program, span, || {
+        self.record(program, span, || {
             let text = program.source.slice(span).lines().next().unwrap_or("");
             let text = text.trim_end_matches(['{', ' ']).to_owned();
             EventKind::Branch { text, taken }
@@ -126,12 +127,12 @@ impl Watch {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(crate) fn trace_extract(&mut self, place: &Place, value: &Value, offset_bits: usize) {
+    pub(crate) fn trace_extract(&mut self, place: &VarPath, value: &Value, offset_bits: usize) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let fields = fields_of(self.program, &place.ty, "", value);
             self.watch
-                .tell(self.program, self.span, || EventKind::Extract {
+                .record(self.program, self.span, || EventKind::Extract {
                     header,
                     offset_bits,
                     fields,
@@ -139,12 +140,12 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    pub(crate) fn trace_emit(&mut self, place: &Place, bits: &Bits) {
+    pub(crate) fn trace_emit(&mut self, place: &VarPath, bits: &Bits) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let bytes = bits.bytes(0);
             self.watch
-                .tell(self.program, self.span, || EventKind::Emit {
+                .record(self.program, self.span, || EventKind::Emit {
                     header,
                     bytes,
                 });
@@ -162,8 +163,8 @@ impl<'p> Interpreter<'_, 'p> {
                 }
             }
             let name = action.name.clone();
-            self.watch.tell(self.program, self.span, || {
-                EventKind::Action(Ran { name, params })
+            self.watch.record(self.program, self.span, || {
+                EventKind::Action(EventAction { name, params })
             });
         }
     }
@@ -194,14 +195,14 @@ impl<'p> Interpreter<'_, 'p> {
                 let ty = &control.vars[param.var.index()].ty;
                 fields_of(self.program, ty, &param.name, value)
             });
-            Ran {
+            EventAction {
                 name: action.name.clone(),
                 params: each.collect(),
             }
         });
         let table = table.name.clone();
         self.watch
-            .tell(self.program, self.span, || EventKind::Table {
+            .record(self.program, self.span, || EventKind::Table {
                 table,
                 keys,
                 entry,
@@ -229,23 +230,23 @@ impl<'p> Interpreter<'_, 'p> {
             .flat_map(|(i, (e, v))| fields_of(self.program, &e.ty, &(i + 1).to_string(), v))
             .collect();
         let result = result.map_or_else(Vec::new, |v| fields_of(self.program, ty, "", v));
-        self.tell_call((object, method), args, result);
+        self.trace_call((object, method), args, result);
     }
 
     /// Traces a deparser's call that the packet has not requested.
-    pub(crate) fn trace_unasked(&mut self, object: &str, method: &str) {
-        let nothing = Field {
+    pub(crate) fn trace_gated(&mut self, object: &str, method: &str) {
+        let nothing = EventField {
             name: String::new(),
             value: "nothing".into(),
             width: 0,
         };
-        self.tell_call((object, method), Vec::new(), vec![nothing]);
+        self.trace_call((object, method), Vec::new(), vec![nothing]);
     }
 
-    fn tell_call(&mut self, (object, method): (&str, &str), args: Vec<Field>, result: Vec<Field>) {
-        let (object, method) = (object.to_owned(), method.to_owned());
+    fn trace_call(&mut self, call: (&str, &str), args: Vec<EventField>, result: Vec<EventField>) {
+        let (object, method) = (call.0.to_owned(), call.1.to_owned());
         self.watch
-            .tell(self.program, self.span, || EventKind::Extern {
+            .record(self.program, self.span, || EventKind::Extern {
                 object,
                 method,
                 args,
@@ -267,14 +268,14 @@ impl<'p> Interpreter<'_, 'p> {
             ExprKind::Read(lvalue) => self.resolve(lvalue).ok(),
             _ => None,
         };
-        let named = |place: Place| Field {
+        let named = |place: VarPath| EventField {
             name: "1".into(),
             value: self.name_of(place.var, &place.steps),
             width: 0,
         };
         let args = place.map(named).into_iter().collect();
         let result = fields_of(self.program, ty, "", result);
-        self.tell_call(("", name), args, result);
+        self.trace_call(("", name), args, result);
     }
 
     /// Traces an execution of a register: the cell's index, its new value and the outputs.
@@ -293,37 +294,37 @@ impl<'p> Interpreter<'_, 'p> {
             let ty = &env.declared[param.var.index()].ty;
             fields_of(program, ty, &param.name, &env.vars[param.var.index()])
         };
-        let mut result: Vec<Field> = outputs.iter().flat_map(of).collect();
+        let mut result: Vec<EventField> = outputs.iter().flat_map(of).collect();
         for (i, bits) in after.scalars().iter().enumerate() {
-            result.push(Field {
+            result.push(EventField {
                 name: format!("cell.{i}"),
                 value: format!("0x{:x}", bits.value),
                 width: bits.width,
             });
         }
-        let args = vec![Field {
+        let args = vec![EventField {
             name: "index".into(),
             value: format!("0x{index:x}"),
             width: 32,
         }];
-        self.tell_call(call, args, result);
+        self.trace_call(call, args, result);
     }
 
     /// A resolved path in the notation of the source.
-    pub(crate) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
+    pub(crate) fn name_of(&mut self, var: VarId, steps: &[PathStep]) -> String {
         let env = self.env();
         let declared = &env.declared[var.index()];
         let params = match env.scope {
-            Scope::Parser(parser) => parser.params.as_slice(),
-            Scope::Control(_, control) => control.params.as_slice(),
-            Scope::Function => &[],
+            EnvUnit::Parser(parser) => parser.params.as_slice(),
+            EnvUnit::Control(_, control) => control.params.as_slice(),
+            EnvUnit::Function => &[],
         };
         let param = params.iter().find(|p| p.var == var);
         let mut name = param.map_or(&declared.name, |p| &p.name).clone();
         let mut ty = declared.ty.clone();
         for step in steps {
             match step {
-                Step::Field(i) => {
+                PathStep::Field(i) => {
                     let field = match &ty {
                         Type::Struct(id) => {
                             let fields = &self.program.types[id.index()].fields;
@@ -335,14 +336,14 @@ impl<'p> Interpreter<'_, 'p> {
                     let types = field_types(self.program, &ty);
                     ty = types.into_iter().nth(*i as usize).unwrap_or(Type::Void);
                 }
-                Step::Element(i) => {
+                PathStep::Element(i) => {
                     name = format!("{name}[{i}]");
                     ty = match ty {
                         Type::Stack(id, _) => Type::Struct(id),
                         _ => Type::Void,
                     };
                 }
-                Step::Slice(hi, lo) => name = format!("{name}[{hi}:{lo}]"),
+                PathStep::Slice(hi, lo) => name = format!("{name}[{hi}:{lo}]"),
             }
         }
         name
@@ -355,7 +356,7 @@ pub(crate) fn decisive(name: &str) -> String {
 }
 
 /// Names the first field that differs.
-pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
+pub(crate) fn first_difference(fast: &[EventField], reference: &[EventField]) -> String {
     let mut pairs = fast.iter().zip(reference);
     match pairs.find(|(a, b)| a != b) {
         Some((a, b)) => format!(
@@ -367,7 +368,12 @@ pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
 }
 
 /// The scalars of a value, with names.
-pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
+pub(crate) fn fields_of(
+    program: &Program,
+    ty: &Type,
+    name: &str,
+    value: &Value,
+) -> Vec<EventField> {
     let under = |inner: &str| {
         if name.is_empty() {
             inner.to_owned()
@@ -376,12 +382,12 @@ pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
         }
     };
     match value {
-        Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => vec![Field {
+        Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => vec![EventField {
             name: name.to_owned(),
             value: shown(program, ty, bits),
             width: bits.width,
         }],
-        Value::Header { valid: false, .. } | Value::Own(false, _) => vec![Field {
+        Value::Header { valid: false, .. } | Value::Own(false, _) => vec![EventField {
             name: name.to_owned(),
             value: "invalid".into(),
             width: 0,

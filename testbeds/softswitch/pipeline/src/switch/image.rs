@@ -10,8 +10,8 @@ use crate::config::{Config, Executor};
 use crate::error::LoadError;
 use crate::externs::filter::Filter;
 use crate::externs::register::Info;
-use crate::kept;
 use crate::reference::Reference;
+use crate::stale_fields;
 use crate::state::State;
 use crate::switch::Switch;
 use crate::switch::control::Names;
@@ -44,7 +44,7 @@ struct Compiled {
 impl Image {
     /// Compiles a program. The code depends on [`Config::trace`] and [`Config::max_steps`].
     pub fn new(written: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
-        let program = kept::checked(&written);
+        let program = stale_fields::checked(&written);
         let dialect = arch::dialect(&program.arch)?;
         let wanted = Wanted {
             seed: config.seed,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_code_is_compiled_anew() {
+    fn settings_in_the_code_are_compiled_again() {
         let program = program(include_str!("../../fuzz/programs/psa.p4"));
         let image = Image::new(program, &Config::default()).expect("a program");
         let traced = Config {

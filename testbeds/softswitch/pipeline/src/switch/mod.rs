@@ -15,10 +15,10 @@ use crate::op::Mark;
 use crate::queues::Waited;
 use crate::state::DigestMessage;
 use crate::stats::Stats;
-use crate::table::EntryState;
+use crate::table::{EntryState, Note};
 use control::Names;
 use p4lang::ir::Program;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of packets that a Tofino's generator makes per call of [`Switch::handle_timeout`]; the rest is due at
@@ -34,6 +34,17 @@ pub struct Transmit {
     pub bytes: Vec<u8>,
 }
 
+/// The object of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Noted {
+    /// The default entry of the table at this index.
+    Default(usize),
+    /// A multicast group.
+    Group(u32),
+    /// A clone session.
+    Session(u32),
+}
+
 /// A loaded program, driven by its caller: no clock, no I/O, no threads.
 #[derive(Debug)]
 pub struct Switch {
@@ -41,7 +52,7 @@ pub struct Switch {
     pub(crate) names: Arc<Names>,
     pub(crate) registers: Arc<[Info]>,
     pub(crate) undo: Option<Vec<control::Undo>>,
-    pub(crate) notes: std::collections::BTreeMap<control::Noted, crate::table::Note>,
+    pub(crate) notes: BTreeMap<Noted, Note>,
     /// Tables whose entries may have idle timeouts.
     pub(crate) idle_tables: Vec<usize>,
     /// Idle entries not yet fetched, by table.
@@ -84,7 +95,7 @@ impl Switch {
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
         if let Some(before) = traced {
-            self.tell_verdict(before);
+            self.trace_verdict(before);
         }
     }
 
@@ -128,7 +139,7 @@ impl Switch {
         self.core.finished(job);
         self.drain(now_ns);
         if let Some(before) = traced {
-            self.tell_verdict(before);
+            self.trace_verdict(before);
         }
     }
 

@@ -1,9 +1,8 @@
 //! Control plane operations of a Tofino other than those on the program's objects, and reads of individual pipes.
 
 use super::Switch;
-use crate::arch::tna::fixed::{MirrorSession, QueueThresholds, put};
-use crate::arch::tna::multicast::MulticastTree;
-use crate::arch::tna::packet_generator::GeneratorApp;
+use crate::arch::tofino::packet_generator::GeneratorApp;
+use crate::arch::tofino::{MirrorSession, MulticastTree, QueueThresholds, put};
 use crate::error::{ExternError, GeneratorError, ReplicationError};
 use crate::externs::counter::CounterValue;
 use crate::externs::filter::{FilterConfig, cell_words};

@@ -1,7 +1,7 @@
 //! Tracing of packets: all their steps, and reads of undefined values.
 
 use crate::arch::core::Core;
-use crate::arch::region::Field;
+use crate::arch::region::MetaField;
 use crate::config::Executor;
 use crate::op::Code;
 use crate::op::bindings::Block;
@@ -99,7 +99,7 @@ impl Switch {
     }
 
     /// Records the fate of the packet.
-    pub(crate) fn tell_verdict(&mut self, before: Before) {
+    pub(crate) fn trace_verdict(&mut self, before: Before) {
         let core = &mut self.core;
         let stats = &core.stats;
         let Some(reference) = &mut core.reference else {
@@ -173,10 +173,10 @@ impl Core {
         &mut self,
         code: &Code,
         block: Block,
-        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+        fields: impl FnOnce(&Core) -> Vec<(MetaField, &'static str)>,
     ) {
         if self.reference.is_some() {
-            self.tell_decided(code, block, fields);
+            self.trace_decided(code, block, fields);
         }
     }
 
@@ -188,11 +188,11 @@ impl Core {
     }
 
     #[cold]
-    fn tell_decided(
+    fn trace_decided(
         &mut self,
         code: &Code,
         block: Block,
-        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+        fields: impl FnOnce(&Core) -> Vec<(MetaField, &'static str)>,
     ) {
         let marks = |reference: &Reference| reference.watch.fill.marks();
         if !self.reference.as_deref().is_some_and(marks) {

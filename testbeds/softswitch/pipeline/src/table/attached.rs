@@ -2,7 +2,7 @@
 
 use super::idle::Timer;
 use super::rows::{Head, Index, Row};
-use super::{DirectMeter, Key, Note, Table};
+use super::{DirectMeter, Key, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
@@ -19,9 +19,18 @@ pub struct Attached {
 /// The data of entries whose table has a direct meter or idle timeouts, or that carry a note.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
-    pub meter: meter::Cell,
+    pub meter: meter::MeterCell,
     pub timer: Timer,
     pub note: Note,
+}
+
+/// Client data attached to an entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Opaque bytes.
+    pub metadata: Vec<u8>,
+    /// An opaque number, the older form.
+    pub number: u64,
 }
 
 impl Attached {
@@ -51,7 +60,6 @@ impl Attachments {
         }
     }
 
-    /// Sets the data of a row.
     pub fn set(&mut self, row: Index, attached: Attached) {
         let at = row as usize;
         if self.counts || at < self.counters.len() || attached.counter != CounterValue::default() {
@@ -62,15 +70,13 @@ impl Attachments {
         }
     }
 
-    /// The data of a row.
-    pub fn of(&self, row: Index) -> Attached {
+    pub fn row(&self, row: Index) -> Attached {
         Attached {
             counter: self.counter(row),
             more: self.more.get(row as usize).cloned().flatten(),
         }
     }
 
-    /// The counter of a row.
     pub fn counter(&self, row: Index) -> CounterValue {
         let cell = self.counters.get(row as usize);
         cell.copied().unwrap_or_default()
@@ -228,7 +234,7 @@ impl Table {
     }
 
     /// The direct meter of an entry, or of the default action for `None`.
-    pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::Cell, TableError> {
+    pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::MeterCell, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_meter);
         };

@@ -8,14 +8,14 @@ use p4lang::runtime::TableEntry;
 
 /// The contents of a table's direct registers, for each entry and pipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cells {
+pub struct EntryCells {
     /// Initial words of an entry, of all registers.
     pub initial: Vec<u64>,
     /// Entries written so far: the words of pipe 0, then of the other pipes.
     written: HashMap<Index, Box<[u64]>>,
 }
 
-impl Cells {
+impl EntryCells {
     fn at(&self, offset: u32, pipe: u32) -> usize {
         pipe as usize % PIPES as usize * self.initial.len() + offset as usize
     }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 /// Minimum effective timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
 const SHORTEST_NS: u64 = 1_000_000;
 
-/// The timer of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
     /// Timeout as written, in nanoseconds; 0: none.

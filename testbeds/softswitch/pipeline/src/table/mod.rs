@@ -29,11 +29,11 @@ pub mod value_set;
 mod whole;
 
 pub use action::{Action, Bound};
-pub use attached::Removed;
+pub use attached::{Note, Removed};
 pub use packing::{KeyPlan, MAX_WORDS};
 pub use rows::Index;
 pub use spec::{ActionSpec, DirectMeter, Spec};
-pub use whole::{DirectChange, EntryAction, EntryState, EntryWrite, Note};
+pub use whole::{DirectChange, EntryAction, EntryState, EntryWrite};
 
 use crate::bits::Slot;
 use crate::error::TableError;
@@ -47,7 +47,6 @@ use packing::Packing;
 use rows::{Head, MAX_ROWS, Rows};
 use std::cmp::Reverse;
 
-/// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// The table's specification.
@@ -60,9 +59,9 @@ pub struct Table {
     action_slots: Vec<usize>,
     attachments: Attachments,
     /// Cells of the direct registers.
-    pub cells: cells::Cells,
+    pub cells: cells::EntryCells,
     default_counter: CounterValue,
-    default_meter: meter::Cell,
+    default_meter: meter::MeterCell,
     /// Whether the control plane has written the default action.
     default_written: bool,
     idle: idle::Timers,
@@ -99,13 +98,13 @@ impl Table {
             rows: Rows::new(Packing::new(&spec.fields), exact, params),
             structure: Structure::new(&spec.fields),
             attachments: Attachments::new(spec.direct_counter.is_some()),
-            cells: cells::Cells::default(),
+            cells: cells::EntryCells::default(),
             initial_default: default.clone(),
             default,
             action_slots,
             spec,
             default_counter: CounterValue::default(),
-            default_meter: meter::Cell::default(),
+            default_meter: meter::MeterCell::default(),
             default_written: false,
             idle: idle::Timers::default(),
         }
@@ -253,7 +252,7 @@ impl Table {
     fn copy(&self, row: Index) -> Removed {
         Removed {
             indirect: self.rows.head(row).indirect,
-            attached: self.attachments.of(row),
+            attached: self.attachments.row(row),
             row: self.rows.copy(row),
         }
     }
@@ -307,7 +306,6 @@ impl Table {
         }
     }
 
-    /// The default action.
     pub fn default_action(&self) -> ActionCall {
         self.spec.call(self.default.as_action())
     }

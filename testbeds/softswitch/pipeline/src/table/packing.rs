@@ -15,7 +15,7 @@ pub const MAX_WORDS: usize = 64;
 
 /// Bits of one slot that are copied to one word.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct KeyPiece {
     slot: u32,
     slot_shift: u32,
     mask: u64,
@@ -25,11 +25,11 @@ struct Piece {
 
 /// The slots of a key and the positions of their bits, so that a key is packed directly from the frame.
 #[derive(Debug, Clone, Default)]
-pub struct KeyPlan(Vec<Piece>);
+pub struct KeyPlan(Vec<KeyPiece>);
 
 /// The position of a field in the bit string.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FieldPosition {
     at: usize,
     width: u32,
     kind: Kind,
@@ -38,9 +38,9 @@ struct Place {
 /// The packing of a table's keys.
 #[derive(Debug, Clone)]
 pub struct Packing {
-    pieces: Vec<Piece>,
+    pieces: Vec<KeyPiece>,
     /// Positions of the fields, in order of declaration.
-    places: Vec<Place>,
+    places: Vec<FieldPosition>,
     /// Number of words of a packed key.
     pub words: usize,
     /// Number of bits of a packed key.
@@ -68,7 +68,7 @@ impl Packing {
             pieces: Vec::new(),
             places: fields
                 .iter()
-                .map(|f| Place {
+                .map(|f| FieldPosition {
                     at: 0,
                     width: f.width,
                     kind: f.kind,
@@ -101,7 +101,7 @@ impl Packing {
         while width > 0 {
             let room = 64 - self.bits as u32 % 64;
             let n = width.min(room);
-            self.pieces.push(Piece {
+            self.pieces.push(KeyPiece {
                 slot,
                 slot_shift: width - n,
                 mask: mask(n),
@@ -115,7 +115,7 @@ impl Packing {
 
     /// The plan for a key whose fields are in these slots.
     pub fn plan(&self, slots: &[Slot]) -> KeyPlan {
-        let placed = |p: &Piece| Piece {
+        let placed = |p: &KeyPiece| KeyPiece {
             slot: slots[p.slot as usize],
             ..*p
         };
@@ -163,7 +163,7 @@ impl Packing {
 
     /// Converts words back to fields in order of declaration. An exact table has no masks.
     pub fn unpack(&self, values: &[u64], masks: Option<&[u64]>) -> Vec<FieldKey> {
-        let field = |place: &Place| {
+        let field = |place: &FieldPosition| {
             let value = take(values, place.at, place.width);
             let mask = match masks {
                 Some(masks) => take(masks, place.at, place.width),
@@ -184,16 +184,15 @@ impl Packing {
     /// [`FieldKey`]s.
     pub fn order(&self, a: (&[u64], &[u64]), b: (&[u64], &[u64])) -> Ordering {
         // The masks of an exact table are empty, and equal.
-        let compare = |a: &[u64], b: &[u64], p: &Place| match (a, b) {
+        let compare = |a: &[u64], b: &[u64], p: &FieldPosition| match (a, b) {
             ([], _) | (_, []) => Ordering::Equal,
             _ => p.compare(a, b),
         };
-        let of = |p: &Place| compare(a.0, b.0, p).then_with(|| compare(a.1, b.1, p));
+        let of = |p: &FieldPosition| compare(a.0, b.0, p).then_with(|| compare(a.1, b.1, p));
         let mut fields = self.places.iter().map(of);
         fields.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Whether there are range fields.
     pub fn has_ranges(&self) -> bool {
         self.fixed.is_some()
     }
@@ -243,7 +242,7 @@ impl Packing {
     }
 }
 
-impl Place {
+impl FieldPosition {
     /// Compares the field's values in two bit strings.
     fn compare(&self, a: &[u64], b: &[u64]) -> Ordering {
         let of = |(at, n)| part(a, at, n).cmp(&part(b, at, n));

@@ -13,7 +13,7 @@ pub use written::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpe
 const GROUP_LIMIT: u64 = 65_536;
 
 #[derive(Debug, Clone)]
-struct Member {
+struct BoundMember {
     call: ActionCall,
     /// For each table, the bound action if the table offers it.
     bound: Vec<Option<Bound>>,
@@ -21,7 +21,7 @@ struct Member {
 
 /// A group, with each member repeated by its weight for picking.
 #[derive(Debug, Clone)]
-struct Group {
+struct WeighedGroup {
     written: ProfileGroup,
     weighed: Vec<u32>,
     /// Places that the program has removed (TNA's `SelectorAction`): each member has as many places as its weight.
@@ -52,9 +52,9 @@ fn weigh(
         .collect()
 }
 
-impl Group {
-    fn new(written: ProfileGroup, down: &BTreeSet<u32>) -> Group {
-        let mut group = Group {
+impl WeighedGroup {
+    fn new(written: ProfileGroup, down: &BTreeSet<u32>) -> WeighedGroup {
+        let mut group = WeighedGroup {
             weighed: Vec::new(),
             written,
             out: BTreeSet::new(),
@@ -121,8 +121,8 @@ pub struct Profile {
     pub tables: Vec<u32>,
     /// For each table, the action for a group without members to pick (PSA's `psa_empty_group_action`).
     pub empty: Vec<Option<Bound>>,
-    members: BTreeMap<u32, Member>,
-    groups: BTreeMap<u32, Group>,
+    members: BTreeMap<u32, BoundMember>,
+    groups: BTreeMap<u32, WeighedGroup>,
     one_shots: BTreeMap<u32, OneShot>,
     /// Sum of the weights of all groups and one-shots.
     weights: u64,
@@ -136,11 +136,11 @@ pub struct OldOneShot(OneShot);
 
 /// A previous member, for restoring it.
 #[derive(Debug)]
-pub struct OldMember(Option<Member>);
+pub struct OldMember(Option<BoundMember>);
 
 /// A previous group, for restoring it.
 #[derive(Debug)]
-pub struct OldGroup(Option<Group>);
+pub struct OldGroup(Option<WeighedGroup>);
 
 impl Profile {
     /// Creates a profile without members.
@@ -209,13 +209,11 @@ impl Profile {
         }
     }
 
-    /// All members, by number.
     pub fn members(&self) -> Vec<(u32, ActionCall)> {
         let members = self.members.iter();
         members.map(|(id, m)| (*id, m.call.clone())).collect()
     }
 
-    /// All groups, by number.
     pub fn groups(&self) -> Vec<(u32, ProfileGroup)> {
         let groups = self.groups.iter();
         groups.map(|(id, g)| (*id, g.written.clone())).collect()
@@ -227,13 +225,13 @@ impl Profile {
     }
 
     /// Replaces a group, or removes it; returns the previous one.
-    fn set_group(&mut self, id: u32, group: Option<Group>) -> Option<Group> {
-        self.weights += group.as_ref().map_or(0, Group::size);
+    fn set_group(&mut self, id: u32, group: Option<WeighedGroup>) -> Option<WeighedGroup> {
+        self.weights += group.as_ref().map_or(0, WeighedGroup::size);
         let old = match group {
             Some(group) => self.groups.insert(id, group),
             None => self.groups.remove(&id),
         };
-        self.weights -= old.as_ref().map_or(0, Group::size);
+        self.weights -= old.as_ref().map_or(0, WeighedGroup::size);
         old
     }
 
@@ -381,13 +379,13 @@ impl Profile {
         if !self.one_shots.is_empty() {
             return Err(ProfileError::Mixed);
         }
-        let member = Member { call, bound };
+        let member = BoundMember { call, bound };
         Ok(OldMember(self.members.insert(id, member)))
     }
 
     /// Removes a member that no group refers to. The caller checks entries.
     pub fn delete_member(&mut self, id: u32) -> Result<OldMember, ProfileError> {
-        let named = |g: &Group| g.written.members.iter().any(|m| m.member == id);
+        let named = |g: &WeighedGroup| g.written.members.iter().any(|m| m.member == id);
         if self.groups.values().any(named) {
             return Err(ProfileError::InUse);
         }
@@ -421,7 +419,7 @@ impl Profile {
         }
         let sum: u64 = group.members.iter().map(|m| u64::from(m.weight)).sum();
         let limit = self.limit();
-        let others = self.weights - self.groups.get(&id).map_or(0, Group::size);
+        let others = self.weights - self.groups.get(&id).map_or(0, WeighedGroup::size);
         if sum > GROUP_LIMIT || others + sum > limit {
             return Err(ProfileError::Full(limit));
         }
@@ -437,7 +435,7 @@ impl Profile {
                 return Err(ProfileError::MemberTwice(*member));
             }
         }
-        let group = Group::new(group, &self.down);
+        let group = WeighedGroup::new(group, &self.down);
         Ok(OldGroup(self.set_group(id, Some(group))))
     }
 

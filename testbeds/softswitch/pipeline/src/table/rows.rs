@@ -41,7 +41,6 @@ const ONE_SHOT: u64 = 3 << 60;
 /// Bits 32 ..= 59: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
-/// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct Rows {
     /// The packing of keys.
@@ -100,7 +99,6 @@ impl Rows {
         head.is_some_and(|head| head & LIVE != 0)
     }
 
-    /// Rank of the row.
     pub fn rank(&self, row: Index) -> i32 {
         self.row(row)[0] as u32 as i32
     }
@@ -215,7 +213,6 @@ impl Rows {
         }
     }
 
-    /// A copy of a row.
     pub fn copy(&self, row: Index) -> Row {
         Row(self.row(row).into())
     }

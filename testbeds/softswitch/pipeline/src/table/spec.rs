@@ -2,7 +2,7 @@
 
 use super::key::FieldSpec;
 use crate::bits::limbs;
-use crate::externs::counter::Kind as CounterKind;
+use crate::externs::counter::CounterKind;
 
 /// An action that a table offers.
 #[derive(Debug, Clone)]

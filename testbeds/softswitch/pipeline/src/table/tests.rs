@@ -1,5 +1,5 @@
 use super::*;
-use crate::externs::counter::{CounterValue, Kind as CounterKind};
+use crate::externs::counter::{CounterKind, CounterValue};
 use num_bigint::BigUint;
 use p4lang::runtime::{Match, Value};
 use proptest::prelude::*;

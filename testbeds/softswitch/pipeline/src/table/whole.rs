@@ -4,20 +4,11 @@
 use super::idle::Timer;
 use super::key::FieldKey;
 use super::rows::Head;
-use super::{Bound, Index, Key, Removed, Table};
+use super::{Bound, Index, Key, Note, Removed, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
-use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
+use crate::externs::meter::{ColourCounts, MeterCell, MeterConfig};
 use crate::table::profile::{Indirect, OneShotAction};
-
-/// Client data attached to an entry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Note {
-    /// Opaque bytes.
-    pub metadata: Vec<u8>,
-    /// An opaque number, the older form.
-    pub number: u64,
-}
 
 /// The action of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +80,7 @@ pub struct DirectChange {
     pub clear_meter_counts: bool,
 }
 
-fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {
+fn change_meter(cell: &mut MeterCell, now_ns: u64, change: &DirectChange) {
     if let Some(config) = change.meter {
         cell.configure(config, now_ns);
     }
@@ -264,7 +255,7 @@ impl Table {
     }
 
     /// Counter and meter of the default entry.
-    pub fn default_direct(&self) -> (CounterValue, Cell) {
+    pub fn default_direct(&self) -> (CounterValue, MeterCell) {
         (self.default_counter, self.default_meter)
     }
 
@@ -275,7 +266,7 @@ impl Table {
     }
 
     /// Restores counter and meter of the default entry.
-    pub fn restore_default_direct(&mut self, counter: CounterValue, meter: Cell) {
+    pub fn restore_default_direct(&mut self, counter: CounterValue, meter: MeterCell) {
         (self.default_counter, self.default_meter) = (counter, meter);
     }
 
@@ -320,7 +311,7 @@ impl Table {
     }
 
     /// An entry's direct meter.
-    pub fn meter_of(&self, number: u32) -> Option<Cell> {
+    pub fn meter_of(&self, number: u32) -> Option<MeterCell> {
         if !self.rows.is_live(number) {
             return None;
         }

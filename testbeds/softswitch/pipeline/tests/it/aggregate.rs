@@ -92,7 +92,7 @@ fn frames_of_2048_values_are_summed() {
 }
 
 #[test]
-fn a_duplicate_changes_nothing_and_asks_again_when_complete() {
+fn a_duplicate_changes_nothing_and_repeats_a_complete_result() {
     let mut switch = switch(Config::default());
     for worker in 0..WORKERS - 1 {
         for _ in 0..2 {

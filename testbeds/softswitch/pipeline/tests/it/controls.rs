@@ -322,7 +322,7 @@ fn tables() -> Psa<'static> {
 }
 
 #[test]
-fn tables_run_what_the_control_plane_writes() {
+fn tables_run_entries_of_the_control_plane() {
     let mut switch = tables().load();
     assert_eq!(
         one(&mut switch, &[1, 0, 0, 1]),
@@ -480,7 +480,7 @@ fn keys_are_expressions() {
 }
 
 #[test]
-fn the_trace_names_what_a_packet_met() {
+fn the_trace_names_states_tables_and_actions() {
     let mut switch = tables().load_with(Config {
         trace: true,
         ..Config::default()

@@ -181,7 +181,7 @@ fn run(name: &str, text: &str) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn programs_do_what_they_say() {
+fn programs_meet_their_expectations() {
     let mut faults = Vec::new();
     let mut silent = Vec::new();
     for (name, text) in files("pass") {

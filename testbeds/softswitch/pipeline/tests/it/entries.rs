@@ -127,7 +127,7 @@ fn an_entry_that_no_packet_finds_is_reported_once_per_timeout() {
 }
 
 #[test]
-fn what_hangs_on_an_entry_is_written_with_it() {
+fn attached_data_is_written_with_the_entry() {
     let mut switch = program("", "");
     let config = MeterConfig {
         cir: 1,
@@ -191,7 +191,7 @@ fn what_hangs_on_an_entry_is_written_with_it() {
 }
 
 #[test]
-fn of_a_constant_entry_only_what_hangs_on_it_changes() {
+fn only_attached_data_of_a_constant_entry_changes() {
     let mut switch = program("const entries = { 1: forward(3); }", "");
     let refused = Err(ProfileError::Table(TableError::ConstTable));
     assert_eq!(switch.modify_whole(0, 0, write(1, 2)), refused);
@@ -297,7 +297,7 @@ fn an_action_has_only_the_direct_objects_that_it_calls() {
 }
 
 #[test]
-fn a_new_program_takes_over_what_was_written() {
+fn a_new_program_takes_over_written_state() {
     let old_table = "const default_action = NoAction(); entries = { 9: forward(9); }";
     let mut old = program(old_table, "");
     old.delete_whole(0, 0, key(9)).unwrap();
@@ -380,7 +380,7 @@ fn a_table_without_idle_timeouts_takes_none_over() {
 
 /// A rate in packets cannot become a rate in bytes.
 #[test]
-fn meters_of_another_unit_begin_anew() {
+fn meters_with_another_unit_start_fresh() {
     let text = text(
         "default_action = forward(3);",
         "meter(2, MeterType.packets) k;",

@@ -337,7 +337,7 @@ fn direct_meters_mark_when_they_are_called() {
 }
 
 #[test]
-fn what_is_not_executed_is_refused_with_its_place() {
+fn unsupported_constructs_are_refused_with_their_position() {
     let error = with(
         "header x_h { bit<8> v; } struct b_t { x_h[4] v; }",
         "",
@@ -390,6 +390,6 @@ Mine(P()) main;
     assert_eq!(error, Some(LoadError::Architecture("Mine".into())));
     assert_eq!(
         error.unwrap().to_string(),
-        "not executed yet: architecture Mine"
+        "architecture Mine is not supported; use psa, v1model, tna or t2na"
     );
 }

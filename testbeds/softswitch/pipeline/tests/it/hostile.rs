@@ -289,7 +289,7 @@ fn rounds(fields: usize, config: Config) -> u32 {
         ..support::Psa::default()
     };
     let mut switch = Switch::new(compile(&psa.text()), config).expect("a program that loads");
-    let (sent, cost) = cost::of(move || {
+    let (sent, cost) = cost::measure(move || {
         let sent = support::one(&mut switch, &[0; 4]);
         assert_eq!(switch.stats().out_of_steps, 1);
         sent
@@ -572,7 +572,7 @@ fn traced_too() {
 /// The packets that leave, including compilation, in both executors and on a small stack.
 fn through(psa: support::Psa<'_>, packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let text = psa.text();
-    let (sent, cost) = cost::of(move || {
+    let (sent, cost) = cost::measure(move || {
         let mut switch = support::load(&text, Config::default());
         let sent = packets.iter().map(|p| support::one(&mut switch, p));
         sent.collect()
@@ -605,7 +605,7 @@ fn the_right_one_of_thousands_of_arms() {
 }
 
 #[test]
-fn conditions_of_thousands_of_arms_are_asked_until_one_holds() {
+fn thousands_of_conditions_are_evaluated_until_one_holds() {
     // Each evaluated condition counts in `hdr.h.b`.
     let arms = lines(
         3000,

@@ -26,7 +26,7 @@ fn session(id: u32, list: &[(u32, u16)], class: u32, length: u32) -> CloneSessio
 }
 
 #[test]
-fn ingress_drops_unless_told_otherwise() {
+fn ingress_drops_by_default() {
     let mut switch = Psa {
         ingress: "ostd.egress_port = (PortId_t) 1;",
         ..Psa::default()
@@ -509,7 +509,7 @@ fn nothing_of_one_packet_is_seen_by_the_next() {
 }
 
 #[test]
-fn what_nobody_fetches_is_bounded() {
+fn unfetched_messages_are_limited() {
     let mut switch = Psa::default().load_with(Config {
         transmit_limit: 2,
         ..Config::default()

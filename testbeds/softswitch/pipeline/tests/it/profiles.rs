@@ -104,7 +104,7 @@ fn an_entry_may_have_an_action_of_its_own() {
 }
 
 #[test]
-fn what_is_in_use_stays_and_what_is_not_there_is_not_named() {
+fn used_members_stay_and_unknown_ones_are_refused() {
     let mut switch = profile();
     let here = at("ingress.t", "hdr.x.a", 1);
     let member = Indirect::Member(1);

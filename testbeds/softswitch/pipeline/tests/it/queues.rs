@@ -87,7 +87,7 @@ fn a_rate_holds_though_the_caller_comes_late() {
 }
 
 #[test]
-fn a_full_queue_drops_what_comes_last_and_counts_it() {
+fn a_full_queue_drops_and_counts_the_last_packet() {
     let program = Psa {
         ingress: "ostd.class_of_service = (ClassOfService_t) (istd.ingress_port == (PortId_t) 9 ? 8w1 : 8w0); send_to_port(ostd, (PortId_t) 1);",
         ..Psa::default()
@@ -184,7 +184,7 @@ fn egress_runs_when_the_packet_leaves_and_sees_how_it_waited() {
 }
 
 #[test]
-fn a_priority_goes_first_and_keeps_what_ingress_knew() {
+fn a_priority_goes_first_and_keeps_ingress_metadata() {
     let program = V1 {
         meta: "bit<8> m;",
         ingress: "meta.m = hdr.x.a; s.priority = hdr.x.b[2:0]; s.egress_spec = 1;",
@@ -203,7 +203,7 @@ fn a_priority_goes_first_and_keeps_what_ingress_knew() {
 }
 
 #[test]
-fn copies_and_clones_wait_with_what_they_carry() {
+fn copies_and_clones_wait_with_their_metadata() {
     let program = Psa {
         carried: "bit<8> m;",
         meta: "bit<8> m;",

@@ -29,20 +29,20 @@ fn poisoned(locals: &str, ingress: &str) -> Switch {
 
 /// The undefined values that influence a decision.
 fn undefined(locals: &str, ingress: &str) -> Vec<String> {
-    told(&mut poisoned(locals, ingress), &[7, 8])
+    take_undefined(&mut poisoned(locals, ingress), &[7, 8])
 }
 
 /// The same for any program.
-fn of(program: &str, packet: &[u8]) -> Vec<String> {
+fn undefined_in(program: &str, packet: &[u8]) -> Vec<String> {
     let config = Config {
         executor: Executor::Reference,
         poison: Some(1),
         ..Config::default()
     };
-    told(&mut Switch::new(compile(program), config).unwrap(), packet)
+    take_undefined(&mut Switch::new(compile(program), config).unwrap(), packet)
 }
 
-fn told(switch: &mut Switch, packet: &[u8]) -> Vec<String> {
+fn take_undefined(switch: &mut Switch, packet: &[u8]) -> Vec<String> {
     switch.handle_packet(0, 0, packet);
     let (events, lost) = switch.take_events();
     assert_eq!(lost, 0);
@@ -58,7 +58,7 @@ fn told(switch: &mut Switch, packet: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
+fn undefined_values_that_choose_a_v1model_path_are_reported() {
     let way = |name: &str| vec![format!("{name}, by which the packet goes its way")];
     let psa = |ingress: &str| undefined("bool b; PortId_t p; MulticastGroup_t m;", ingress);
     let sends = "send_to_port(ostd, (PortId_t) 1);";
@@ -93,7 +93,7 @@ fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
             egress,
             ..Default::default()
         };
-        of(&program.text(), &[7, 8])
+        undefined_in(&program.text(), &[7, 8])
     };
     let local = "bit<9> p; bit<16> g;";
     assert_eq!(
@@ -123,13 +123,13 @@ fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
 }
 
 #[test]
-fn undefined_values_are_told_by_which_a_psa_packet_leaves_egress() {
+fn undefined_values_that_choose_a_psa_path_are_reported() {
     let told = |egress: &str| {
         let program = Psa {
             egress,
             ..Psa::default()
         };
-        of(&program.text(), &[7, 8])
+        undefined_in(&program.text(), &[7, 8])
     };
     assert_eq!(told("bool b; ostd.drop = b;"), way(&["drop"]));
     assert_eq!(
@@ -158,13 +158,13 @@ const UNDEFINED: &str = "
     tm.level1_exclusion_id = u.level1_exclusion_id; tm.level2_exclusion_id = u.level2_exclusion_id;";
 
 #[test]
-fn undefined_values_are_told_by_which_a_tofinos_packet_goes_its_way() {
+fn undefined_values_that_choose_a_tofino_path_are_reported() {
     let ingress = |ingress: &str| {
         let program = Tna {
             ingress,
             ..Tna::default()
         };
-        of(&program.text(), &[0; 64])
+        undefined_in(&program.text(), &[0; 64])
     };
     let told = |text: &str| ingress(&format!("bit<16> g; bit<9> p; bit<3> d; {text}"));
     assert_eq!(
@@ -211,7 +211,7 @@ fn undefined_values_are_told_by_which_a_tofinos_packet_goes_its_way() {
             egress_deparser: &format!("{mirrors} pkt.emit(hdr);"),
             ..Tna::default()
         };
-        of(&program.text(), &[0; 64])
+        undefined_in(&program.text(), &[0; 64])
     };
     let drops = "bit<3> d; dprsr.drop_ctl = d;";
     let of_mirrors = "bit<3> d; dprsr.mirror_type = 1; dprsr.drop_ctl[2:2] = d[2:2];";
@@ -222,7 +222,7 @@ fn undefined_values_are_told_by_which_a_tofinos_packet_goes_its_way() {
 }
 
 #[test]
-fn what_the_generator_is_asked_for_is_told_if_it_is_undefined() {
+fn undefined_generator_requests_are_reported() {
     let told = |ingress: &str, deparser: &str| {
         let program = Tna {
             include: "t2na.p4",
@@ -231,7 +231,7 @@ fn what_the_generator_is_asked_for_is_told_if_it_is_undefined() {
             deparser,
             ..Tna::default()
         };
-        of(&program.text(), &[0; 64])
+        undefined_in(&program.text(), &[0; 64])
     };
     let emit = "g.emit<byte_h>({ 8w7 });";
     assert_eq!(told("dprsr.pktgen = b;", emit), way(&["pktgen"]));
@@ -267,8 +267,8 @@ const PICKS: &str = "if (dprsr.mirror_type == 1) { m.emit<byte_h>(1, { 8w7 }); }
                      if (dprsr.digest_type == 3) { g.pack({ 8w7 }); }";
 
 #[test]
-fn types_that_were_not_assigned_pick_nothing_and_are_not_told() {
-    assert_eq!(told(&mut picking("", PICKS), &[0; 64]), [""; 0]);
+fn unassigned_types_pick_nothing_and_are_not_reported() {
+    assert_eq!(take_undefined(&mut picking("", PICKS), &[0; 64]), [""; 0]);
     for seed in 1..=64 {
         let mut switch = picking("", PICKS);
         switch.set_tracing(true);
@@ -283,25 +283,28 @@ fn types_that_were_not_assigned_pick_nothing_and_are_not_told() {
     }
     let assigned = "bit<3> t; dprsr.resubmit_type = t;";
     assert_eq!(
-        told(&mut picking(assigned, PICKS), &[0; 64]),
+        take_undefined(&mut picking(assigned, PICKS), &[0; 64]),
         ["a condition"]
     );
     // The control must not read an unassigned type: there it is a value.
     let read = "if (dprsr.mirror_type == 1) { tm.qid = 3; }";
-    assert_eq!(told(&mut picking(read, PICKS), &[0; 64]), ["a condition"]);
+    assert_eq!(
+        take_undefined(&mut picking(read, PICKS), &[0; 64]),
+        ["a condition"]
+    );
 }
 
 #[test]
-fn what_a_packet_has_not_asked_for_is_not_made_and_its_arguments_decide_nothing() {
+fn gated_calls_do_nothing_and_their_arguments_decide_nothing() {
     let emits = "m.emit<byte_h>(1, { meta.never }); g.pack({ meta.never });";
-    assert_eq!(told(&mut picking("", emits), &[0; 64]), [""; 0]);
+    assert_eq!(take_undefined(&mut picking("", emits), &[0; 64]), [""; 0]);
     assert_eq!(
-        told(&mut picking("dprsr.digest_type = 0;", emits), &[0; 64]),
+        take_undefined(&mut picking("dprsr.digest_type = 0;", emits), &[0; 64]),
         ["argument 1 of ID.g.pack"]
     );
     let undefined = "bit<3> t; dprsr.mirror_type = t;";
     assert_eq!(
-        told(
+        take_undefined(
             &mut picking(undefined, "m.emit<byte_h>(1, { 8w7 });"),
             &[0; 64]
         ),
@@ -313,7 +316,7 @@ fn what_a_packet_has_not_asked_for_is_not_made_and_its_arguments_decide_nothing(
 }
 
 #[test]
-fn an_undefined_side_of_a_condition_that_the_other_side_decides_is_not_told() {
+fn an_undefined_operand_without_influence_is_not_reported() {
     let told = |condition: &str| {
         let text = format!(
             "bool u; bool yes = hdr.x.isValid(); bool no = !yes;
@@ -335,7 +338,7 @@ fn an_undefined_side_of_a_condition_that_the_other_side_decides_is_not_told() {
 }
 
 #[test]
-fn what_psa_carries_from_ingress_to_egress_stays_undefined() {
+fn values_that_psa_carries_to_egress_stay_undefined() {
     let switch = |deparser: &str| {
         let program = Psa {
             decls: BYTE,
@@ -363,7 +366,7 @@ fn what_psa_carries_from_ingress_to_egress_stays_undefined() {
         };
         Switch::new(compile(&program.text()), config).unwrap()
     };
-    let of = |deparser: &str| told(&mut switch(deparser), &[7, 8]);
+    let of = |deparser: &str| take_undefined(&mut switch(deparser), &[7, 8]);
     let key = ["a key of select"];
     assert_eq!(of("normal.c = 1; cloned.d = 1;"), key, "normal.d");
     assert_eq!(of("normal.c = 1; normal.d = 1;"), key, "cloned.d");
@@ -381,7 +384,7 @@ fn what_psa_carries_from_ingress_to_egress_stays_undefined() {
 }
 
 #[test]
-fn what_a_packet_left_undefined_is_not_told_of_another_that_has_waited() {
+fn undefined_values_are_not_reported_for_another_waiting_packet() {
     let program = V1 {
         meta: "bit<1> m;",
         ingress: "s.egress_spec = 1; bit<1> u; if (hdr.x.a == 1) { meta.m = 1; } else { meta.m = u; }",
@@ -407,18 +410,22 @@ fn what_a_packet_left_undefined_is_not_told_of_another_that_has_waited() {
 }
 
 #[test]
-fn what_an_earlier_packet_left_undefined_is_not_told_of_a_later_one() {
+fn undefined_values_are_not_reported_for_a_later_packet() {
     let mut switch = poisoned(
         "",
         "bool b; if (hdr.x.v == 1) { ostd.drop = b; }
          else { if (ostd.drop) { hdr.x.v = 3; } send_to_port(ostd, (PortId_t) 1); }",
     );
-    assert_eq!(told(&mut switch, &[1, 8]), way(&["drop"]));
-    assert_eq!(told(&mut switch, &[2, 8]), [""; 0], "true by PSA's default");
+    assert_eq!(take_undefined(&mut switch, &[1, 8]), way(&["drop"]));
+    assert_eq!(
+        take_undefined(&mut switch, &[2, 8]),
+        [""; 0],
+        "true by PSA's default"
+    );
 }
 
 #[test]
-fn an_ingress_clone_leaves_undefined_what_is_so_of_the_original() {
+fn an_ingress_clone_keeps_the_originals_undefined_values() {
     let told = |clone: &str| {
         let program = V1 {
             meta: "bit<8> m;",
@@ -443,14 +450,14 @@ fn an_ingress_clone_leaves_undefined_what_is_so_of_the_original() {
             packet_length_bytes: 0,
         };
         switch.set_clone_session(&session).unwrap();
-        told(&mut switch, &[7, 8])
+        take_undefined(&mut switch, &[7, 8])
     };
     assert_eq!(told(""), ["a condition"]);
     assert_eq!(told("clone(CloneType.I2E, 5);"), ["a condition"]);
 }
 
 #[test]
-fn undefined_values_are_told_where_they_decide() {
+fn undefined_values_are_reported_where_they_decide() {
     let send = "send_to_port(ostd, (PortId_t) 1);";
     let told = |locals: &str, ingress: &str| undefined(locals, &format!("{ingress} {send}"));
     assert_eq!(told("", "hdr.x.v = hdr.x.v + 1;"), [""; 0]);
@@ -487,7 +494,7 @@ fn undefined_values_are_told_where_they_decide() {
 }
 
 #[test]
-fn what_is_masked_out_or_overwritten_is_not_told() {
+fn masked_or_overwritten_values_are_not_reported() {
     let send = "send_to_port(ostd, (PortId_t) 1);";
     let told = |ingress: &str| undefined("", &format!("{ingress} {send}"));
     assert_eq!(
@@ -502,7 +509,7 @@ fn what_is_masked_out_or_overwritten_is_not_told() {
 }
 
 #[test]
-fn elements_of_arrays_are_told_with_their_headers() {
+fn stack_elements_are_reported_with_their_headers() {
     let program = Psa {
         decls: "struct k_t { bit<8> k; } header a_t { bit<8>[2] v; k_t[1] s; }",
         headers: "a_t[2] a;",
@@ -529,7 +536,7 @@ fn elements_of_arrays_are_told_with_their_headers() {
 }
 
 #[test]
-fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
+fn steps_are_traced_until_tracing_stops() {
     let program = Psa {
         decls: BYTE,
         headers: "byte_h x;",
@@ -580,7 +587,7 @@ fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
 }
 
 #[test]
-fn a_tofino_program_is_traced_and_its_undefined_values_are_told() {
+fn a_tofino_program_is_traced_with_its_undefined_values() {
     let program = Tna {
         parser: "state go { pkt.extract(hdr.b); transition accept; }",
         meta: "bit<8> never;",
@@ -643,7 +650,7 @@ fn ends(switch: &mut Switch) -> Vec<EventKind> {
 }
 
 #[test]
-fn a_packet_that_waits_for_its_port_is_told_when_it_joins_the_queue_and_when_it_leaves() {
+fn a_waiting_packet_is_traced_when_it_joins_and_leaves_the_queue() {
     let queues = EgressQueues {
         depth: 1,
         rate_bps: Some(8_000_000),
@@ -705,7 +712,7 @@ fn a_packet_that_waits_for_its_port_is_told_when_it_joins_the_queue_and_when_it_
 }
 
 #[test]
-fn a_packet_that_the_generator_makes_is_told_with_what_becomes_of_it() {
+fn a_generated_packet_is_traced_with_its_verdict() {
     let mut switch = Tna {
         parser: "state go { pkt.advance(48); pkt.extract(hdr.b); transition accept; }",
         ingress: "if (hdr.b.v == 1) { tm.ucast_egress_port = 1; }",
@@ -772,7 +779,7 @@ fn result(calls: &[(String, Vec<String>, Vec<String>)], name: &str) -> String {
 }
 
 #[test]
-fn v1model_tells_what_its_externs_give() {
+fn v1model_traces_the_results_of_externs() {
     let mut switch = V1 {
         decls: "struct list_t { bit<8> x; bit<8> y; }",
         verify: "verify_checksum(true, { hdr.x.a, hdr.x.b }, (bit<16>) 5, HashAlgorithm.csum16);
@@ -804,7 +811,7 @@ fn v1model_tells_what_its_externs_give() {
 }
 
 #[test]
-fn psa_tells_what_its_externs_give() {
+fn psa_traces_the_results_of_externs() {
     let mut switch = Psa {
         deparser: "if (psa_normal(istd)) { pkt.emit(hdr); } assert(!psa_resubmit(istd));",
         ..Psa::default()
@@ -818,7 +825,7 @@ fn psa_tells_what_its_externs_give() {
 }
 
 #[test]
-fn tna_tells_what_its_externs_give() {
+fn tna_traces_the_results_of_externs() {
     let mut switch = Tna {
         include: "t2na.p4",
         decls: "header two_h { bit<8> x; bit<16> sum; }",
@@ -863,7 +870,7 @@ fn tna_tells_what_its_externs_give() {
 
 /// A call whose result is discarded must report it like other calls.
 #[test]
-fn discarded_results_are_told() {
+fn discarded_results_are_reported() {
     let psa = Psa {
         headers: "byte_h b;",
         decls: "header byte_h { bit<8> v; }",

@@ -213,7 +213,7 @@ fn starts_without_room_are_counted() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_settings_change_nothing() {
     let mut switch = Tna::default().load();
     let running = app(Trigger::Periodic { period_ns: 10 });
     let buffer = (16, &[0xaa, 0xbb][..]);

@@ -102,7 +102,7 @@ fn reports(switch: &Switch, n: u64) -> Vec<(u128, u128, u128)> {
 }
 
 #[test]
-fn a_ghost_is_told_of_packets_that_join_and_leave() {
+fn a_ghost_receives_reports_of_joining_and_leaving_packets() {
     let mut switch = switch();
     // The first packet passes directly; queued packets are 4 bytes longer than received ones: 81 to 160 bytes take two
     // cells.
@@ -149,7 +149,7 @@ fn every_pipe_has_a_ghost() {
 }
 
 #[test]
-fn what_is_told_adds_up() {
+fn reports_add_up() {
     let mut switch = switch();
     let mut dice = Dice::new(3);
     let mut now_ns = 0;

@@ -58,7 +58,7 @@ fn intrinsic_metadata_come_before_the_packet() {
 }
 
 #[test]
-fn ingress_drops_what_it_cannot_parse_unless_somebody_looks() {
+fn ingress_drops_unparsed_packets_unless_it_reads_the_error() {
     let parser = "state go { pkt.extract(hdr.b); transition select(hdr.b.v) { 1: two; 2: reject; 3: nothing; default: accept; } }
                   state two { pkt.extract(hdr.c); transition accept; }
                   state nothing { transition select(hdr.b.v) { 9: accept; } }";
@@ -150,7 +150,7 @@ fn a_second_resubmission_drops_the_packet() {
 }
 
 #[test]
-fn what_is_never_given_a_type_is_not_asked_for() {
+fn types_that_are_never_assigned_request_nothing() {
     let mut switch = Tna {
         parser: BYTE,
         deparser_locals: "Resubmit(0) again; Mirror(0) mirror; Digest<byte_h>(0) learn;",
@@ -300,7 +300,7 @@ fn ingress_mirror() -> Switch {
 }
 
 #[test]
-fn ingress_mirrors_what_came_in() {
+fn ingress_mirrors_the_received_packet() {
     let mut switch = ingress_mirror();
     let session = |port, max_length| {
         Some(MirrorSession {
@@ -358,7 +358,7 @@ fn a_mirrored_copy_may_go_to_groups_and_the_cpu() {
 }
 
 #[test]
-fn egress_mirrors_what_leaves() {
+fn egress_mirrors_the_sent_packet() {
     let mut switch = Tna {
         decls: "header mirror_h { bit<8> tag; }",
         headers: "byte_h b;",
@@ -599,7 +599,7 @@ fn intrinsic_metadata_do_not_leave() {
 }
 
 #[test]
-fn fields_hold_what_was_written_before_their_header_was_valid() {
+fn fields_keep_values_written_before_their_header_is_valid() {
     for executor in [Executor::Fast, Executor::Both] {
         let config = pipeline::Config {
             executor,

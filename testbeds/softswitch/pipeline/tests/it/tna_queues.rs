@@ -42,7 +42,7 @@ fn limited(depth: usize) -> EgressQueues {
 }
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-struct Told {
+struct EgressMetadata {
     port: u32,
     enq: u16,
     deq: u16,
@@ -53,8 +53,8 @@ struct Told {
     first: u8,
 }
 
-fn told((port, b): (u32, Vec<u8>)) -> Told {
-    Told {
+fn egress_metadata((port, b): (u32, Vec<u8>)) -> EgressMetadata {
+    EgressMetadata {
         port,
         enq: u16::from_be_bytes([b[0], b[1]]),
         deq: u16::from_be_bytes([b[2], b[3]]),
@@ -73,17 +73,17 @@ fn packet(queue: u8, colour: u8, flags: u8) -> Vec<u8> {
     packet
 }
 
-fn drain(switch: &mut Switch) -> Vec<Told> {
-    let mut all: Vec<Told> = sent(switch).into_iter().map(told).collect();
+fn drain(switch: &mut Switch) -> Vec<EgressMetadata> {
+    let mut all: Vec<EgressMetadata> = sent(switch).into_iter().map(egress_metadata).collect();
     while let Some(due) = switch.poll_timeout() {
         switch.handle_timeout(due);
-        all.extend(sent(switch).into_iter().map(told));
+        all.extend(sent(switch).into_iter().map(egress_metadata));
     }
     all
 }
 
 #[test]
-fn egress_is_told_of_the_queue() {
+fn egress_metadata_describes_the_queue() {
     let mut switch = switch(limited(10));
     for _ in 0..3 {
         switch.handle_packet(0, 0, &packet(2, 0, 0));
@@ -155,14 +155,14 @@ fn colours_are_refused_one_after_the_other() {
 }
 
 #[test]
-fn what_its_queue_refuses_may_be_deflected() {
+fn packets_that_a_queue_refuses_may_be_deflected() {
     let mut switch = switch(limited(1));
     switch.set_deflection(Some((9, 4)));
     switch.handle_packet(0, 0, &packet(0, 0, 1));
     switch.handle_packet(0, 0, &packet(0, 0, 1));
     switch.handle_packet(0, 0, &packet(0, 0, 1));
     switch.handle_packet(0, 0, &packet(0, 0, 0));
-    let deflected: Vec<_> = sent(&mut switch).into_iter().map(told).collect();
+    let deflected: Vec<_> = sent(&mut switch).into_iter().map(egress_metadata).collect();
     let seen: Vec<_> = deflected
         .iter()
         .map(|t| (t.port, t.qid, t.deflected))

@@ -6,7 +6,7 @@ use p4lang::runtime::Match;
 use pipeline::{Config, CounterValue, DigestMessage, EventKind, Executor, MeterConfig};
 
 #[test]
-fn a_wrong_checksum_is_told_and_a_right_one_written() {
+fn a_wrong_checksum_is_reported_and_a_right_one_written() {
     let program = V1 {
         decls: "struct sum_t { bit<16> sum; }",
         meta: "bit<16> sum;",
@@ -34,7 +34,7 @@ fn a_wrong_checksum_is_told_and_a_right_one_written() {
 }
 
 #[test]
-fn what_a_parser_leaves_is_its_error_and_no_checksum_error() {
+fn a_parser_sets_its_error_and_no_checksum_error() {
     let program = V1 {
         parser: "state start {
                 s.checksum_error = 1;
@@ -315,7 +315,7 @@ fn assertions_are_counted_and_messages_ignored() {
 
 /// Both executors must report messages and failures if requested.
 #[test]
-fn messages_and_failed_assertions_are_told() {
+fn messages_and_failed_assertions_are_recorded() {
     let program = V1 {
         locals: r#"action noted() { log_msg("\\{{}\\} of {}: {}", { hdr.x.b, 8w7 ++ hdr.x.a, (int<8>) hdr.x.b }); }"#,
         ingress: r#"log_msg("here");

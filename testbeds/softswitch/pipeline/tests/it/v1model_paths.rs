@@ -31,7 +31,7 @@ fn session(switch: &mut Switch, id: u32, ports: &[(u32, u16)], length: u32) {
 }
 
 #[test]
-fn a_packet_goes_where_egress_spec_says_and_from_0_to_0() {
+fn a_packet_goes_to_egress_spec_and_from_0_to_0() {
     let mut switch = V1::default().load();
     assert_eq!(through(&mut switch, &[1, 2, 3]), [(1, vec![1, 2, 3])]);
     let untouched = V1 {
@@ -119,7 +119,7 @@ fn copies_of_a_group_do_not_see_each_other() {
 
 /// As in simple_switch: only the validity changes when a header becomes valid or invalid.
 #[test]
-fn fields_of_invalid_headers_keep_what_is_written() {
+fn fields_of_invalid_headers_keep_written_values() {
     let keyed = |key: &str| {
         format!(
             "action found(bit<8> v) {{ hdr.x.a = v; }}
@@ -244,7 +244,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
 }
 
 #[test]
-fn egress_sees_what_ingress_wrote_to_an_invalid_header() {
+fn egress_reads_ingress_writes_to_an_invalid_header() {
     let program = V1 {
         meta: "x_h y;",
         ingress: "s.egress_spec = 1; meta.y.a = 6; hdr.x.setInvalid();",

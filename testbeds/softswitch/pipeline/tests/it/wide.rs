@@ -256,7 +256,7 @@ fn registers_and_digests() {
 }
 
 #[test]
-fn what_is_still_too_wide_is_refused_at_its_place() {
+fn too_wide_operations_are_refused_with_their_position() {
     let program = Psa {
         decls: "header x_h { bit<2048> a; bit<2048> b; bit<8> c; }",
         headers: "x_h x;",

@@ -46,7 +46,7 @@ pub struct PacketFilter {
 
 impl RoleConfig {
     /// Parses the protocol's `Role.config`; `None` means full access.
-    pub fn of(role: &v1::Role) -> Result<Option<Self>, Status> {
+    pub fn from_role(role: &v1::Role) -> Result<Option<Self>, Status> {
         let Some(any) = &role.config else {
             return Ok(None);
         };

@@ -116,7 +116,7 @@ fn no_write_is_accepted_between_the_two_steps() {
 }
 
 #[test]
-fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
+fn an_outbid_or_abandoned_takeover_installs_no_primary() {
     let mut arbitration = Arbitration::new(1);
     assert!(matches!(
         arbitration.update(10, &update(1, 5)),
@@ -142,7 +142,7 @@ fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
 }
 
 #[test]
-fn clients_of_a_role_are_told_its_config() {
+fn clients_of_a_role_receive_its_config() {
     let mut arbitration = Arbitration::new(1);
     let config = RoleConfig {
         shared_p4_ids: vec![3],
@@ -290,7 +290,7 @@ fn claim_with(
 }
 
 #[test]
-fn a_role_has_what_its_config_says() {
+fn a_role_has_the_rights_of_its_config() {
     let mut arbitration = Arbitration::new(1);
     take_over(&mut arbitration, 10, 5);
     let routing = RoleConfig {

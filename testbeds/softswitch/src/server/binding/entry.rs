@@ -3,9 +3,9 @@
 use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
+use super::profiles::check_size;
 use super::{Binding, BoundTable, NewName, Sdn, invalid};
 use p4lang::p4info::ActionProfile;
-use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::translate::action::Place;
@@ -30,7 +30,7 @@ pub(in crate::server) struct ReadFlags {
 }
 
 impl ReadFlags {
-    pub(in crate::server) fn of(query: &v1::TableEntry) -> Self {
+    pub(in crate::server) fn from_query(query: &v1::TableEntry) -> Self {
         Self {
             meter: query.meter_config.is_some(),
             meter_counts: query.meter_counter_data.is_some(),
@@ -106,11 +106,13 @@ impl BoundTable {
         if !entry.r#match.is_empty() || entry.priority != 0 {
             let name = self.name();
             return Err(invalid(format!(
-                "{name}: the default entry has neither key nor priority"
+                "{name}: the default entry has no key and no priority; leave them out"
             )));
         }
         if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
-            return Err(invalid("the default entry has no idle timeout"));
+            return Err(invalid(
+                "the default entry has no idle timeout; leave it out",
+            ));
         }
         Ok(())
     }
@@ -129,9 +131,7 @@ impl BoundTable {
         };
         let key = self.key(entry, &binding.sdn, new)?;
         if self.fields.is_empty() {
-            return Err(invalid(
-                "a table without a key has no entries but the default one",
-            ));
+            return Err(invalid("a table without a key has only the default entry"));
         }
         self.check_attached(entry)?;
         if entry.time_since_last_hit.is_some() {
@@ -202,7 +202,7 @@ impl BoundTable {
         if indirect == matches!(kind, ActionKind::Action(_)) {
             let name = self.name();
             let reason = if indirect {
-                "its entries name members or groups, they have no actions of their own"
+                "its entries refer to members or groups, not to actions"
             } else {
                 "it has no action profile"
             };
@@ -232,7 +232,7 @@ impl BoundTable {
                 let actions = set.action_profile_actions.iter().map(action);
                 let actions = actions.collect::<Result<Vec<_>>>()?;
                 let weights = actions.iter().map(|a| a.weight);
-                crate::server::profiles::check_size(sized, weights, sized.max_group_size)?;
+                check_size(sized, weights, sized.max_group_size)?;
                 EntryAction::OneShot(actions)
             }
         })
@@ -254,7 +254,9 @@ impl BoundTable {
     ) -> Result<p4lang::runtime::ActionCall> {
         match &action.r#type {
             Some(ActionKind::Action(call)) => self.call(call, Place::Default, &binding.sdn),
-            Some(_) => Err(invalid("the default entry has an action of its own")),
+            Some(_) => Err(invalid(
+                "the default entry refers to an action, not to a member or group",
+            )),
             None => Err(TranslateError::Unset {
                 what: "action type",
             }
@@ -463,12 +465,7 @@ impl Binding {
 
 fn weight(weight: i32) -> Result<u32> {
     match u32::try_from(weight) {
-        Ok(0) | Err(_) => Err(invalid(format!("a weight of {weight}"))),
+        Ok(0) | Err(_) => Err(invalid(format!("the weight is {weight}; use 1 or more"))),
         Ok(weight) => Ok(weight),
     }
-}
-
-/// The error for an entry that does not exist.
-pub(in crate::server) fn no_entry() -> UpdateError {
-    UpdateError::new(Code::NotFound, "no such entry")
 }

@@ -199,7 +199,7 @@ impl Field {
             self.info.match_type,
             MatchType::Standard(MatchKind::Exact | MatchKind::Optional)
         ) {
-            return invalid(format!("{field} is matched in another way"));
+            return invalid(format!("{field} has another kind of match in the program"));
         }
         let message = format!(
             "{field} is translated: masks and ranges that mean more than one value are not"

@@ -108,7 +108,7 @@ impl Names {
             false if text.len() > NAME_BYTES => {
                 let (name, bytes) = (excerpt(text), text.len());
                 return Err(super::invalid(format!(
-                    "the name `{name}` has {bytes} bytes: {NAME_BYTES} is the most"
+                    "the name `{name}` has {bytes} bytes; the maximum is {NAME_BYTES}"
                 )));
             }
             false => None,
@@ -119,14 +119,14 @@ impl Names {
             }
             if let Some(name) = self.names.get(number) {
                 let name = excerpt(name);
-                return Err(super::invalid(format!("{number} is called `{name}`")));
+                return Err(super::invalid(format!("{number} is named `{name}`")));
             }
         }
         if new == NewName::Unknown {
             return number.ok_or_else(super::no_entry);
         }
         if self.values.len() >= NAMES {
-            let message = format!("{NAMES} names are in use");
+            let message = format!("all {NAMES} names are in use");
             return Err(UpdateError::new(Code::ResourceExhausted, message));
         }
         let value = match number {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_a_name_up_gives_none() {
+    fn lookups_do_not_assign_names() {
         let sdn = Sdn::default();
         let look = |text: &str| sdn.value("u", text.as_bytes(), 8, NewName::Unknown);
         assert_eq!(look("x").unwrap_err(), super::super::no_entry());
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             error.message,
             format!(
-                "the name `{}…` has 1026 bytes: 1024 is the most",
+                "the name `{}…` has 1026 bytes; the maximum is 1024",
                 "ä".repeat(40)
             )
         );

@@ -1,7 +1,7 @@
 //! Results of queries, converted to messages as the client takes them.
 
-use super::super::binding::{self, Binding, DefaultState, ReadFlags};
-use super::super::{MESSAGE_BYTES, profiles};
+use super::super::MESSAGE_BYTES;
+use super::super::binding::{self, Binding, DefaultState, ReadFlags, profiles};
 use p4lang::p4info::ActionProfile;
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
@@ -150,7 +150,7 @@ impl Answer {
             }
             // Taken cell by cell in `next_entity`.
             Answer::Meters(..) | Answer::Counters(..) | Answer::Registers(..) => {
-                return Err(UpdateError::new(Code::Internal, "cells are no entity"));
+                return Err(UpdateError::new(Code::Internal, "cells are not an entity"));
             }
             Answer::Member(profile, id, call) => {
                 let profile: &ActionProfile = profiles::profile(profile, binding)?;

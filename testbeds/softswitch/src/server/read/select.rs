@@ -84,7 +84,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn of(query: &v1::TableEntry) -> Self {
+    pub(super) fn from_query(query: &v1::TableEntry) -> Self {
         use v1::table_action::Type as ActionKind;
         let action = query
             .action
@@ -145,7 +145,7 @@ pub(super) fn arrays<T: Object>(
     for (id, name) in which(section, id, access)? {
         let size = section.with_id(id).map_or(0, &size);
         let cell = index_from_proto(&name, index, size)?;
-        arrays.push((id, name, Cells::of(cell, size).range()));
+        arrays.push((id, name, Cells::new(cell, size).range()));
     }
     Ok(arrays)
 }

@@ -3,7 +3,7 @@
 use scenario::expect::Measure;
 use scenario::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
 use serde::Serialize;
-use testbeds::command::{Kept, Stream};
+use testbeds::command::{Stream, StreamTail};
 
 use super::super::error::CommandError;
 use super::super::{Measured, Timed};
@@ -34,9 +34,9 @@ pub struct CommandResult {
     pub exit: Option<i32>,
     /// The command's series of numbers, durations first.
     pub series: Vec<SeriesResult>,
-    /// Kept part of its standard output.
+    /// StreamTail part of its standard output.
     pub stdout: StreamKept,
-    /// Kept part of its standard error.
+    /// StreamTail part of its standard error.
     pub stderr: StreamKept,
 }
 
@@ -161,7 +161,7 @@ fn result(
     let declared = declared.map(|(of, numbers)| (of.name.as_str(), of.measure, numbers.as_slice()));
     let series = [durations].into_iter().chain(declared);
     let kept = |stream| {
-        let Kept { tail, bytes } = prepared.output.kept(stream);
+        let StreamTail { tail, bytes } = prepared.output.kept(stream);
         StreamKept { tail, bytes }
     };
     Ok(CommandResult {

@@ -15,7 +15,7 @@ use scenario::Scenario;
 use scenario::workload::commands::Command;
 use scenario::workload::{Commands, Template};
 use testbeds::bed::{Bed, BedError};
-use testbeds::command::{Output, Program, User};
+use testbeds::command::{CommandOutput, Program, User};
 use testbeds::host::{Host, ProcessError};
 
 use super::error::CommandError;
@@ -37,7 +37,7 @@ pub(super) struct Prepared {
     user: Option<User>,
     folders: ProgramFolders,
     environment: Arc<Environment>,
-    output: Arc<Output>,
+    output: Arc<CommandOutput>,
     watch: Watch,
     /// The job that has the command's host as a rank.
     of_job: Option<scenario::job::Job>,
@@ -118,7 +118,7 @@ impl CommandsLoad {
             let watch = Watch::new(command);
             let listener = watch.clone();
             let listener = Box::new(move |stream, line: &str| listener.line(stream, line));
-            let output = Output::new(&command.name, out, listener);
+            let output = CommandOutput::new(&command.name, out, listener);
             let output = output.map_err(folder(out.unwrap_or(Path::new("."))))?;
             let unknown = || BedError::Unknown(format!("host {}", command.host));
             let prepared = Arc::new(Prepared {

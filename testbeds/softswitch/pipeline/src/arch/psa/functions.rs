@@ -9,9 +9,9 @@ use p4lang::ir::{Arg, ExternFunction, ExternId};
 
 /// PSA's language extensions.
 #[derive(Debug)]
-pub(crate) struct Psa;
+pub(crate) struct PsaFunctions;
 
-impl Dialect for Psa {
+impl Dialect for PsaFunctions {
     fn table_object(
         &self,
         compiler: &mut Compiler<'_>,

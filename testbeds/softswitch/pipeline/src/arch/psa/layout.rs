@@ -1,23 +1,23 @@
 //! The layout of the parameters of PSA's blocks in the frame.
 
 use super::pipe::{Laid, Pipe};
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, MetaField, Region};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use p4lang::ir::Package;
 
 #[derive(Debug)]
-pub(super) struct Ingress {
+pub(super) struct PsaIngress {
     pub(super) pipe: Pipe,
     pub(super) resubmit_in: Region,
     pub(super) recirculate_in: Region,
     pub(super) clone_meta: Region,
     pub(super) resubmit_meta: Region,
     pub(super) normal_meta: Region,
-    pub(super) class_of_service: Field,
-    pub(super) resubmit: Field,
-    pub(super) multicast_group: Field,
-    pub(super) egress_port: Field,
+    pub(super) class_of_service: MetaField,
+    pub(super) resubmit: MetaField,
+    pub(super) multicast_group: MetaField,
+    pub(super) egress_port: MetaField,
 }
 
 #[derive(Debug)]
@@ -28,13 +28,12 @@ pub(super) struct Egress {
     pub(super) clone_e2e_in: Region,
     pub(super) clone_meta: Region,
     pub(super) recirculate_meta: Region,
-    pub(super) class_of_service: Field,
-    pub(super) instance: Field,
-    pub(super) deparser_port: Field,
+    pub(super) class_of_service: MetaField,
+    pub(super) instance: MetaField,
+    pub(super) deparser_port: MetaField,
 }
 
-/// A field and its name.
-type Named = (Field, &'static str);
+type Named = (MetaField, &'static str);
 
 impl Pipe {
     /// The fields that decide about a clone.
@@ -47,7 +46,7 @@ impl Pipe {
     }
 }
 
-impl Ingress {
+impl PsaIngress {
     /// The fields that decide about a packet after ingress (PSA 6.2): each only if the earlier ones leave it a choice.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = self.pipe.cloning(frame);
@@ -70,7 +69,7 @@ impl Ingress {
     pub(super) fn load(
         compiler: &mut Compiler<'_>,
         package: &Package,
-    ) -> Result<Ingress, LoadError> {
+    ) -> Result<PsaIngress, LoadError> {
         let laid = Laid::<5, 3>::out(compiler, package, [1, 2, 3])?;
         let [headers, meta, _, resubmit_in, recirculate_in] = laid.parser.map(|(region, _)| region);
         let own @ [clone_meta, resubmit_meta, normal_meta] =
@@ -83,7 +82,7 @@ impl Ingress {
         let egress_port = field("egress_port")?;
         let deparser = [&own[..], &[headers, meta, laid.output.0]].concat();
         let names = ["ingress_port", "ingress_timestamp"];
-        Ok(Ingress {
+        Ok(PsaIngress {
             pipe: laid.compile(compiler, names, &deparser)?,
             resubmit_in,
             recirculate_in,

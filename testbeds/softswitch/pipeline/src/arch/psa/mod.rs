@@ -12,7 +12,7 @@ mod layout;
 mod pipe;
 pub(crate) mod reference;
 
-use crate::arch::block::Run;
+use crate::arch::block::BlockRun;
 use crate::arch::core::Core;
 use crate::compile::Compiler;
 use crate::config::Executor;
@@ -21,9 +21,9 @@ use crate::job::{Job, Path};
 use crate::op::Code;
 pub(crate) use crate::port_numbers::RECIRCULATE_PORT;
 use crate::stats::DropReason;
-use layout::{Egress, Ingress};
+use layout::{Egress, PsaIngress};
 use p4lang::ir::{PackageArg, Program};
-use pipe::Blocks;
+use pipe::PsaBlocks;
 
 /// Values of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,18 +37,17 @@ struct Paths {
     recirculate: u64,
 }
 
-/// A PSA program.
 #[derive(Debug)]
 pub(crate) struct Psa {
     pub(crate) code: Code,
-    ingress: Ingress,
+    ingress: PsaIngress,
     egress: Egress,
     paths: Paths,
 }
 
 /// The destination of a copy, and the metadata that its egress sees.
 #[derive(Debug, Clone, Copy)]
-struct Copied {
+struct PsaCopy {
     path: Path,
     port: u32,
     instance: u16,
@@ -56,9 +55,9 @@ struct Copied {
     passes: u32,
 }
 
-impl Copied {
-    fn of(job: &Job) -> Copied {
-        Copied {
+impl PsaCopy {
+    fn from_job(job: &Job) -> PsaCopy {
+        PsaCopy {
             path: job.path,
             port: job.port,
             instance: job.instance,
@@ -94,7 +93,7 @@ impl Psa {
                 .and_then(|m| m.iter().position(|x| x == name))
                 .unwrap_or(0) as u64
         };
-        let ingress = Ingress::load(compiler, first)?;
+        let ingress = PsaIngress::load(compiler, first)?;
         let egress = Egress::load(compiler, second)?;
         let carried = [
             (ingress.normal_meta, egress.normal_in),
@@ -127,14 +126,14 @@ impl Psa {
                     core, now_ns, job.path, job.port, &job.bytes, &job.meta, job.passes,
                 );
             }
-            _ => self.to_egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta),
+            _ => self.to_egress(core, now_ns, PsaCopy::from_job(job), &job.bytes, &job.meta),
         }
     }
 
     /// Runs egress for a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
         core.nothing_is_undefined();
-        self.egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta);
+        self.egress(core, now_ns, PsaCopy::from_job(job), &job.bytes, &job.meta);
     }
 
     /// Runs ingress and everything that follows from it, including egress of the copies.
@@ -201,12 +200,12 @@ impl Psa {
                 ..Job::default()
             };
             core.queue(job, bytes, |frame, meta| {
-                meta.extend_from_slice(x.resubmit_meta.of(frame))
+                meta.extend_from_slice(x.resubmit_meta.slots(frame))
             });
         } else if group != 0 {
             self.multicast(core, now_ns, group, class, &out, passes);
         } else if core.is_port(egress_port) {
-            let copy = Copied {
+            let copy = PsaCopy {
                 path: Path::Unicast,
                 port: egress_port,
                 instance: 0,
@@ -234,7 +233,7 @@ impl Psa {
         core.stats.copied(session.replicas.len());
         let cut = session.cut(bytes);
         for replica in session.replicas.iter() {
-            let copy = Copied {
+            let copy = PsaCopy {
                 path: Path::CloneI2e,
                 port: replica.port,
                 instance: replica.instance,
@@ -261,7 +260,7 @@ impl Psa {
         };
         core.stats.copied(replicas.len());
         for replica in replicas.iter() {
-            let copy = Copied {
+            let copy = PsaCopy {
                 path: Path::Multicast,
                 port: replica.port,
                 instance: replica.instance,
@@ -272,7 +271,7 @@ impl Psa {
         }
     }
 
-    fn to_port(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
+    fn to_port(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8]) {
         if core.is_port(copy.port) {
             self.to_egress(core, now_ns, copy, bytes, &[]);
         } else {
@@ -282,7 +281,7 @@ impl Psa {
 
     /// Runs egress of one copy, at once or when its port is free. `meta` belongs to an egress clone; for other copies,
     /// ingress wrote the metadata to the frame.
-    fn to_egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
+    fn to_egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let from = &self.ingress;
         let job = || Job {
             path: copy.path,
@@ -295,9 +294,9 @@ impl Psa {
         let to = (copy.port, copy.class);
         let straight =
             core.passes_straight(now_ns, to, bytes, job, |frame, image| match copy.path {
-                Path::CloneI2e => image.extend_from_slice(from.clone_meta.of(frame)),
+                Path::CloneI2e => image.extend_from_slice(from.clone_meta.slots(frame)),
                 Path::CloneE2e => image.extend_from_slice(meta),
-                _ => image.extend_from_slice(from.normal_meta.of(frame)),
+                _ => image.extend_from_slice(from.normal_meta.slots(frame)),
             });
         if straight {
             self.egress(core, now_ns, copy, bytes, meta);
@@ -306,7 +305,7 @@ impl Psa {
 
     /// Runs egress of one copy. `meta` belongs to an egress clone or to a copy that has waited; for other copies, ingress
     /// wrote the metadata to the frame.
-    fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
+    fn egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;
         x.pipe.zero(frame);
@@ -368,7 +367,7 @@ impl Psa {
                             ..Job::default()
                         };
                         core.queue(job, session.cut(&out), |frame, meta| {
-                            meta.extend_from_slice(x.clone_meta.of(frame));
+                            meta.extend_from_slice(x.clone_meta.slots(frame));
                         });
                     }
                 }
@@ -379,7 +378,7 @@ impl Psa {
             core.recycle(out);
         } else if copy.port == RECIRCULATE_PORT {
             core.recirculate(now_ns, RECIRCULATE_PORT, out, |frame, meta| {
-                meta.extend_from_slice(x.recirculate_meta.of(frame));
+                meta.extend_from_slice(x.recirculate_meta.slots(frame));
             });
         } else {
             core.transmit(copy.port, out);
@@ -391,14 +390,14 @@ impl Psa {
         &self,
         core: &mut Core,
         now_ns: u64,
-        blocks: Blocks,
+        blocks: PsaBlocks,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) {
         for unit in &mut core.state.checksums {
             unit.clear();
         }
-        let run = Run {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: 0,
@@ -412,7 +411,7 @@ impl Psa {
         if unseen && core.executor == Executor::Fast && self.code.is_quiet(blocks.deparser) {
             return;
         }
-        let run = Run {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: parsed.cursor,

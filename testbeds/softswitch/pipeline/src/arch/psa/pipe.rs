@@ -1,7 +1,7 @@
 //! Common parts of ingress and egress: the layout of their blocks' parameters, and the blocks' compilation.
 
 use crate::arch::blocks;
-use crate::arch::region::{Binder, Field, Region, left};
+use crate::arch::region::{Binder, MetaField, Region, left};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::op::Slot;
@@ -10,27 +10,27 @@ use p4lang::ir::{ControlId, Package, ParserId, Type};
 
 /// The blocks of a pipeline, and their results for the architecture.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Blocks {
+pub(super) struct PsaBlocks {
     pub(super) parser: Block,
     pub(super) control: Block,
     pub(super) deparser: Block,
-    pub(super) drop: Field,
-    pub(super) clone: Field,
+    pub(super) drop: MetaField,
+    pub(super) clone: MetaField,
 }
 
 /// The common part of an ingress or egress pipeline.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    pub(super) blocks: Blocks,
+    pub(super) blocks: PsaBlocks,
     pub(super) headers: Region,
     pub(super) meta: Region,
     pub(super) output: Region,
-    pub(super) parser_port: Field,
-    pub(super) parser_path: Field,
-    pub(super) port: Field,
-    pub(super) path: Field,
-    pub(super) timestamp: Field,
-    pub(super) clone_session: Field,
+    pub(super) parser_port: MetaField,
+    pub(super) parser_path: MetaField,
+    pub(super) port: MetaField,
+    pub(super) path: MetaField,
+    pub(super) timestamp: MetaField,
+    pub(super) clone_session: MetaField,
 }
 
 impl Pipe {
@@ -54,18 +54,18 @@ impl Pipe {
 }
 
 /// A block's parameter: its region and type.
-pub(super) type Place<'p> = (Region, &'p Type);
+pub(super) type TypedRegion<'p> = (Region, &'p Type);
 
 /// The laid-out parameters of a pipeline's blocks, before the blocks are compiled.
 pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     of: (ParserId, ControlId, ControlId),
     /// Parameters of the parser after the packet: headers, user metadata, intrinsic metadata, and metadata of the
     /// packet's path.
-    pub(super) parser: [Place<'p>; PARSER],
-    pub(super) istd: Place<'p>,
-    pub(super) output: Place<'p>,
+    pub(super) parser: [TypedRegion<'p>; PARSER],
+    pub(super) istd: TypedRegion<'p>,
+    pub(super) output: TypedRegion<'p>,
     /// Parameters of the deparser that no earlier block has.
-    pub(super) deparser: [Place<'p>; DEPARSER],
+    pub(super) deparser: [TypedRegion<'p>; DEPARSER],
 }
 
 impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> {
@@ -117,7 +117,7 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         let mut field = |of, name: &str| b.field(of, name);
         let error = field(istd, "parser_error")?;
         let fields = Pipe {
-            blocks: Blocks {
+            blocks: PsaBlocks {
                 parser: Block::default(),
                 control: Block::default(),
                 deparser: Block::default(),
@@ -143,7 +143,7 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         let of_control = [fields.headers, fields.meta, istd.0, output.0].map(|r| Some(r.slot));
         let of_deparser = behind_packet(&mut deparser.iter().copied());
         Ok(Pipe {
-            blocks: Blocks {
+            blocks: PsaBlocks {
                 parser: compiler.parser(self.of.0, &of_parser, Some(left))?,
                 control: compiler.control(self.of.1, &of_control)?,
                 deparser: compiler.control(self.of.2, &of_deparser)?,

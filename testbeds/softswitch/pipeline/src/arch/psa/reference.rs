@@ -2,16 +2,17 @@
 
 use super::RECIRCULATE_PORT;
 use crate::call::FunctionCall;
+use crate::reference::bits::Bits;
 use crate::reference::dialect::Interpreted;
-use crate::reference::value::{Bits, Value};
+use crate::reference::value::Value;
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, ExternFunction, Type};
 
 /// PSA's language extensions.
 #[derive(Debug)]
-pub(crate) struct Psa;
+pub(crate) struct PsaReference;
 
-impl Interpreted for Psa {
+impl Interpreted for PsaReference {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,

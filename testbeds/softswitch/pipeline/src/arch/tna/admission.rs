@@ -5,7 +5,7 @@
 
 use super::Tna;
 use super::ghost::Report;
-use super::multicast::Copied;
+use super::multicast::EgressCopy;
 use crate::arch::core::Core;
 use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
@@ -16,7 +16,7 @@ const QUEUE_BITS: u32 = 4;
 
 impl Tna {
     /// Enqueues a copy at its port.
-    pub(super) fn enqueue(&self, core: &mut Core, now_ns: u64, mut copy: Copied, bytes: &[u8]) {
+    pub(super) fn enqueue(&self, core: &mut Core, now_ns: u64, mut copy: EgressCopy, bytes: &[u8]) {
         if !core.tofino.is_port(&core.config.ports, copy.port) {
             core.stats.drop(DropReason::InvalidPort);
             return;
@@ -27,7 +27,7 @@ impl Tna {
         if full || refuses(copy.congestion.0, copy.colour) {
             match core.tofino.deflection().filter(|_| copy.deflects) {
                 Some((port, qid)) => {
-                    let deflected = Copied {
+                    let deflected = EgressCopy {
                         port,
                         qid: qid.into(),
                         deflects: false,
@@ -105,15 +105,15 @@ fn refuses(congestion: u64, colour: u64) -> bool {
 }
 
 /// Packs the fields that a waiting job does not hold itself.
-fn packed(copy: &Copied) -> [u64; 5] {
+fn packed(copy: &EgressCopy) -> [u64; 5] {
     let flags = [copy.rid_first, copy.bypass, copy.deflected];
     let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));
     [flags, copy.qid, copy.cos, copy.colour, copy.congestion.0]
 }
 
-fn unpacked(job: &Job) -> Copied {
+fn unpacked(job: &Job) -> EgressCopy {
     let word = |i: usize| job.meta.get(i).copied().unwrap_or(0);
-    Copied {
+    EgressCopy {
         port: job.port,
         rid: job.instance,
         rid_first: word(0) & 4 != 0,
@@ -124,6 +124,6 @@ fn unpacked(job: &Job) -> Copied {
         colour: word(3),
         passes: job.passes,
         congestion: (word(4), 0),
-        ..Copied::default()
+        ..EgressCopy::default()
     }
 }

@@ -1,6 +1,6 @@
 //! The ghost control of a Tofino 2, which receives queue lengths from the traffic manager.
 
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, MetaField, Region};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::op::bindings::Block;
@@ -12,10 +12,10 @@ pub(super) struct Ghost {
     pub(super) control: Block,
     /// The region of the metadata, a header.
     metadata: Region,
-    ping_pong: Field,
-    qlength: Field,
-    qid: Field,
-    pipe_id: Field,
+    ping_pong: MetaField,
+    qlength: MetaField,
+    qid: MetaField,
+    pipe_id: MetaField,
 }
 
 /// The traffic manager's report about a queue.
@@ -60,7 +60,7 @@ impl Ghost {
 
     /// Writes a report into the control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
     /// ingress reads the ghost's latest values.
-    pub(super) fn told(&self, frame: &mut [u64], report: Report) {
+    pub(super) fn write_report(&self, frame: &mut [u64], report: Report) {
         frame[self.metadata.slot as usize] = 1;
         self.ping_pong.set(frame, 1);
         self.qlength.set(frame, report.cells.min(LONGEST));

@@ -1,10 +1,11 @@
 //! The layout of the parameters of TNA's blocks in the frame. Intrinsic metadata is identified by the name of its type.
 
-use super::asked::{ForTm, Ingress, Own};
 use super::ghost::Ghost;
-use super::multicast::Copied;
+use super::half::{Half, Parsed};
+use super::multicast::EgressCopy;
+use super::requests::{TmFields, TnaIngress, ValidField};
 use super::{NO_MATCH, argument};
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, MetaField, Region};
 use crate::bits;
 use crate::compile::Compiler;
 use crate::error::LoadError;
@@ -19,39 +20,9 @@ pub(super) const KEPT: u32 = 32;
 /// The blocks of one pipe.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    pub(super) ingress: Ingress,
+    pub(super) ingress: TnaIngress,
     pub(super) egress: Half,
     pub(super) ghost: Option<Ghost>,
-}
-
-/// Results of the parser for the control.
-#[derive(Debug, Default)]
-pub(super) struct Parsed {
-    pub(super) global_tstamp: Field,
-    pub(super) parser_err: Field,
-}
-
-/// The common part of ingress and egress.
-#[derive(Debug)]
-pub(super) struct Half {
-    parsers: Vec<Block>,
-    pub(super) control: Block,
-    pub(super) deparser: Block,
-    /// Regions that start as 0.
-    pub(super) regions: Vec<Region>,
-    pub(super) parsed: Parsed,
-    /// Mask of the parser errors that drop the packet.
-    pub(super) fatal: u64,
-    pub(super) drop_ctl: Field,
-    /// The validity slot of the ghost's metadata, if the control reads it.
-    pub(super) ghost: Option<Slot>,
-}
-
-impl Half {
-    /// The parser that packets take: the first one of a `MultiParserPipeline`.
-    pub(super) fn parser(&self) -> Block {
-        self.parsers[0]
-    }
 }
 
 /// The units of one direction, and the layout of their parameters.
@@ -151,22 +122,32 @@ impl<'p> Gress<'p> {
         Ok(())
     }
 
-    fn of(&self, name: &str) -> Option<(Region, &'p Type)> {
+    fn intrinsic_region(&self, name: &str) -> Option<(Region, &'p Type)> {
         let found = self.known.iter().find(|(known, _, _)| *known == name);
         found.map(|(_, region, ty)| (*region, *ty))
     }
 
-    fn field(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Field, LoadError> {
-        match self.of(of) {
+    fn field(
+        &self,
+        compiler: &mut Compiler<'p>,
+        of: &str,
+        name: &str,
+    ) -> Result<MetaField, LoadError> {
+        match self.intrinsic_region(of) {
             Some(of) => Binder { compiler }.field(of, name),
-            None => Ok(Field::default()),
+            None => Ok(MetaField::default()),
         }
     }
 
     /// A field with a validity of its own.
-    fn own(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Own, LoadError> {
+    fn own(
+        &self,
+        compiler: &mut Compiler<'p>,
+        of: &str,
+        name: &str,
+    ) -> Result<ValidField, LoadError> {
         let field = self.field(compiler, of, name)?;
-        Ok(Own {
+        Ok(ValidField {
             field,
             valid: field.following(),
         })
@@ -187,7 +168,7 @@ impl<'p> Gress<'p> {
         slots.extend([Some(self.headers.slot), Some(self.meta.slot)]);
         for param in params.iter().skip(slots.len()) {
             let name = type_name(program, vars, param);
-            let region = name.and_then(|name| self.of(name));
+            let region = name.and_then(|name| self.intrinsic_region(name));
             slots.push(region.map(|(region, _)| region.slot));
         }
         slots
@@ -244,13 +225,14 @@ impl Pipeline {
     }
 }
 
-fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingress, LoadError> {
+fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<TnaIngress, LoadError> {
     let gress = Gress::bind(compiler, package, "ingress")?;
     let tm_type = "ingress_intrinsic_metadata_for_tm_t";
     let deparser_type = "ingress_intrinsic_metadata_for_deparser_t";
     let tm = |compiler: &mut Compiler<'p>, name| gress.field(compiler, tm_type, name);
-    let asked = |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
-    let for_tm = ForTm {
+    let deparser_field =
+        |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
+    let for_tm = TmFields {
         unicast: gress.own(compiler, tm_type, "ucast_egress_port")?,
         group_a: gress.own(compiler, tm_type, "mcast_grp_a")?,
         group_b: gress.own(compiler, tm_type, "mcast_grp_b")?,
@@ -267,7 +249,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
         yid: tm(compiler, "level2_exclusion_id")?,
         rid: tm(compiler, "rid")?,
     };
-    let ghosts_metadata = gress.of("ghost_intrinsic_metadata_t");
+    let ghosts_metadata = gress.intrinsic_region("ghost_intrinsic_metadata_t");
     let ghosts_metadata = ghosts_metadata.map(|(region, _)| region.slot);
     compiler
         .frame
@@ -278,16 +260,18 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
     let control = gress.compile_control(compiler, gress.control, false)?;
     compiler.tofino.gates = Gates {
         // Type 0 never mirrors in ingress, whether it was assigned or not.
-        mirror: asked(compiler, "mirror_type")?.slot(),
-        resubmit: asked(compiler, "resubmit_type")?.following().slot(),
-        digest: asked(compiler, "digest_type")?.following().slot(),
+        mirror: deparser_field(compiler, "mirror_type")?.slot(),
+        resubmit: deparser_field(compiler, "resubmit_type")?
+            .following()
+            .slot(),
+        digest: deparser_field(compiler, "digest_type")?.following().slot(),
     };
     let deparser = gress.compile_control(compiler, gress.deparser, true)?;
     compiler.tofino.gates = Gates::default();
-    Ok(Ingress {
-        pktgen: asked(compiler, "pktgen")?,
-        pktgen_address: asked(compiler, "pktgen_address")?,
-        pktgen_length: asked(compiler, "pktgen_length")?,
+    Ok(TnaIngress {
+        pktgen: deparser_field(compiler, "pktgen")?,
+        pktgen_address: deparser_field(compiler, "pktgen_address")?,
+        pktgen_length: deparser_field(compiler, "pktgen_length")?,
         tm: for_tm,
         half: Half {
             parsers,
@@ -299,7 +283,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
                 false => u64::MAX,
             },
             parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
-            drop_ctl: asked(compiler, "drop_ctl")?,
+            drop_ctl: deparser_field(compiler, "drop_ctl")?,
             ghost: ghosts_metadata,
             regions: gress.regions,
         },
@@ -308,10 +292,10 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
 
 fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half, LoadError> {
     let gress = Gress::bind(compiler, package, "egress")?;
-    let asked = "egress_intrinsic_metadata_for_deparser_t";
+    let deparser_type = "egress_intrinsic_metadata_for_deparser_t";
     let parsers = gress.compile_parsers(compiler)?;
     let control = gress.compile_control(compiler, gress.control, false)?;
-    let mirror = gress.field(compiler, asked, "mirror_type")?;
+    let mirror = gress.field(compiler, deparser_type, "mirror_type")?;
     compiler.tofino.gates = Gates {
         mirror: mirror.following().slot(),
         ..Gates::default()
@@ -324,7 +308,7 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half,
         deparser,
         fatal: 0,
         parsed: gress.parsed(compiler, "egress_intrinsic_metadata_from_parser_t")?,
-        drop_ctl: gress.field(compiler, asked, "drop_ctl")?,
+        drop_ctl: gress.field(compiler, deparser_type, "drop_ctl")?,
         ghost: None,
         regions: gress.regions,
     })
@@ -340,7 +324,7 @@ pub(super) struct EgressHeader {
 
 impl EgressHeader {
     /// The header as the program declares it.
-    pub(super) fn of(program: &Program) -> EgressHeader {
+    pub(super) fn from_program(program: &Program) -> EgressHeader {
         let declared = program
             .types
             .iter()
@@ -360,7 +344,7 @@ impl EgressHeader {
     }
 
     /// Writes the traffic manager's data about a copy that leaves its queue.
-    pub(super) fn write(&self, now_ns: u64, copy: &Copied, length: usize, to: &mut Vec<u8>) {
+    pub(super) fn write(&self, now_ns: u64, copy: &EgressCopy, length: usize, to: &mut Vec<u8>) {
         let waited = &copy.waited;
         to.resize(self.bytes, 0);
         for (name, at, width) in &self.fields {

@@ -15,33 +15,32 @@
 //! it with its own registers, counters and meters; tables are shared.
 
 mod admission;
-mod asked;
 pub(crate) mod externs;
-pub(crate) mod fixed;
 mod ghost;
+mod half;
 mod layout;
-pub(crate) mod multicast;
+mod multicast;
 mod once;
-pub(crate) mod packet_generator;
-pub(crate) mod pipes;
 pub(crate) mod reference;
+mod requests;
 
-use crate::arch::block::Run;
+use crate::arch::block::BlockRun;
 use crate::arch::core::Core;
+use crate::arch::tofino::{Chip, Pipes};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::externs::capture;
 use crate::job::{Job, Path};
 use crate::op::bindings::Block;
 use crate::op::{Code, Slot};
-pub(crate) use crate::port_numbers::{PIPES, PORTS};
+use crate::port_numbers::PIPES;
 use crate::stats::DropReason;
-use asked::Ingress;
-pub(crate) use fixed::Fixed;
 use ghost::Report;
-use layout::{EgressHeader, Half, Pipeline};
-use multicast::Copied;
+use half::Half;
+use layout::{EgressHeader, Pipeline};
+use multicast::EgressCopy;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
+use requests::TnaIngress;
 
 /// Length of a frame's check sequence, which is not part of packets here but is counted. The bytes in front of a packet
 /// are always more than these.
@@ -59,7 +58,6 @@ pub(crate) fn resubmit_limit(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 16 } else { 8 }
 }
 
-/// A TNA program.
 #[derive(Debug)]
 pub(crate) struct Tna {
     pub(crate) code: Code,
@@ -130,20 +128,20 @@ impl Tna {
             of_pipe,
             port_metadata: port_metadata_bytes(program) as usize,
             parser_err: program.errors.iter().map(bit).collect(),
-            egress_header: EgressHeader::of(program),
+            egress_header: EgressHeader::from_program(program),
             cleared,
             tofino2: program.arch == Arch::T2na,
         })
     }
 
     /// The initial settings of the chip.
-    pub(crate) fn fixed(&self, core: &Core) -> Fixed {
+    pub(crate) fn chip(&self, core: &Core) -> Chip {
         let pipes = if self.pipelines.len() == 1 {
-            pipes::Pipes::replicated(&core.state)
+            Pipes::replicated(&core.state)
         } else {
-            pipes::Pipes::default()
+            Pipes::default()
         };
-        Fixed::new(pipes, self.tofino2)
+        Chip::new(pipes, self.tofino2)
     }
 
     /// Processes a packet from a port.
@@ -275,7 +273,7 @@ impl Tna {
         &self,
         core: &mut Core,
         now_ns: u64,
-        x: &Ingress,
+        x: &TnaIngress,
         arrival: &Arrival<'_>,
         out: &[u8],
     ) {
@@ -318,7 +316,7 @@ impl Tna {
         ) {
             let generator = &mut core.tofino.generator;
             let pipe = arrival.port >> 7;
-            generator.asked(&mut core.stats, now_ns, pipe, place, &header);
+            generator.request(&mut core.stats, now_ns, pipe, place, &header);
         }
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         let mirrored = mirror.is_some();
@@ -339,7 +337,7 @@ impl Tna {
     }
 
     /// Runs egress of one copy.
-    fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
+    fn egress(&self, core: &mut Core, now_ns: u64, copy: EgressCopy, bytes: &[u8]) {
         if copy.bypass {
             let mut out = core.buffer();
             out.extend_from_slice(bytes);
@@ -402,7 +400,7 @@ impl Tna {
                 continue;
             };
             self.begin(core, pipe, FCS_BYTES);
-            ghost.told(&mut core.frame, report);
+            ghost.write_report(&mut core.frame, report);
             let mut out = core.buffer();
             self.block(core, now_ns, ghost.control, &[], 0, &mut out);
             core.tofino.pipes.leave(&mut core.state, pipe);
@@ -436,7 +434,7 @@ impl Tna {
         cursor: usize,
         out: &mut Vec<u8>,
     ) -> (usize, u64) {
-        let run = Run {
+        let run = BlockRun {
             now_ns,
             packet,
             cursor,

@@ -5,8 +5,8 @@
 //! node's and its `level2_exclusion_id` prunes the port.
 
 use super::Tna;
-use super::fixed::MirrorSession;
 use crate::arch::core::Core;
+use crate::arch::tofino::MirrorSession;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 
@@ -36,7 +36,7 @@ impl Request {
 
 /// A copy on its way to egress.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Copied {
+pub(crate) struct EgressCopy {
     pub(crate) port: u32,
     pub(crate) rid: u16,
     /// Whether the copy is the first of its node.
@@ -57,30 +57,6 @@ pub(crate) struct Copied {
     pub(crate) congestion: (u64, u64),
 }
 
-/// A node of a multicast tree.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MulticastNode {
-    /// Replication id, which egress sees as `egress_rid`.
-    pub rid: u16,
-    /// Exclusion id: packets with this `level1_exclusion_id` skip the node.
-    pub xid: Option<u16>,
-    /// Ports that each get a copy.
-    pub ports: Vec<u32>,
-    /// LAGs: one port of each gets a copy, chosen by `level2_mcast_hash`.
-    pub lags: Vec<Vec<u32>>,
-}
-
-/// A multicast tree.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MulticastTree {
-    /// Number in `mcast_grp_a` and `mcast_grp_b`; greater than 0.
-    pub id: u16,
-    /// Nodes that all get copies.
-    pub nodes: Vec<MulticastNode>,
-    /// Lists of which one node each gets copies, chosen by `level1_mcast_hash`.
-    pub ecmp: Vec<Vec<MulticastNode>>,
-}
-
 fn pick<T>(members: &[T], hash: u64) -> Option<&T> {
     let at = hash.checked_rem(members.len() as u64)?;
     members.get(at as usize)
@@ -96,19 +72,19 @@ impl Tna {
         bytes: &[u8],
         passes: u32,
     ) {
-        let copy = Copied {
+        let copy = EgressCopy {
             qid: request.qid,
             cos: request.cos,
             bypass: request.bypass,
             colour: request.colour,
             passes,
-            ..Copied::default()
+            ..EgressCopy::default()
         };
         let mut made = 0;
         if let Some(port) = request.unicast {
             made += 1;
             let deflects = request.deflects;
-            let copy = Copied {
+            let copy = EgressCopy {
                 port,
                 deflects,
                 ..copy
@@ -129,7 +105,7 @@ impl Tna {
             let port = core.tofino.cpu_port(core.config.cpu_port);
             let cos = request.cos_for_cpu;
             made += 1;
-            let copy = Copied {
+            let copy = EgressCopy {
                 port,
                 cos,
                 rid_first: true,
@@ -194,12 +170,12 @@ impl Tna {
         };
         core.stats.copied(session.replicas.len());
         for replica in session.replicas.iter() {
-            let copy = Copied {
+            let copy = EgressCopy {
                 port: core.tofino.port_of(replica.port, core.config.cpu_port),
                 rid: replica.instance,
                 cos: session.class.into(),
                 passes,
-                ..Copied::default()
+                ..EgressCopy::default()
             };
             self.enqueue(core, now_ns, copy, session.cut(bytes));
         }
@@ -208,7 +184,12 @@ impl Tna {
 
 impl Core {
     /// The copies of a tree, in its order; `None` if the tree does not exist or is empty.
-    fn multicast_copies(&self, group: u32, request: &Request, copy: Copied) -> Option<Vec<Copied>> {
+    fn multicast_copies(
+        &self,
+        group: u32,
+        request: &Request,
+        copy: EgressCopy,
+    ) -> Option<Vec<EgressCopy>> {
         let mut copies = Vec::new();
         let Some(tree) = self.tofino.tree(group) else {
             // A group that P4Runtime created: one node per replica.
@@ -217,7 +198,7 @@ impl Core {
                 let port = self.tofino.port_of(replica.port, self.config.cpu_port);
                 let (rid, rid_first) = (replica.instance, true);
                 if request.rid != rid || !self.tofino.prunes(request.yid, port) {
-                    copies.push(Copied {
+                    copies.push(EgressCopy {
                         port,
                         rid,
                         rid_first,
@@ -241,7 +222,7 @@ impl Core {
                     continue;
                 }
                 let first = std::mem::take(&mut rid_first);
-                copies.push(Copied {
+                copies.push(EgressCopy {
                     port: *port,
                     rid: node.rid,
                     rid_first: first,

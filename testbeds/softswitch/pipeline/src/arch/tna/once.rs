@@ -8,20 +8,20 @@ use std::collections::BTreeSet;
 
 /// Registers that a path has executed once, and more than once.
 #[derive(Default, Clone)]
-struct Met {
+struct Executions {
     once: BTreeSet<ExternId>,
     twice: BTreeSet<ExternId>,
 }
 
-impl Met {
-    fn then(&mut self, next: Met) {
+impl Executions {
+    fn then(&mut self, next: Executions) {
         let again: Vec<_> = self.once.intersection(&next.once).copied().collect();
         self.twice.extend(again);
         self.twice.extend(next.twice);
         self.once.extend(next.once);
     }
 
-    fn or(&mut self, other: Met) {
+    fn or(&mut self, other: Executions) {
         self.once.extend(other.once);
         self.twice.extend(other.twice);
     }
@@ -46,45 +46,46 @@ struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    fn control(&self, id: ControlId, depth: u32) -> Met {
+    fn control(&self, id: ControlId, depth: u32) -> Executions {
         let control = &self.program.controls[id.index()];
         if depth > DEPTH {
-            return Met::default();
+            return Executions::default();
         }
         self.block(control, &control.body, depth)
     }
 
-    fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Met {
-        let mut met = Met::default();
+    fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Executions {
+        let mut executions = Executions::default();
         for stmt in block {
-            met.then(self.stmt(control, stmt, depth));
+            executions.then(self.stmt(control, stmt, depth));
         }
-        met
+        executions
     }
 
-    fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Met {
-        let mut met = Met::default();
+    fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Executions {
+        let mut executions = Executions::default();
         for block in blocks {
-            met.or(self.block(control, block, depth));
+            executions.or(self.block(control, block, depth));
         }
-        met
+        executions
     }
 
-    fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Met {
+    fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Executions {
         match &stmt.kind {
             StmtKind::If(arms, otherwise) => {
                 // Conditions are evaluated in order until one holds.
-                let (mut asked, mut met) = (Met::default(), Met::default());
-                let ways = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
-                for (before, block) in ways.chain([(None, otherwise)]) {
+                let (mut conditions, mut executions) =
+                    (Executions::default(), Executions::default());
+                let paths = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
+                for (before, block) in paths.chain([(None, otherwise)]) {
                     if let Some(calls) = before {
-                        asked.then(self.block(control, calls, depth));
+                        conditions.then(self.block(control, calls, depth));
                     }
-                    let mut way = asked.clone();
-                    way.then(self.block(control, block, depth));
-                    met.or(way);
+                    let mut path = conditions.clone();
+                    path.then(self.block(control, block, depth));
+                    executions.or(path);
                 }
-                met
+                executions
             }
             StmtKind::Switch { cases, default, .. } => {
                 let mut blocks: Vec<&Block> = cases.iter().map(|(_, block)| block).collect();
@@ -92,33 +93,33 @@ impl<'p> Walk<'p> {
                 self.either(control, &blocks, depth)
             }
             StmtKind::Loop { body, update, .. } => {
-                let mut met = self.block(control, body, depth);
-                met.then(self.block(control, update, depth));
+                let mut executions = self.block(control, body, depth);
+                executions.then(self.block(control, update, depth));
                 // The body may run several times.
-                met.then(met.clone());
-                met
+                executions.then(executions.clone());
+                executions
             }
             StmtKind::Atomic(block, _) => self.block(control, block, depth),
             StmtKind::ApplyTable { table, .. } => {
-                let mut met = Met::default();
+                let mut executions = Executions::default();
                 for offered in &control.tables[table.index()].actions {
                     let mut one = self.block(control, &offered.calls, depth);
                     let body = &control.actions[offered.action.index()].body;
                     one.then(self.block(control, body, depth));
-                    met.or(one);
+                    executions.or(one);
                 }
-                met
+                executions
             }
             StmtKind::CallAction(id, _) => {
                 self.block(control, &control.actions[id.index()].body, depth)
             }
             StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
             StmtKind::CallMethod { object, .. } => {
-                let mut met = Met::default();
-                met.once.extend(self.register(*object));
-                met
+                let mut executions = Executions::default();
+                executions.once.extend(self.register(*object));
+                executions
             }
-            _ => Met::default(),
+            _ => Executions::default(),
         }
     }
 

@@ -17,9 +17,9 @@ const FIRST_INLINE_LIST: u64 = 256;
 
 /// v1model's language extensions.
 #[derive(Debug)]
-pub(crate) struct V1model;
+pub(crate) struct V1modelFunctions;
 
-impl Dialect for V1model {
+impl Dialect for V1modelFunctions {
     fn table_object(
         &self,
         compiler: &mut Compiler<'_>,
@@ -302,7 +302,7 @@ impl Compiler<'_> {
     }
 
     fn v1model_algorithm(&self, e: &Expr) -> Result<Algorithm> {
-        match self.member(e).and_then(Algorithm::of_v1model) {
+        match self.member(e).and_then(Algorithm::from_v1model) {
             Some(algorithm) => Ok(algorithm),
             None => self.unsupported("this hash algorithm"),
         }

@@ -1,7 +1,7 @@
 //! The layout of v1model's metadata in the frame, and the metadata that field lists keep.
 
 use super::DROP_PORT;
-use crate::arch::region::{Binder, Field, Region, left};
+use crate::arch::region::{Binder, MetaField, Region, left};
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::op::Slot;
@@ -16,7 +16,7 @@ type List = Vec<(Slot, u32)>;
 
 /// The six blocks' entries.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct V1modelBlocks {
     pub(super) parser: Block,
     pub(super) verify: Block,
     pub(super) ingress: Block,
@@ -28,25 +28,25 @@ pub(super) struct Blocks {
 /// Fields of `standard_metadata_t`.
 #[derive(Debug)]
 pub(super) struct Standard {
-    pub(super) ingress_port: Field,
-    pub(super) egress_spec: Field,
-    pub(super) egress_port: Field,
-    pub(super) instance_type: Field,
-    pub(super) packet_length: Field,
-    pub(super) enq_timestamp: Field,
-    pub(super) enq_qdepth: Field,
-    pub(super) deq_timedelta: Field,
-    pub(super) deq_qdepth: Field,
-    pub(super) priority: Field,
-    pub(super) ingress_global_timestamp: Field,
-    pub(super) egress_global_timestamp: Field,
-    pub(super) mcast_grp: Field,
-    pub(super) egress_rid: Field,
+    pub(super) ingress_port: MetaField,
+    pub(super) egress_spec: MetaField,
+    pub(super) egress_port: MetaField,
+    pub(super) instance_type: MetaField,
+    pub(super) packet_length: MetaField,
+    pub(super) enq_timestamp: MetaField,
+    pub(super) enq_qdepth: MetaField,
+    pub(super) deq_timedelta: MetaField,
+    pub(super) deq_qdepth: MetaField,
+    pub(super) priority: MetaField,
+    pub(super) ingress_global_timestamp: MetaField,
+    pub(super) egress_global_timestamp: MetaField,
+    pub(super) mcast_grp: MetaField,
+    pub(super) egress_rid: MetaField,
 }
 
 impl Standard {
     /// The fields that decide about a packet after ingress, unless it is resubmitted.
-    pub(super) fn deciding(&self, frame: &[u64]) -> Vec<(Field, &'static str)> {
+    pub(super) fn deciding(&self, frame: &[u64]) -> Vec<(MetaField, &'static str)> {
         let mut fields = vec![(self.mcast_grp, "mcast_grp")];
         let goes_on = if self.mcast_grp.get(frame) != 0 {
             true
@@ -64,8 +64,8 @@ impl Standard {
 
 /// The layout of all values of one packet.
 #[derive(Debug)]
-pub(super) struct Layout {
-    pub(super) blocks: Blocks,
+pub(super) struct V1modelLayout {
+    pub(super) blocks: V1modelBlocks,
     /// Headers, user metadata, standard metadata.
     pub(super) all: Region,
     /// `all`, followed by the requests.
@@ -78,8 +78,8 @@ pub(super) struct Layout {
     lists: BTreeMap<u64, List>,
 }
 
-impl Layout {
-    pub(super) fn load(compiler: &mut Compiler<'_>) -> Result<Layout, LoadError> {
+impl V1modelLayout {
+    pub(super) fn load(compiler: &mut Compiler<'_>) -> Result<V1modelLayout, LoadError> {
         let program = compiler.program;
         let (parser_id, controls) = blocks(program)?;
         let parser = &program.parsers[parser_id.index()];
@@ -129,7 +129,7 @@ impl Layout {
         let left = left(compiler, parser_error, Some(requests.checksum_error))?;
         let (h, m, s) = (Some(headers.slot), Some(meta.slot), Some(std.slot));
         let [verify, ingress, egress, compute, deparser] = controls;
-        let blocks = Blocks {
+        let blocks = V1modelBlocks {
             parser: compiler.parser(parser_id, &[None, h, m, s], Some(left))?,
             verify: compiler.control(verify, &[h, m])?,
             ingress: compiler.control(ingress, &[h, m, s])?,
@@ -139,7 +139,7 @@ impl Layout {
         };
         lists.extend(compiler.bindings.lists());
         compiler.frame.pinned.extend(lists.values().flatten());
-        Ok(Layout {
+        Ok(V1modelLayout {
             blocks,
             all: Region {
                 slot: headers.slot,

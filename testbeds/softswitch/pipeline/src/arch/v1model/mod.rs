@@ -21,11 +21,11 @@ use crate::error::LoadError;
 use crate::job::{Job, Path};
 use crate::op::Code;
 use crate::op::bindings::Block;
-use crate::op::run::{Ended, Run};
+use crate::op::block::{BlockEnd, BlockRun};
 pub(crate) use crate::port_numbers::DROP_PORT;
 use crate::queues::Waited;
 use crate::stats::DropReason;
-use layout::Layout;
+use layout::V1modelLayout;
 use p4lang::runtime::Replica;
 
 /// Values of `instance_type`.
@@ -38,11 +38,10 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// A v1model program.
 #[derive(Debug)]
 pub(crate) struct V1model {
     pub(crate) code: Code,
-    layout: Layout,
+    layout: V1modelLayout,
 }
 
 /// Bytes of a packet, and the position up to which the parser has consumed them.
@@ -62,8 +61,8 @@ struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// The arguments for a run of a block on this packet.
     #[inline(always)]
-    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> Run<'a> {
-        Run {
+    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> BlockRun<'a> {
+        BlockRun {
             now_ns,
             packet: self.bytes,
             cursor: self.cursor,
@@ -75,7 +74,7 @@ impl<'a> Packet<'a> {
 impl V1model {
     /// Lays out the six blocks in one frame and compiles them.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
-        let layout = Layout::load(compiler)?;
+        let layout = V1modelLayout::load(compiler)?;
         Ok(V1model {
             code: Code::default(),
             layout,
@@ -135,20 +134,20 @@ impl V1model {
             truncate: 0,
         };
 
-        let asked = x.requests.of(&core.frame);
-        if asked.resubmit == 0 {
+        let requested = x.requests.read(&core.frame);
+        if requested.resubmit == 0 {
             core.decided(&self.code, x.blocks.ingress, |core| {
                 std.deciding(&core.frame)
             });
         }
-        if let Some(session) = asked.clone.checked_sub(1) {
+        if let Some(session) = requested.clone.checked_sub(1) {
             core.stats.made += 1;
-            self.ingress_clone(core, now_ns, session, asked.clone_list, port, packet);
+            self.ingress_clone(core, now_ns, session, requested.clone_list, port, packet);
         }
         let frame = &mut core.frame;
         let group = std.mcast_grp.get(frame) as u32;
         let spec = std.egress_spec.get(frame) as u32;
-        if asked.resubmit != 0 {
+        if requested.resubmit != 0 {
             let job = Job {
                 path: Path::Resubmit,
                 port,
@@ -156,7 +155,7 @@ impl V1model {
                 ..Job::default()
             };
             core.queue(job, bytes, |frame, meta| {
-                x.kept(frame, asked.resubmit, meta)
+                x.kept(frame, requested.resubmit, meta)
             });
         } else if group != 0 {
             std.instance_type.set(frame, instance::REPLICATED);
@@ -174,7 +173,7 @@ impl V1model {
                 instance: 0,
             };
             let packet = Packet {
-                truncate: asked.truncate,
+                truncate: requested.truncate,
                 ..packet
             };
             self.to_egress(core, now_ns, replica, packet);
@@ -191,13 +190,13 @@ impl V1model {
         bytes: &[u8],
         blocks: [Block; N],
     ) -> usize {
-        let run = Run {
+        let run = BlockRun {
             now_ns,
             packet: bytes,
             cursor: 0,
             out: &mut Vec::new(),
         };
-        let Ended { cursor, error } = core.run_blocks(&self.code, blocks, run);
+        let BlockEnd { cursor, error } = core.run_blocks(&self.code, blocks, run);
         core.stats.parser_errors += u64::from(error != 0);
         cursor
     }
@@ -218,7 +217,7 @@ impl V1model {
         };
         let (x, std) = (&self.layout, &self.layout.standard);
         let mut image = core.image();
-        image.extend_from_slice(x.all.of(&core.frame));
+        image.extend_from_slice(x.all.slots(&core.frame));
         let mut kept = core.image();
         x.kept(&core.frame, list, &mut kept);
 
@@ -275,7 +274,7 @@ impl V1model {
         }
         let x = &self.layout;
         let mut image = core.image();
-        image.extend_from_slice(x.all.of(&core.frame));
+        image.extend_from_slice(x.all.slots(&core.frame));
         for replica in replicas {
             x.all.load(&mut core.frame, &image);
             self.to_egress(core, now_ns, *replica, packet);
@@ -298,7 +297,7 @@ impl V1model {
         let to = (replica.port, class);
         let straight = core.passes_straight(now_ns, to, packet.bytes, job, |frame, image| {
             image.extend_from_slice(&[packet.cursor as u64, packet.length, packet.truncate]);
-            image.extend_from_slice(x.all.of(frame));
+            image.extend_from_slice(x.all.slots(frame));
         });
         if straight {
             // The queue is empty.
@@ -359,9 +358,9 @@ impl V1model {
         let run = packet.run(now_ns, &mut nothing);
         core.run_block(&self.code, x.blocks.egress, run);
 
-        let asked = x.requests.of(&core.frame);
+        let requested = x.requests.read(&core.frame);
         let payload = packet.cursor.div_ceil(8).min(packet.bytes.len());
-        if let Some(session) = asked.clone.checked_sub(1) {
+        if let Some(session) = requested.clone.checked_sub(1) {
             core.stats.made += 1;
             let job = Job {
                 path: Path::CloneE2e,
@@ -371,8 +370,8 @@ impl V1model {
                 ..Job::default()
             };
             core.queue(job, &packet.bytes[payload..], |frame, meta| {
-                meta.extend_from_slice(x.headers.of(frame));
-                x.kept(frame, asked.clone_list, meta);
+                meta.extend_from_slice(x.headers.slots(frame));
+                x.kept(frame, requested.clone_list, meta);
             });
         }
         core.decided(&self.code, x.blocks.egress, |_| {
@@ -386,13 +385,13 @@ impl V1model {
         let blocks = [x.blocks.compute, x.blocks.deparser];
         core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut out));
         out.extend_from_slice(&packet.bytes[payload..]);
-        if asked.recirculate != 0 {
+        if requested.recirculate != 0 {
             core.recirculate(now_ns, replica.port, out, |frame, meta| {
-                x.kept(frame, asked.recirculate, meta);
+                x.kept(frame, requested.recirculate, meta);
             });
             return;
         }
-        if let Some(length) = asked.truncate.checked_sub(1) {
+        if let Some(length) = requested.truncate.checked_sub(1) {
             out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
         }
         if core.is_port(replica.port) {

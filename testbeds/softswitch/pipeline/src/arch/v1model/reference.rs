@@ -4,17 +4,18 @@ use super::DROP_PORT;
 use crate::call::FunctionCall;
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
+use crate::reference::bits::Bits;
 use crate::reference::dialect::Interpreted;
-use crate::reference::value::{Bits, Value, width};
+use crate::reference::value::{Value, width};
 use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, Type};
 
 /// v1model's language extensions, interpreted.
 #[derive(Debug)]
-pub(crate) struct V1model;
+pub(crate) struct V1modelReference;
 
-impl Interpreted for V1model {
+impl Interpreted for V1modelReference {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,
@@ -68,7 +69,7 @@ impl<'p> Interpreter<'_, 'p> {
             }
             // algorithm, base, data, max
             ExternFunction::Hash => {
-                let algorithm = algorithm.and_then(Algorithm::of_v1model);
+                let algorithm = algorithm.and_then(Algorithm::from_v1model);
                 let bounds = (number(1), number(3));
                 let hashed = self.hash_or_draw(algorithm, &values[2], bounds, width(&ty));
                 given = scalar(width(&ty), hashed);
@@ -199,7 +200,7 @@ impl<'p> Interpreter<'_, 'p> {
         with_payload: bool,
         width: u32,
     ) -> u64 {
-        let algorithm = algorithm.and_then(Algorithm::of_v1model);
+        let algorithm = algorithm.and_then(Algorithm::from_v1model);
         let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
         self.hash(algorithm, data, None, with_payload, width)
     }

@@ -21,10 +21,10 @@ impl Program {
         1 + self.widths.iter().map(|w| w.div_ceil(64)).sum::<u32>()
     }
 
-    fn fields(&self) -> Vec<Field> {
+    fn fields(&self) -> Vec<LayoutField> {
         let (mut slot, mut offset) = (1, 0);
         let field = |width: &u32| {
-            let field = Field {
+            let field = LayoutField {
                 slot,
                 offset,
                 width: *width,
@@ -38,7 +38,7 @@ impl Program {
 
     fn code(&self) -> Code {
         let fields = self.fields();
-        let bits = |fields: &[Field]| fields.iter().map(|f| f.width).sum();
+        let bits = |fields: &[LayoutField]| fields.iter().map(|f| f.width).sum();
         let header = Layout {
             bits: bits(&fields),
             slots: self.sum_slot(),
@@ -175,7 +175,7 @@ const EXTRACT: Op = Op::Extract {
 };
 
 #[test]
-fn what_is_looked_at_stays_alone() {
+fn fields_that_are_read_alone_stay_separate() {
     let widths = [4, 4, 8, 16, 32, 32];
     assert_eq!(
         groups(&widths, &[EXTRACT], (0, 6), &[]),

@@ -70,7 +70,7 @@ fn instruction(length: u32) -> impl Strategy<Value = Op> {
 
 proptest! {
     #[test]
-    fn what_can_be_seen_is_the_same(mut ops in prop::collection::vec(instruction(24), 24), seed: u64) {
+    fn observable_results_stay_the_same(mut ops in prop::collection::vec(instruction(24), 24), seed: u64) {
         // Backward jumps count a step, so that every run ends.
         for (at, op) in ops.iter_mut().enumerate() {
             if let Some(to) = op.target_mut() {
@@ -123,7 +123,7 @@ fn a_result_is_made_where_it_is_copied_to() {
 }
 
 #[test]
-fn copies_are_seen_through_and_what_nobody_reads_is_not_written() {
+fn copies_are_forwarded_and_unread_values_not_written() {
     let left = optimised(&[
         Op::Mov { d: 13, s: 0 },
         Op::Mov { d: 14, s: 5 },

@@ -1,13 +1,13 @@
 //! Translates the first repetition into instructions for all lanes.
 
-use super::{Member, Shape, Step, What};
+use super::{BodyOp, Increment, Shape, What};
 use crate::op::lanes::{Lane, LaneOp};
 use crate::op::{Code, Slot};
 
 /// The body that is translated.
 pub(super) struct Body<'b> {
     code: &'b Code,
-    members: &'b [Member],
+    members: &'b [BodyOp],
     lanes: u32,
     /// Slots that every repetition writes, in order of occurrence.
     temporaries: Vec<Slot>,
@@ -25,14 +25,14 @@ impl<'b> Body<'b> {
     /// could differ.
     pub(super) fn lanes(
         code: &'b Code,
-        members: &'b [Member],
+        members: &'b [BodyOp],
         lanes: u32,
         scratch: Slot,
         dead_from: Slot,
     ) -> Option<(Vec<LaneOp>, u32)> {
         let mut temporaries = Vec::new();
         for m in members {
-            if let (Some(d), Step::Zero) = (m.shape.d, m.d)
+            if let (Some(d), Increment::Zero) = (m.shape.d, m.d)
                 && !temporaries.contains(&d)
             {
                 temporaries.push(d);
@@ -63,14 +63,14 @@ impl<'b> Body<'b> {
         let mut runs = Vec::new();
         let mut shared = Vec::new();
         for m in self.members {
-            if let (Some(d), Step::One) = (m.shape.d, m.d) {
+            if let (Some(d), Increment::One) = (m.shape.d, m.d) {
                 written.push(d);
                 runs.push(d);
             }
             for (slot, step) in m.shape.read.iter().zip(m.read) {
                 match (slot, step) {
-                    (Some(s), Step::One) => runs.push(*s),
-                    (Some(s), Step::Zero) if self.temporary(*s).is_none() => shared.push(*s),
+                    (Some(s), Increment::One) => runs.push(*s),
+                    (Some(s), Increment::Zero) if self.temporary(*s).is_none() => shared.push(*s),
                     _ => {}
                 }
             }
@@ -124,7 +124,7 @@ impl<'b> Body<'b> {
                 continue;
             };
             for (slot, step) in m.shape.read.iter().zip(m.read) {
-                if let (Some(slot), Step::Zero) = (slot, step)
+                if let (Some(slot), Increment::Zero) = (slot, step)
                     && self.temporary(*slot).is_some_and(|t| !now[t])
                 {
                     return false;
@@ -135,7 +135,7 @@ impl<'b> Body<'b> {
             if let Some(t) = m
                 .shape
                 .d
-                .filter(|_| m.d == Step::Zero)
+                .filter(|_| m.d == Increment::Zero)
                 .and_then(|d| self.temporary(d))
             {
                 if !certain && !now[t] {
@@ -153,12 +153,11 @@ impl<'b> Body<'b> {
         true
     }
 
-    /// The lanes of an operand.
-    fn lane(&self, slot: Slot, step: Step) -> Lane {
+    fn lane(&self, slot: Slot, step: Increment) -> Lane {
         match (step, self.temporary(slot)) {
-            (Step::One, _) => Lane::Run(slot),
-            (Step::Zero, Some(t)) => self.lanes_of(t),
-            (Step::Zero, None) => Lane::Same(slot),
+            (Increment::One, _) => Lane::Run(slot),
+            (Increment::Zero, Some(t)) => self.lanes_of(t),
+            (Increment::Zero, None) => Lane::Same(slot),
         }
     }
 
@@ -207,7 +206,7 @@ impl<'b> Body<'b> {
                     .iter_mut()
                     .filter(|c| **c == Some(lane))
                     .for_each(|c| *c = None);
-                if let (Step::Zero, Some(t)) = (m.d, self.temporary(d)) {
+                if let (Increment::Zero, Some(t)) = (m.d, self.temporary(d)) {
                     copies[t] = operand_of(m, read[0]).filter(|s| *s != lane);
                     if d < self.dead_from {
                         ops.push(LaneOp::Last { d, s: lane });
@@ -235,7 +234,7 @@ impl<'b> Body<'b> {
         Some(ops)
     }
 
-    fn op(&self, shape: &Shape, m: &Member, read: [Option<Lane>; 2]) -> Option<LaneOp> {
+    fn op(&self, shape: &Shape, m: &BodyOp, read: [Option<Lane>; 2]) -> Option<LaneOp> {
         let to = m.to;
         let run = |lane| match lane {
             Lane::Run(slot) | Lane::Same(slot) => slot,
@@ -323,6 +322,6 @@ impl<'b> Body<'b> {
 }
 
 /// The operand that a copy's destination becomes equal to.
-fn operand_of(m: &Member, source: Option<Lane>) -> Option<Lane> {
+fn operand_of(m: &BodyOp, source: Option<Lane>) -> Option<Lane> {
     (m.shape.what == What::Mov).then_some(source).flatten()
 }

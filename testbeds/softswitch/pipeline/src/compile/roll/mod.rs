@@ -32,8 +32,8 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
     }
-    let sources = Sources::of(code);
-    let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::of).collect();
+    let sources = Sources::from_code(code);
+    let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::from_op).collect();
     // Lanes of temporaries come after all other slots.
     let scratch = code.frame;
     let mut at = 0;
@@ -100,7 +100,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    fn of(op: &Op) -> Option<Shape> {
+    fn from_op(op: &Op) -> Option<Shape> {
         let shape = |what| Shape {
             what,
             d: None,
@@ -160,17 +160,17 @@ impl Shape {
 
 /// By how much an operand increases per repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Increment {
     Zero,
     One,
 }
 
 /// An instruction of the body in the first repetition, and the increments of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct BodyOp {
     pub shape: Shape,
-    pub d: Step,
-    pub read: [Step; 2],
+    pub d: Increment,
+    pub read: [Increment; 2],
     /// Jump target, relative to the body's start.
     pub to: u32,
 }
@@ -179,7 +179,7 @@ pub(super) struct Member {
 struct Sources(Vec<Option<(u32, u32)>>);
 
 impl Sources {
-    fn of(code: &Code) -> Sources {
+    fn from_code(code: &Code) -> Sources {
         let mut sources = Sources(vec![None; code.ops.len() + 1]);
         for (at, op) in code.ops.iter().enumerate() {
             if let Some(to) = op.target() {
@@ -218,7 +218,7 @@ fn repetition(
     shapes: &[Option<Shape>],
     sources: &Sources,
     at: usize,
-) -> Option<(usize, Vec<Member>, usize)> {
+) -> Option<(usize, Vec<BodyOp>, usize)> {
     let anchor = shapes[at]?;
     let register = anchor.register?;
     let next = |p: &usize| {
@@ -236,7 +236,7 @@ fn repetition(
     let mut high = at;
     while let Some(member) = same(high) {
         let before = high.checked_sub(period).filter(|b| *b >= low);
-        if before.is_some_and(|b| same(b).map(Member::steps) != Some(member.steps())) {
+        if before.is_some_and(|b| same(b).map(BodyOp::steps) != Some(member.steps())) {
             break;
         }
         high += 1;
@@ -244,7 +244,7 @@ fn repetition(
     // The instructions at low .. high have a counterpart a period later.
     (low..=at).find_map(|start| {
         let lanes = (high.checked_sub(start)? + period) / period;
-        let body: Vec<Member> = (start..start + period).map_while(same).collect();
+        let body: Vec<BodyOp> = (start..start + period).map_while(same).collect();
         let closed = (start..start + period).zip(&body).all(|(q, m)| {
             let inside = m
                 .shape
@@ -261,7 +261,7 @@ fn repetition(
             })
         });
         (lanes >= LEAST && body.len() == period && closed && repeated).then(|| {
-            let relative = |mut m: Member| {
+            let relative = |mut m: BodyOp| {
                 m.to = m.shape.to.map_or(0, |to| to - start as u32);
                 m
             };
@@ -280,12 +280,12 @@ fn follows(code: &Code, first: u32, second: u32) -> bool {
 }
 
 /// The instruction at `at`, if the one a period later is its counterpart for the next lane.
-fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<Member> {
+fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<BodyOp> {
     let (a, b) = (shapes[at]?, shapes.get(at + period).copied().flatten()?);
     let step = |a: Option<Slot>, b: Option<Slot>| match (a, b) {
-        (None, None) => Some(Step::Zero),
-        (Some(a), Some(b)) if a == b => Some(Step::Zero),
-        (Some(a), Some(b)) if b == a + 1 => Some(Step::One),
+        (None, None) => Some(Increment::Zero),
+        (Some(a), Some(b)) if a == b => Some(Increment::Zero),
+        (Some(a), Some(b)) if b == a + 1 => Some(Increment::One),
         _ => None,
     };
     let registers = match (a.register, b.register) {
@@ -295,7 +295,7 @@ fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Op
     };
     let jumps = a.to.map(|to| to + period as u32) == b.to;
     (a.what == b.what && a.shared == b.shared && registers && jumps).then_some(())?;
-    Some(Member {
+    Some(BodyOp {
         shape: a,
         d: step(a.d, b.d)?,
         read: [step(a.read[0], b.read[0])?, step(a.read[1], b.read[1])?],
@@ -303,8 +303,8 @@ fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Op
     })
 }
 
-impl Member {
-    fn steps(self) -> (Step, [Step; 2]) {
+impl BodyOp {
+    fn steps(self) -> (Increment, [Increment; 2]) {
         (self.d, self.read)
     }
 }

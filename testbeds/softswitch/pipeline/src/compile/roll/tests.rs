@@ -3,8 +3,9 @@
 use super::roll;
 use crate::compile::alone;
 use crate::externs::register::Bank;
+use crate::op::bindings::RegisterPlan;
 use crate::op::lanes::LaneOp;
-use crate::op::{Code, Op, RegisterPlan, Slot, T3};
+use crate::op::{Code, Op, Slot, T3};
 use crate::state::State;
 use proptest::prelude::*;
 
@@ -166,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(test_support::cases(2000)))]
 
     #[test]
-    fn no_lane_can_tell(
+    fn lanes_compute_the_same_as_repetitions(
         body in prop::collection::vec(line(), 2..10),
         lanes in 4u32..21,
         seed in prop::collection::vec(0u64..4, 16),
@@ -210,7 +211,7 @@ fn a_sum_in_each_register_is_rolled_up() {
 }
 
 #[test]
-fn what_a_lane_leaves_for_the_next_is_not() {
+fn values_passed_between_repetitions_are_not_rolled_up() {
     let (value, carried) = (Operand(100, true), Operand(10, false));
     // A running sum: the temporary is read before it is written.
     let body = [Line::Add(carried, carried, value), Line::Write(0, carried)];

@@ -1,40 +1,10 @@
 //! Batches of writes that can be rolled back as a whole.
 
-use super::{Noted, cells};
-use crate::externs::counter::CounterValue;
-use crate::externs::meter::Cell;
+use super::Undo;
 use crate::switch::Switch;
-use crate::table::key::FieldKey;
-use crate::table::profile::{OldGroup, OldMember, OldOneShot};
-use crate::table::{Bound, Key, Note, Removed};
-use p4lang::runtime::{CloneSession, MulticastGroup};
 
 /// The inverse of a successful write cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
-
-/// The inverse of a write.
-#[derive(Debug)]
-pub(crate) enum Undo {
-    Inserted(usize, Key),
-    /// An entry was removed or changed.
-    Deleted(usize, Removed),
-    /// A whole entry was inserted: table, priority, key.
-    Whole(usize, i32, Vec<FieldKey>),
-    DefaultDirect(usize, CounterValue, Cell),
-    /// `None`: it did not exist.
-    OneShot(usize, u32, Option<OldOneShot>),
-    /// The action, and whether the control plane had written it.
-    Default(usize, Bound, bool),
-    Group(u32, Option<MulticastGroup>),
-    Session(u32, Option<CloneSession>),
-    Cells(cells::Old),
-    DirectCounter(usize, Option<Key>, CounterValue),
-    DirectMeter(usize, Option<Key>, Cell),
-    ValueSet(usize, Vec<Vec<FieldKey>>),
-    Member(usize, u32, OldMember),
-    ProfileGroup(usize, u32, OldGroup),
-    Note(Noted, Option<Note>),
-}
 
 impl Switch {
     /// Starts a batch: records writes until [`Switch::commit`] or [`Switch::rollback`]. An open batch is committed.
@@ -109,17 +79,5 @@ impl Switch {
             self.rollback();
         }
         result
-    }
-
-    /// Records the inverse of a write, if a batch is open; `undo` is not called otherwise.
-    pub(crate) fn record(&mut self, undo: impl FnOnce() -> Undo) {
-        if let Some(batch) = &mut self.undo {
-            batch.push(undo());
-        }
-    }
-
-    /// Whether a batch is open, so that replaced values must be kept.
-    pub(crate) fn is_recording(&self) -> bool {
-        self.undo.is_some()
     }
 }

@@ -1,28 +1,15 @@
 //! Writes to the cells of registers, indexed counters and meters: one cell, or a whole array; on a Tofino in all pipes,
 //! each of which has its own cells.
 
-use super::Undo;
+use super::undo::{OldCells, Undo};
 use crate::error::ExternError;
 use crate::externs::counter::{Counter, CounterValue};
-use crate::externs::meter::{Cell, Meter, MeterConfig};
+use crate::externs::meter::{Meter, MeterCell, MeterConfig};
 use crate::externs::register::{Bank, Info};
 use crate::switch::Switch;
 use p4lang::runtime::Value;
 use std::iter::once;
 use std::ops::Range;
-
-/// The previous values of cells, for rolling back a write: one for each pipe, starting with the state's. No packet comes
-/// between a write and its rollback, so the pipes are the same.
-#[derive(Debug)]
-pub(crate) enum Old {
-    /// Bank, first word in a row, row.
-    Register(usize, u32, u64, Vec<Vec<u64>>),
-    Registers(usize, Vec<Bank>),
-    Counter(usize, usize, Vec<CounterValue>),
-    Counters(usize, Vec<Counter>),
-    Meter(usize, u64, Vec<Cell>),
-    Meters(usize, Vec<Meter>),
-}
 
 /// Consecutive cells of a register.
 #[derive(Debug, Clone)]
@@ -99,7 +86,7 @@ impl Switch {
             }
             banks[bank].write(index, offset, &words);
         }
-        self.record(|| Undo::Cells(Old::Register(bank, offset, index, old)));
+        self.record(|| Undo::Cells(OldCells::Register(bank, offset, index, old)));
         Ok(())
     }
 
@@ -108,8 +95,8 @@ impl Switch {
         let info = self.register(name)?;
         let (bank, offset, words) = (info.bank as usize, info.offset, info.cell(fields)?);
         self.remember(
-            |old| matches!(old, Old::Registers(known, _) if *known == bank),
-            |switch| Old::Registers(bank, switch.banks().map(|b| b[bank].clone()).collect()),
+            |old| matches!(old, OldCells::Registers(known, _) if *known == bank),
+            |switch| OldCells::Registers(bank, switch.banks().map(|b| b[bank].clone()).collect()),
         );
         for banks in self.banks() {
             banks[bank].fill(offset, &words);
@@ -182,7 +169,7 @@ impl Switch {
             std::mem::replace(&mut counters[counter].cells[index], value)
         };
         let old: Vec<CounterValue> = self.counters().map(replace).collect();
-        self.record(|| Undo::Cells(Old::Counter(counter, index, old)));
+        self.record(|| Undo::Cells(OldCells::Counter(counter, index, old)));
         Ok(())
     }
 
@@ -190,10 +177,10 @@ impl Switch {
     pub fn counter_fill(&mut self, name: &str, value: CounterValue) -> Result<(), ExternError> {
         let counter = self.counter_index(name)?;
         self.remember(
-            |old| matches!(old, Old::Counters(known, _) if *known == counter),
+            |old| matches!(old, OldCells::Counters(known, _) if *known == counter),
             |switch| {
                 let counters = switch.counters().map(|c| c[counter].clone());
-                Old::Counters(counter, counters.collect())
+                OldCells::Counters(counter, counters.collect())
             },
         );
         let values = once(value).chain(std::iter::repeat(CounterValue::default()));
@@ -204,13 +191,13 @@ impl Switch {
     }
 
     /// The cell of a meter: its configuration and its counts.
-    pub fn meter_cell(&self, name: &str, index: u64) -> Result<Cell, ExternError> {
+    pub fn meter_cell(&self, name: &str, index: u64) -> Result<MeterCell, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         meter.cell(index).copied().ok_or(ExternError::OutOfRange)
     }
 
     /// Cells of an indexed meter.
-    pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<Cell>, ExternError> {
+    pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<MeterCell>, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         let cell = |index| meter.cell(index).copied().ok_or(ExternError::OutOfRange);
         at.map(cell).collect()
@@ -249,7 +236,7 @@ impl Switch {
 
     /// Resets the counts of a meter cell.
     pub fn meter_clear_counts(&mut self, name: &str, index: u64) -> Result<(), ExternError> {
-        self.change_meter(name, index, Cell::clear_counts)
+        self.change_meter(name, index, MeterCell::clear_counts)
     }
 
     /// Changes the cell of a meter, on a Tofino in each pipe.
@@ -257,7 +244,7 @@ impl Switch {
         &mut self,
         name: &str,
         index: u64,
-        change: impl Fn(&mut Cell),
+        change: impl Fn(&mut MeterCell),
     ) -> Result<(), ExternError> {
         let meter = self.meter_index(name)?;
         let changed = |meters: &mut Vec<Meter>| {
@@ -266,9 +253,9 @@ impl Switch {
             change(cell);
             Some(old)
         };
-        let old: Option<Vec<Cell>> = self.meters().map(changed).collect();
+        let old: Option<Vec<MeterCell>> = self.meters().map(changed).collect();
         let old = old.ok_or(ExternError::OutOfRange)?;
-        self.record(|| Undo::Cells(Old::Meter(meter, index, old)));
+        self.record(|| Undo::Cells(OldCells::Meter(meter, index, old)));
         Ok(())
     }
 
@@ -283,10 +270,10 @@ impl Switch {
     ) -> Result<(), ExternError> {
         let meter = self.meter_index(name)?;
         self.remember(
-            |old| matches!(old, Old::Meters(known, _) if *known == meter),
+            |old| matches!(old, OldCells::Meters(known, _) if *known == meter),
             |switch| {
                 let meters = switch.meters().map(|m| m[meter].clone());
-                Old::Meters(meter, meters.collect())
+                OldCells::Meters(meter, meters.collect())
             },
         );
         for meters in self.meters() {
@@ -303,36 +290,36 @@ impl Switch {
     }
 
     /// Rolls a write back.
-    pub(super) fn restore_cells(&mut self, old: Old) {
+    pub(super) fn restore_cells(&mut self, old: OldCells) {
         match old {
-            Old::Register(bank, offset, index, old) => {
+            OldCells::Register(bank, offset, index, old) => {
                 for (banks, words) in self.banks().zip(old) {
                     banks[bank].write(index, offset, &words);
                 }
             }
-            Old::Registers(bank, old) => {
+            OldCells::Registers(bank, old) => {
                 for (banks, old) in self.banks().zip(old) {
                     banks[bank] = old;
                 }
             }
-            Old::Counter(counter, index, old) => {
+            OldCells::Counter(counter, index, old) => {
                 for (counters, old) in self.counters().zip(old) {
                     counters[counter].cells[index] = old;
                 }
             }
-            Old::Counters(counter, old) => {
+            OldCells::Counters(counter, old) => {
                 for (counters, old) in self.counters().zip(old) {
                     counters[counter] = old;
                 }
             }
-            Old::Meter(meter, index, old) => {
+            OldCells::Meter(meter, index, old) => {
                 for (meters, old) in self.meters().zip(old) {
                     if let Some(cell) = meters[meter].cell_mut(index) {
                         *cell = old;
                     }
                 }
             }
-            Old::Meters(meter, old) => {
+            OldCells::Meters(meter, old) => {
                 for (meters, old) in self.meters().zip(old) {
                     meters[meter] = old;
                 }
@@ -341,7 +328,11 @@ impl Switch {
     }
 
     /// Records a whole array once per batch: the value recorded first is restored last.
-    fn remember(&mut self, same: impl Fn(&Old) -> bool, old: impl FnOnce(&mut Switch) -> Old) {
+    fn remember(
+        &mut self,
+        same: impl Fn(&OldCells) -> bool,
+        old: impl FnOnce(&mut Switch) -> OldCells,
+    ) {
         let known = |undo: &Undo| matches!(undo, Undo::Cells(old) if same(old));
         if self
             .undo

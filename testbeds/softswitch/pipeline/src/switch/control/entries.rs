@@ -10,7 +10,7 @@ use crate::table::profile::Indirect;
 use crate::table::{Bound, DirectChange, EntryAction, EntryState, EntryWrite, Spec, Table};
 
 /// Maximum number of entries checked in one call of [`Switch::handle_timeout`]; the rest is due at once.
-const LOOKS: u32 = 1024;
+const IDLE_CHECKS: u32 = 1024;
 /// Maximum number of idle entries held for the control plane; further ones are counted and lost.
 const IDLE_LIMIT: usize = 4096;
 
@@ -134,7 +134,7 @@ impl Switch {
     }
 
     /// An entry's direct meter.
-    pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::Cell> {
+    pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::MeterCell> {
         self.core.state.tables.get(table)?.meter_of(number)
     }
 
@@ -150,7 +150,7 @@ impl Switch {
     }
 
     /// The direct counter and meter of the default entry.
-    pub fn default_direct(&self, table: usize) -> Option<(CounterValue, meter::Cell)> {
+    pub fn default_direct(&self, table: usize) -> Option<(CounterValue, meter::MeterCell)> {
         Some(self.core.state.tables.get(table)?.default_direct())
     }
 
@@ -194,10 +194,10 @@ impl Switch {
 
     /// Finds entries whose idle timeout has passed.
     pub(crate) fn expire(&mut self, now_ns: u64) {
-        let mut looks = LOOKS;
+        let mut checks = IDLE_CHECKS;
         for position in 0..self.idle_tables.len() {
             let table = self.idle_tables[position];
-            while let Some(number) = self.core.state.tables[table].expired(now_ns, &mut looks) {
+            while let Some(number) = self.core.state.tables[table].expired(now_ns, &mut checks) {
                 if self.idle.len() >= IDLE_LIMIT {
                     self.idle_lost += 1;
                 } else if let Some(state) = self.entry_state(now_ns, table, number) {

@@ -5,13 +5,14 @@
 //! entries      entries in full and by position, as the P4Runtime server writes and reads them; idle entries
 //! tables       entries, default actions, direct counters and meters by name
 //! profiles     members and groups of action profiles
+//! undo         the inverse of each write of a batch
 //! notes        what clients attach to default entries, groups and sessions
 //! cells        registers, indexed counters and meters
 //! value_sets   parsers' value sets
 //! replication  multicast groups and clone sessions
 //! ```
 //!
-//! Operations for a Tofino's further objects are in [`crate::arch::tna`].
+//! Operations for a Tofino's further objects are in `switch/tofino.rs`.
 
 mod batch;
 mod cells;
@@ -20,13 +21,13 @@ mod notes;
 mod profiles;
 mod replication;
 mod tables;
+mod undo;
 mod value_sets;
 
 pub use crate::table::DirectChange;
-pub(crate) use batch::Undo;
 pub use cells::RegisterCells;
 pub use entries::EntryRef;
-pub use notes::Noted;
+pub(crate) use undo::Undo;
 
 use crate::externs::register::Info;
 use crate::state::State;

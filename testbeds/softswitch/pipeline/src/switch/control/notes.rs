@@ -1,19 +1,8 @@
 //! Notes: client data attached to objects, which packets never see. The note of an entry is part of the entry.
 
 use super::Undo;
-use crate::switch::Switch;
+use crate::switch::{Noted, Switch};
 use crate::table::Note;
-
-/// The object of a note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Noted {
-    /// The default entry of the table at this index.
-    Default(usize),
-    /// A multicast group.
-    Group(u32),
-    /// A clone session.
-    Session(u32),
-}
 
 impl Switch {
     /// The note of an object; empty if it has none.

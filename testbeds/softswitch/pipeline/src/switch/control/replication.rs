@@ -1,9 +1,9 @@
 //! Multicast groups and clone sessions.
 
-use super::{Noted, Undo};
+use super::Undo;
 use crate::error::ReplicationError;
 use crate::port_numbers::check_port;
-use crate::switch::Switch;
+use crate::switch::{Noted, Switch};
 use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
@@ -20,8 +20,11 @@ fn id_widths(program: &Program) -> (u32, u32) {
     };
     match program.arch {
         Arch::Psa => {
-            let asked = "psa_ingress_output_metadata_t";
-            (of(asked, "multicast_group"), of(asked, "clone_session_id"))
+            let output = "psa_ingress_output_metadata_t";
+            (
+                of(output, "multicast_group"),
+                of(output, "clone_session_id"),
+            )
         }
         // `clone` takes a session of 32 bits.
         Arch::V1model => (of("standard_metadata_t", "mcast_grp"), u32::BITS),

@@ -24,7 +24,7 @@ type Vector = [u64; WORDS];
 
 /// Vectors of 512 positions.
 #[derive(Debug, Clone)]
-struct Block {
+struct VectorBlock {
     live: Vector,
     /// Sixteen rows for each nibble of the key.
     rows: Box<[[Vector; 16]]>,
@@ -33,7 +33,7 @@ struct Block {
 /// All blocks of a table.
 #[derive(Debug, Clone)]
 pub struct BitVectors {
-    blocks: Vec<Block>,
+    blocks: Vec<VectorBlock>,
     /// The row at each position, including removed ones.
     order: Vec<Index>,
     /// Number of positions that are in order.
@@ -45,7 +45,7 @@ pub struct BitVectors {
 
 impl BitVectors {
     /// Builds the vectors of all rows.
-    pub fn of(rows: &Rows) -> BitVectors {
+    pub fn from_rows(rows: &Rows) -> BitVectors {
         let mut vectors = BitVectors {
             blocks: Vec::new(),
             order: Vec::new(),
@@ -68,7 +68,6 @@ impl BitVectors {
         self.sorted = self.order.len();
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let unsorted = self.order.len() - self.sorted;
         if unsorted >= (self.live / 4).max(64) {
@@ -93,7 +92,7 @@ impl BitVectors {
         let position = self.order.len();
         let nibbles = rows.packing.bits.div_ceil(4);
         if position.is_multiple_of(POSITIONS) {
-            self.blocks.push(Block {
+            self.blocks.push(VectorBlock {
                 live: [0; WORDS],
                 rows: vec![[[0; WORDS]; 16]; nibbles].into(),
             });
@@ -173,7 +172,7 @@ impl BitVectors {
     }
 }
 
-impl Block {
+impl VectorBlock {
     /// The positions whose entries accept the key, without the check of ranges.
     #[inline(always)]
     fn accepting(&self, key: &[u64]) -> Vector {

@@ -11,16 +11,16 @@ const NONE: Index = Index::MAX;
 
 /// The row of each key.
 #[derive(Debug, Clone, Default)]
-pub struct Direct {
+pub struct DirectIndex {
     rows: Vec<Index>,
     /// Shift from the first word of a packed key, where the key is in the uppermost bits.
     shift: u32,
 }
 
-impl Direct {
+impl DirectIndex {
     /// Creates the array for keys of this width.
-    pub fn new(bits: u32) -> Direct {
-        Direct {
+    pub fn new(bits: u32) -> DirectIndex {
+        DirectIndex {
             rows: Vec::new(),
             shift: 64 - bits,
         }
@@ -38,7 +38,6 @@ impl Direct {
         (key[0] >> self.shift) as usize
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let place = self.place(rows.values(row));
         if self.rows.len() <= place {

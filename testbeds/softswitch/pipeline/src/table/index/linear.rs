@@ -11,7 +11,7 @@ pub struct Linear {
 
 impl Linear {
     /// Builds the list of all rows but one.
-    pub fn of(rows: &Rows, but: Index) -> Linear {
+    pub fn without(rows: &Rows, but: Index) -> Linear {
         let mut sorted: Vec<Index> = rows.iter().filter(|row| *row != but).collect();
         sorted.sort_unstable_by(|a, b| rows.order(*a, *b));
         Linear { rows: sorted }
@@ -24,14 +24,12 @@ impl Linear {
         all.find(|row| rows.matches(*row, key))
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let before = |other: &Index| rows.order(*other, row).is_lt();
         let place = self.rows.partition_point(before);
         self.rows.insert(place, row);
     }
 
-    /// Removes a row.
     pub fn remove(&mut self, row: Index) {
         self.rows.retain(|other| *other != row);
     }

@@ -2,7 +2,7 @@
 //!
 //! | key | structure |
 //! |---|---|
-//! | exact fields only, at most 16 bits | [`Direct`] |
+//! | exact fields only, at most 16 bits | [`DirectIndex`] |
 //! | exact fields only | the index of [`Rows`] itself: one probe |
 //! | one lpm field, others exact, at most 128 bits | [`Trie`] |
 //! | ternary, range, optional fields; wider lpm | [`Linear`], [`BitVectors`] or [`TupleSpace`], by the number of entries |
@@ -19,7 +19,7 @@ mod tuple_space;
 use super::key::{FieldSpec, Kind};
 use super::rows::{Index, Rows};
 use bit_vectors::BitVectors;
-use direct::Direct;
+use direct::DirectIndex;
 use linear::Linear;
 use trie::Trie;
 use tuple_space::TupleSpace;
@@ -35,7 +35,7 @@ pub enum Structure {
     /// All fields exact.
     Exact,
     /// All fields exact, few bits.
-    Direct(Direct),
+    Direct(DirectIndex),
     /// A key of at most 64 bits.
     Narrow(Trie<u64>),
     /// A key of at most 128 bits.
@@ -57,7 +57,7 @@ impl Structure {
         let trie = only(&[Kind::Exact, Kind::Lpm]) && bits > 0;
         match lpm {
             None if only(&[Kind::Exact]) => match bits {
-                1..=direct::BITS => Structure::Direct(Direct::new(bits)),
+                1..=direct::BITS => Structure::Direct(DirectIndex::new(bits)),
                 _ => Structure::Exact,
             },
             Some(lpm) if trie && bits <= 64 => Structure::Narrow(Trie::new(bits - lpm.width)),
@@ -98,11 +98,11 @@ impl Structure {
             Structure::Narrow(trie) => trie.insert(rows, row),
             Structure::Wide(trie) => trie.insert(rows, row),
             Structure::Linear(linear) if rows.len() <= LINEAR => linear.insert(rows, row),
-            Structure::Linear(_) => *self = Structure::BitVectors(BitVectors::of(rows)),
+            Structure::Linear(_) => *self = Structure::BitVectors(BitVectors::from_rows(rows)),
             Structure::BitVectors(vectors) if rows.len() <= BIT_VECTORS => {
                 vectors.insert(rows, row)
             }
-            Structure::BitVectors(_) => *self = Structure::TupleSpace(TupleSpace::of(rows)),
+            Structure::BitVectors(_) => *self = Structure::TupleSpace(TupleSpace::from_rows(rows)),
             Structure::TupleSpace(space) => space.insert(rows, row),
         }
     }
@@ -119,13 +119,13 @@ impl Structure {
             Structure::BitVectors(vectors) => {
                 vectors.remove(rows, row);
                 if rows.len() <= LINEAR / 2 {
-                    *self = Structure::Linear(Linear::of(rows, row));
+                    *self = Structure::Linear(Linear::without(rows, row));
                 }
             }
             Structure::TupleSpace(space) => {
                 space.remove(rows, row);
                 if rows.len() <= BIT_VECTORS / 2 {
-                    let mut vectors = BitVectors::of(rows);
+                    let mut vectors = BitVectors::from_rows(rows);
                     vectors.remove(rows, row);
                     *self = Structure::BitVectors(vectors);
                 }

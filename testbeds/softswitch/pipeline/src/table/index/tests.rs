@@ -55,8 +55,8 @@ impl Both {
         let rows = Rows::new(Packing::new(&fields), false, 0);
         let mut structures = vec![Structure::new(&fields)];
         structures.push(Structure::Linear(Linear::default()));
-        structures.push(Structure::BitVectors(BitVectors::of(&rows)));
-        structures.push(Structure::TupleSpace(TupleSpace::of(&rows)));
+        structures.push(Structure::BitVectors(BitVectors::from_rows(&rows)));
+        structures.push(Structure::TupleSpace(TupleSpace::from_rows(&rows)));
         Both {
             rows,
             structures,

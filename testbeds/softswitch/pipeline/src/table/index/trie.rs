@@ -15,11 +15,10 @@ const NONE: u32 = u32::MAX;
 const ROW: u32 = 1 << 31;
 
 /// The bits of a key, the first one in the uppermost position.
-pub trait Bits: Copy + PartialEq + std::fmt::Debug {
-    /// All bits set.
+pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
     const ONES: Self;
     /// Reads the key from words, the first one uppermost.
-    fn of(words: &[u64]) -> Self;
+    fn from_words(words: &[u64]) -> Self;
     /// The four bits at `depth`.
     fn nibble(self, depth: u32) -> usize;
     /// The first `len` bits, followed by zeroes.
@@ -30,10 +29,10 @@ pub trait Bits: Copy + PartialEq + std::fmt::Debug {
     fn words(self, to: &mut [u64]);
 }
 
-impl Bits for u64 {
+impl PrefixBits for u64 {
     const ONES: u64 = u64::MAX;
     #[inline(always)]
-    fn of(words: &[u64]) -> u64 {
+    fn from_words(words: &[u64]) -> u64 {
         words[0]
     }
     #[inline(always)]
@@ -52,10 +51,10 @@ impl Bits for u64 {
     }
 }
 
-impl Bits for u128 {
+impl PrefixBits for u128 {
     const ONES: u128 = u128::MAX;
     #[inline(always)]
-    fn of(words: &[u64]) -> u128 {
+    fn from_words(words: &[u64]) -> u128 {
         u128::from(words[0]) << 64 | u128::from(words[1])
     }
     #[inline(always)]
@@ -113,7 +112,7 @@ fn home(len: u32) -> u32 {
     (len - 1) & !3
 }
 
-impl<K: Bits> Trie<K> {
+impl<K: PrefixBits> Trie<K> {
     /// Creates an empty trie.
     pub fn new(exact_bits: u32) -> Trie<K> {
         Trie {
@@ -128,7 +127,7 @@ impl<K: Bits> Trie<K> {
     /// The row with the longest prefix of a key.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
-        let bits = K::of(key);
+        let bits = K::from_words(key);
         let (mut best, mut link) = (self.everything, self.root);
         // NONE also has the bit of a row set.
         while link & ROW == 0 {
@@ -151,7 +150,7 @@ impl<K: Bits> Trie<K> {
 
     fn prefix(&self, rows: &Rows, row: Index) -> (K, u32) {
         let len = self.exact_bits + rows.rank(row) as u32;
-        (K::of(rows.values(row)), len)
+        (K::from_words(rows.values(row)), len)
     }
 
     fn link(&mut self, at: At) -> &mut u32 {
@@ -161,7 +160,6 @@ impl<K: Bits> Trie<K> {
         }
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let (bits, len) = self.prefix(rows, row);
         if len == 0 {
@@ -311,7 +309,7 @@ impl<K: Bits> Trie<K> {
 }
 
 /// The slots that a prefix covers in its node.
-fn covered<K: Bits>(bits: K, len: u32, depth: u32) -> std::ops::Range<usize> {
+fn covered<K: PrefixBits>(bits: K, len: u32, depth: u32) -> std::ops::Range<usize> {
     let start = bits.nibble(depth);
     start..start + (1 << (depth + 4 - len))
 }

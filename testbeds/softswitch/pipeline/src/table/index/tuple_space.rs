@@ -15,26 +15,26 @@ use std::collections::BTreeMap;
 
 /// Rows with the same cover and covered values, in order of precedence.
 #[derive(Debug, Clone)]
-enum Slot {
+enum Bucket {
     One(Index),
     Many(Vec<Index>),
 }
 
-impl Slot {
+impl Bucket {
     #[inline(always)]
     fn rows(&self) -> &[Index] {
         match self {
-            Slot::One(row) => std::slice::from_ref(row),
-            Slot::Many(rows) => rows,
+            Bucket::One(row) => std::slice::from_ref(row),
+            Bucket::Many(rows) => rows,
         }
     }
 }
 
 /// Rows with the same cover.
 #[derive(Debug, Clone)]
-struct Group {
+struct Tuple {
     cover: Box<[u64]>,
-    by_value: HashTable<Slot>,
+    by_value: HashTable<Bucket>,
     /// Number of rows of each rank.
     ranks: BTreeMap<i32, u32>,
 }
@@ -49,7 +49,7 @@ struct Turn {
 /// All groups of a table.
 #[derive(Debug, Clone, Default)]
 pub struct TupleSpace {
-    groups: Vec<Group>,
+    groups: Vec<Tuple>,
     free: Vec<u32>,
     by_cover: HashMap<Box<[u64]>, u32>,
     /// Ordered by best rank, the largest first; then by cover, so that a group can be found by binary search.
@@ -58,7 +58,7 @@ pub struct TupleSpace {
 
 impl TupleSpace {
     /// Builds the tuple space of all rows.
-    pub fn of(rows: &Rows) -> TupleSpace {
+    pub fn from_rows(rows: &Rows) -> TupleSpace {
         let mut space = TupleSpace::default();
         for row in rows.iter() {
             space.insert(rows, row);
@@ -124,7 +124,6 @@ impl TupleSpace {
         }
     }
 
-    /// Adds a row.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         let cover = rows.cover(row);
         let cover = &cover[..rows.packing.words];
@@ -139,7 +138,7 @@ impl TupleSpace {
     }
 
     fn new_group(&mut self, cover: Box<[u64]>) -> u32 {
-        let group = Group {
+        let group = Tuple {
             cover: cover.clone(),
             by_value: HashTable::new(),
             ranks: BTreeMap::new(),
@@ -177,7 +176,7 @@ impl TupleSpace {
     }
 }
 
-impl Group {
+impl Tuple {
     fn best(&self) -> Option<i32> {
         self.ranks.last_key_value().map(|(rank, _)| *rank)
     }
@@ -189,15 +188,15 @@ impl Group {
 
     /// Whether a key belongs to the slot, comparing only the covered bits.
     #[inline(always)]
-    fn is_in(&self, rows: &Rows, slot: &Slot, key: &[u64]) -> bool {
+    fn is_in(&self, rows: &Rows, slot: &Bucket, key: &[u64]) -> bool {
         let values = rows.values(slot.rows()[0]);
         let words = values.iter().zip(key).zip(&self.cover);
         words.fold(0, |different, ((v, k), c)| different | ((v ^ k) & c)) == 0
     }
 
     #[inline(always)]
-    fn find(&self, rows: &Rows, key: &[u64]) -> Option<&Slot> {
-        let same = |slot: &Slot| self.is_in(rows, slot, key);
+    fn find(&self, rows: &Rows, key: &[u64]) -> Option<&Bucket> {
+        let same = |slot: &Bucket| self.is_in(rows, slot, key);
         self.by_value.find(self.hash(key), same)
     }
 
@@ -206,24 +205,24 @@ impl Group {
         let values = rows.values(row);
         let hash_of = self.hash(values);
         let cover = &self.cover;
-        let same = |slot: &Slot| {
+        let same = |slot: &Bucket| {
             let words = rows.values(slot.rows()[0]).iter().zip(values).zip(cover);
             words.fold(0, |different, ((v, k), c)| different | ((v ^ k) & c)) == 0
         };
         match self.by_value.find_mut(hash_of, same) {
             Some(slot) => {
-                if let Slot::One(first) = *slot {
-                    *slot = Slot::Many(vec![first]);
+                if let Bucket::One(first) = *slot {
+                    *slot = Bucket::Many(vec![first]);
                 }
-                if let Slot::Many(all) = slot {
+                if let Bucket::Many(all) = slot {
                     let place = all.partition_point(|other| rows.order(*other, row).is_lt());
                     all.insert(place, row);
                 }
             }
             None => {
-                let hash_of_slot = |slot: &Slot| hash(cover, rows.values(slot.rows()[0]));
+                let hash_of_slot = |slot: &Bucket| hash(cover, rows.values(slot.rows()[0]));
                 self.by_value
-                    .insert_unique(hash_of, Slot::One(row), hash_of_slot);
+                    .insert_unique(hash_of, Bucket::One(row), hash_of_slot);
             }
         }
     }
@@ -237,17 +236,17 @@ impl Group {
             }
         }
         let hash_of = self.hash(rows.values(row));
-        let has = |slot: &Slot| slot.rows().contains(&row);
+        let has = |slot: &Bucket| slot.rows().contains(&row);
         let Ok(mut slot) = self.by_value.find_entry(hash_of, has) else {
             return;
         };
         match slot.get_mut() {
-            Slot::Many(all) if all.len() > 2 => all.retain(|other| *other != row),
-            Slot::Many(all) => {
+            Bucket::Many(all) if all.len() > 2 => all.retain(|other| *other != row),
+            Bucket::Many(all) => {
                 let other = if all[0] == row { all[1] } else { all[0] };
-                *slot.get_mut() = Slot::One(other);
+                *slot.get_mut() = Bucket::One(other);
             }
-            Slot::One(_) => {
+            Bucket::One(_) => {
                 slot.remove();
             }
         }

@@ -8,7 +8,7 @@ use p4lang::ir::{ExternId, Type};
 
 /// Position of an action's cell.
 #[derive(Clone, Copy)]
-pub(super) enum Cell {
+pub(super) enum AluCell {
     /// Register and index.
     Indexed(u32, Slot),
     /// Table, first word, words.
@@ -21,12 +21,17 @@ pub(super) enum Cell {
 
 impl Compiler<'_> {
     /// The cell of `target` that an action executes on for this index.
-    pub(super) fn cell_of(&self, action: ExternId, target: ExternId, index: Slot) -> Result<Cell> {
+    pub(super) fn cell_of(
+        &self,
+        action: ExternId,
+        target: ExternId,
+        index: Slot,
+    ) -> Result<AluCell> {
         match self.bindings.objects.get(target.index()) {
-            Some(Object::Register(r)) => Ok(Cell::Indexed(*r, index)),
+            Some(Object::Register(r)) => Ok(AluCell::Indexed(*r, index)),
             Some(Object::Tofino(TofinoObject::DirectRegister)) => {
                 match self.bindings.direct_registers.get(&target) {
-                    Some((table, offset, words)) => Ok(Cell::Direct(*table, *offset, *words)),
+                    Some((table, offset, words)) => Ok(AluCell::Direct(*table, *offset, *words)),
                     None => self.unsupported("a direct register that no table names"),
                 }
             }
@@ -37,7 +42,7 @@ impl Compiler<'_> {
                         return self
                             .unsupported("a SelectorAction of a selector without max_group_size");
                     }
-                    Ok(Cell::Member(profile, index))
+                    Ok(AluCell::Member(profile, index))
                 }
                 None => self.unsupported("a register action of this object"),
             },
@@ -45,8 +50,14 @@ impl Compiler<'_> {
     }
 
     /// The whole row instead of the cell, if the action's value is a row of the register.
-    pub(super) fn whole_row(&mut self, cell: Cell, target: ExternId, value: &Type) -> Result<Cell> {
-        let (Cell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value)) else {
+    pub(super) fn whole_row(
+        &mut self,
+        cell: AluCell,
+        target: ExternId,
+        value: &Type,
+    ) -> Result<AluCell> {
+        let (AluCell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value))
+        else {
             return Ok(cell);
         };
         let (first, n) = (self.alloc(1)?, self.constant((ROW / w).into())?);
@@ -56,44 +67,44 @@ impl Compiler<'_> {
             a: index,
             b: n,
         }))?;
-        Ok(Cell::Row(r, first, w))
+        Ok(AluCell::Row(r, first, w))
     }
 
-    pub(super) fn words_of(&self, cell: Cell) -> u32 {
+    pub(super) fn words_of(&self, cell: AluCell) -> u32 {
         match cell {
-            Cell::Row(..) => ROW / 64,
-            Cell::Indexed(r, _) => self.code.registers[r as usize].words,
-            Cell::Direct(_, _, words) => words,
-            Cell::Member(..) => 1,
+            AluCell::Row(..) => ROW / 64,
+            AluCell::Indexed(r, _) => self.code.registers[r as usize].words,
+            AluCell::Direct(_, _, words) => words,
+            AluCell::Member(..) => 1,
         }
     }
 
-    pub(super) fn read_cell(&mut self, cell: Cell, d: Slot) -> Result<()> {
+    pub(super) fn read_cell(&mut self, cell: AluCell, d: Slot) -> Result<()> {
         match cell {
-            Cell::Row(r, first, w) => self.read_row(d, r, first, w),
-            Cell::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
-            Cell::Direct(table, offset, words) => self.op(Op::DirectRead {
+            AluCell::Row(r, first, w) => self.read_row(d, r, first, w),
+            AluCell::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
+            AluCell::Direct(table, offset, words) => self.op(Op::DirectRead {
                 table,
                 offset,
                 words,
                 d,
             }),
-            Cell::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
+            AluCell::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
         }
     }
 
-    pub(super) fn write_cell(&mut self, cell: Cell, s: Slot) -> Result<()> {
+    pub(super) fn write_cell(&mut self, cell: AluCell, s: Slot) -> Result<()> {
         match cell {
-            Cell::Row(r, first, w) => self.write_row(s, r, first, w),
-            Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
-            Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
+            AluCell::Row(r, first, w) => self.write_row(s, r, first, w),
+            AluCell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
+            AluCell::Direct(table, offset, words) => self.op(Op::DirectWrite {
                 every: false,
                 table,
                 offset,
                 words,
                 s,
             }),
-            Cell::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
+            AluCell::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::objects::{COLOURS, own_colours};
 use super::parser_counter::pushed;
 use crate::call::MethodCall;
 use crate::compile::expr::literal;
-use crate::compile::surroundings::Residual;
+use crate::compile::surroundings::ResidualPlan;
 use crate::compile::{Compiler, Result};
 use crate::externs::capture;
 use crate::op::bindings::{Object, TofinoObject};
@@ -139,17 +139,17 @@ impl Compiler<'_> {
         }
     }
 
-    /// Runs `asked` unless the gate is closed.
+    /// Runs `request` unless the gate is closed.
     fn gated(
         &mut self,
         gate: Option<Slot>,
-        asked: impl FnOnce(&mut Self) -> Result<()>,
+        request: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let skip = self.label();
         if let Some(c) = gate {
             self.op(Op::JumpIfNot { c, to: skip })?;
         }
-        asked(self)?;
+        request(self)?;
         self.place(skip);
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Compiler<'_> {
                 let one = self.constant(1)?;
                 self.op(Op::Mov { d: met, s: one })?;
                 self.op(Op::Cursor { d: start })?;
-                self.tofino.residuals.push(Residual {
+                self.tofino.residuals.push(ResidualPlan {
                     unit,
                     met,
                     start,
@@ -322,7 +322,7 @@ impl Compiler<'_> {
 
     /// Computes the residual checksums at the end of a parser.
     pub(crate) fn residuals(&mut self) -> Result<()> {
-        for Residual {
+        for ResidualPlan {
             unit,
             met,
             start,

@@ -20,9 +20,9 @@ use p4lang::ir::{Access, Expr, ExprKind, ExternId, Program, Type, Var};
 
 /// TNA's language extensions.
 #[derive(Debug)]
-pub(crate) struct Tofino;
+pub(crate) struct TofinoExterns;
 
-impl Dialect for Tofino {
+impl Dialect for TofinoExterns {
     fn begin(&self, compiler: &mut Compiler<'_>) {
         let twice = super::once::executed_twice(compiler.program);
         compiler.bindings.executed_twice = twice.into_iter().zip(0..).collect();

@@ -4,7 +4,7 @@ use super::parser_counter;
 use crate::compile::layout::width;
 use crate::compile::objects::initial_words;
 use crate::compile::{Compiler, Result, const_u64};
-use crate::externs::filter::{self, Filter, Kind as FilterKind};
+use crate::externs::filter::{self, Filter, FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
 use crate::externs::random;
@@ -138,9 +138,9 @@ impl Compiler<'_> {
                 };
                 let factors: Option<Vec<u64>> = factors.iter().map(|f| const_u64(f)).collect();
                 match factors.as_deref() {
-                    Some([factor]) => Some(MathUnit::of(invert, shift, *factor, 1)),
+                    Some([factor]) => Some(MathUnit::new(invert, shift, *factor, 1)),
                     Some([_, 0]) => None,
-                    Some([a, b]) => Some(MathUnit::of(invert, shift, *a, *b)),
+                    Some([a, b]) => Some(MathUnit::new(invert, shift, *a, *b)),
                     _ => None,
                 }
             }
@@ -222,7 +222,7 @@ impl Compiler<'_> {
         let algorithm = instance.args.iter().find_map(|(_, v)| match v {
             Const::Enum(id, i) => {
                 let members = &self.program.enums[id.index()].members;
-                Algorithm::of_tofino(members.get(*i as usize)?)
+                Algorithm::from_tofino(members.get(*i as usize)?)
             }
             _ => None,
         });
@@ -268,7 +268,7 @@ impl Compiler<'_> {
             let cells = &mut self.state.tables[table as usize].cells;
             let offset = cells.initial.len() as u32;
             cells.initial.extend([0; filter::CELL_WORDS]);
-            let direct = filter::Direct { table, offset };
+            let direct = filter::DirectCells { table, offset };
             if self.state.cells.filters[filter as usize]
                 .direct
                 .replace(direct)

@@ -104,14 +104,14 @@ impl Compiler<'_> {
             Arg::In(e) => Some(e),
             _ => None,
         });
-        let mut asked: Vec<&Expr> = written.collect();
-        if asked.is_empty() {
-            asked = comparisons(action);
+        let mut compared: Vec<&Expr> = written.collect();
+        if compared.is_empty() {
+            compared = comparisons(action);
         }
         let n = self.alloc(1)?;
         self.op(Op::Zero { d: n, n: 1 })?;
         let cell = action.params.first().map(|p| p.var.index());
-        for (i, e) in (0..).zip(asked) {
+        for (i, e) in (0..).zip(compared) {
             let now = cell.map(|var| (var, self.scope.slots[var]));
             if let (Some(var), Some(original)) = (cell, method.original) {
                 self.scope.slots[var] = original;

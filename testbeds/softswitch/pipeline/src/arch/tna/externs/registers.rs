@@ -2,7 +2,7 @@
 
 use crate::call::MethodCall;
 use crate::compile::methods::written;
-use crate::compile::surroundings::InMethod;
+use crate::compile::surroundings::MethodPlan;
 use crate::compile::{Compiler, Result, Unit};
 use crate::op::bindings::Object;
 use crate::op::{Op, Slot, T3};
@@ -97,7 +97,7 @@ impl<'p> Compiler<'p> {
             self.op(Op::Zero { d: slot, n })?;
             slots.push(slot);
         }
-        let method = InMethod {
+        let method = MethodPlan {
             action: id,
             original: self.original(action, value, words)?,
         };
@@ -222,7 +222,6 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// `read` and `write` of a direct register.
     pub(crate) fn direct_register_method(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             object,
@@ -272,7 +271,6 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// The extern that an action executes.
 pub fn executes(action: &ExternInstance) -> Option<ExternId> {
     match action.args.first() {
         Some((_, Const::Extern(id))) => Some(*id),

@@ -9,10 +9,11 @@ use crate::bits::mask;
 use crate::call::{FunctionCall, MethodCall};
 use crate::externs::capture;
 use crate::op::bindings::{Object, TofinoObject};
+use crate::reference::bits::Bits;
 use crate::reference::dialect::{Interpreted, Performed};
-use crate::reference::place::{Place, Step, invalidate};
 use crate::reference::poison::Fill;
-use crate::reference::value::{Bits, Value, width};
+use crate::reference::value::{Value, width};
+use crate::reference::var_path::{PathStep, VarPath, invalidate};
 use crate::reference::watch::decisive;
 use crate::reference::{Interpreter, Result, arith};
 use num_bigint::BigUint;
@@ -22,9 +23,9 @@ use p4lang::ir::{
 
 /// TNA's language extensions, interpreted.
 #[derive(Debug)]
-pub(crate) struct Tofino;
+pub(crate) struct TofinoReference;
 
-impl Interpreted for Tofino {
+impl Interpreted for TofinoReference {
     fn call_whole<'p>(&self, i: &mut Interpreter<'_, 'p>, call: MethodCall<'p>) -> Result<bool> {
         let object = i.code.bindings.objects[call.object.index()];
         if !matches!(object, Object::Tofino(TofinoObject::RegisterAction)) {
@@ -53,8 +54,8 @@ impl Interpreted for Tofino {
         });
     }
 
-    fn is_asked(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>) -> bool {
-        i.asked(call.object, call.method)
+    fn is_requested(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>) -> bool {
+        i.gate_open(call.object, call.method)
     }
 
     fn perform(
@@ -62,7 +63,7 @@ impl Interpreted for Tofino {
         i: &mut Interpreter<'_, '_>,
         call: MethodCall<'_>,
         values: &[Value],
-        (to, ty): (Option<&Place>, &Type),
+        (to, ty): (Option<&VarPath>, &Type),
     ) -> Result<Performed> {
         let (id, method) = (call.object, call.method);
         let given = match (i.code.bindings.objects[id.index()], method, to) {
@@ -157,7 +158,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Whether the packet has requested this method's result from the deparser; true for other methods.
-    pub(crate) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
+    pub(crate) fn gate_open(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
             (Object::Tofino(TofinoObject::Mirror), Method::Emit) => gates.mirror,
@@ -361,14 +362,14 @@ impl<'p> Interpreter<'_, 'p> {
         let mut valid = true;
         for step in &place.steps {
             let (inner, at) = match (value, step) {
-                (Value::Header { fields, .. }, Step::Field(i)) => {
+                (Value::Header { fields, .. }, PathStep::Field(i)) => {
                     valid = value.is_valid();
                     (fields, u64::from(*i))
                 }
-                (Value::Struct(fields) | Value::Union(fields), Step::Field(i)) => {
+                (Value::Struct(fields) | Value::Union(fields), PathStep::Field(i)) => {
                     (fields, u64::from(*i))
                 }
-                (Value::Stack { elements, .. }, Step::Element(i)) => (elements, *i),
+                (Value::Stack { elements, .. }, PathStep::Element(i)) => (elements, *i),
                 _ => break,
             };
             match usize::try_from(at).ok().and_then(|at| inner.get(at)) {

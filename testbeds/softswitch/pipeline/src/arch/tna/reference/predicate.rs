@@ -1,7 +1,8 @@
 //! The results of a stateful ALU's comparators: see [`crate::arch::tna::externs::predicate`].
 
 use crate::arch::tna::externs::predicate::comparisons;
-use crate::reference::value::{Bits, Value, width};
+use crate::reference::bits::Bits;
+use crate::reference::value::{Value, width};
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, Expr, LValue};
 
@@ -16,12 +17,12 @@ impl<'p> Interpreter<'_, 'p> {
             Arg::In(e) => Some(e),
             _ => None,
         });
-        let mut asked: Vec<&Expr> = written.collect();
-        if asked.is_empty() {
-            asked = comparisons(method.action);
+        let mut compared: Vec<&Expr> = written.collect();
+        if compared.is_empty() {
+            compared = comparisons(method.action);
         }
         let mut n = 0;
-        for (i, e) in asked.into_iter().enumerate() {
+        for (i, e) in compared.into_iter().enumerate() {
             let cell = method.action.params[0].var.index();
             let now = std::mem::replace(&mut self.env().vars[cell], method.original.clone());
             let bit = self.truth(e, "a comparison");

@@ -4,14 +4,15 @@ use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
 use crate::call::MethodCall;
 use crate::op::bindings::{Object, TofinoObject};
-use crate::reference::frame::{of_words, to_words};
-use crate::reference::value::{Bits, Value, width};
-use crate::reference::{InMethod, Interpreter, Result, Scope, Stop};
+use crate::reference::bits::Bits;
+use crate::reference::frame::{from_words, to_words};
+use crate::reference::value::{Value, width};
+use crate::reference::{EnvUnit, Interpreter, Result, RunningMethod, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
 /// Position of an action's cell.
 #[derive(Clone, Copy)]
-pub(crate) enum Cell {
+pub(crate) enum CellRef {
     /// Register and index.
     Indexed(u32, u64),
     /// Table, first word, words.
@@ -73,11 +74,11 @@ impl<'p> Interpreter<'_, 'p> {
         let (cell, written) = match self.code.bindings.objects[id.index()] {
             Object::Register(r) => {
                 let index = values.first().map_or(0, |v| v.bits().u64());
-                (Cell::Indexed(r, index), values.get(1))
+                (CellRef::Indexed(r, index), values.get(1))
             }
             _ => {
                 let (table, offset, words) = *self.code.bindings.direct_registers.get(&id)?;
-                (Cell::Direct(table, offset, words), values.first())
+                (CellRef::Direct(table, offset, words), values.first())
             }
         };
         if *method == Method::Read {
@@ -88,14 +89,14 @@ impl<'p> Interpreter<'_, 'p> {
             // The value is the first argument.
             let value = values.first()?;
             match cell {
-                Cell::Direct(table, offset, _) => {
+                CellRef::Direct(table, offset, _) => {
                     let (words, pipe) = (to_words(value), self.state.pass.pipe);
                     self.state.tables[table as usize].write_cells(offset, pipe, &words);
                 }
                 _ => {
                     let r = self.register_itself(id)?;
                     for row in 0..self.rows(r) {
-                        self.keep(Cell::Indexed(r, row), value);
+                        self.keep(CellRef::Indexed(r, row), value);
                     }
                 }
             }
@@ -148,15 +149,15 @@ impl<'p> Interpreter<'_, 'p> {
         };
         self.executed(target);
         let cell = match self.code.bindings.objects[target.index()] {
-            Object::Register(r) => Cell::Indexed(r, index),
+            Object::Register(r) => CellRef::Indexed(r, index),
             Object::Tofino(TofinoObject::DirectRegister) => {
                 match self.code.bindings.direct_registers.get(&target) {
-                    Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
+                    Some((table, offset, words)) => CellRef::Direct(*table, *offset, *words),
                     None => return Ok(()),
                 }
             }
             _ => match self.code.bindings.profiles.get(&target) {
-                Some(profile) => Cell::Member(*profile, index),
+                Some(profile) => CellRef::Member(*profile, index),
                 None => return Ok(()),
             },
         };
@@ -165,7 +166,7 @@ impl<'p> Interpreter<'_, 'p> {
         };
         let ty_of = |i: usize| &control.vars[action.params[i].var.index()].ty;
         let cell = match (cell, row_of(self.program, target, ty_of(0))) {
-            (Cell::Indexed(r, index), Some(w)) => Cell::Row(r, index, w),
+            (CellRef::Indexed(r, index), Some(w)) => CellRef::Row(r, index, w),
             (cell, _) => cell,
         };
         let value = self.load(cell, ty_of(0));
@@ -181,7 +182,7 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         self.env().vars[action.params[0].var.index()] = value.clone();
-        let method = InMethod {
+        let method = RunningMethod {
             action,
             original: value,
         };
@@ -199,9 +200,9 @@ impl<'p> Interpreter<'_, 'p> {
     fn run_method(
         &mut self,
         id: ExternId,
-        method: InMethod<'p>,
+        method: RunningMethod<'p>,
         outputs: &'p [Param],
-        (cell, index): (Cell, u64),
+        (cell, index): (CellRef, u64),
     ) -> Result<()> {
         for param in outputs {
             let ty = &self.env().declared[param.var.index()].ty;
@@ -227,7 +228,7 @@ impl<'p> Interpreter<'_, 'p> {
     /// The body of `apply`.
     fn body_of(&mut self, id: ExternId) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
-        let Scope::Control(of, control) = self.env().scope else {
+        let EnvUnit::Control(of, control) = self.env().scope else {
             return None;
         };
         let mut methods = instance.methods.iter();
@@ -235,16 +236,16 @@ impl<'p> Interpreter<'_, 'p> {
         Some((control, &control.actions[found.action.index()]))
     }
 
-    fn load(&self, cell: Cell, ty: &Type) -> Value {
+    fn load(&self, cell: CellRef, ty: &Type) -> Value {
         match cell {
-            Cell::Indexed(r, index) => self.cell_of(r, index, ty),
-            Cell::Direct(table, offset, words) => {
+            CellRef::Indexed(r, index) => self.cell_of(r, index, ty),
+            CellRef::Direct(table, offset, words) => {
                 let mut cell = vec![0; words as usize];
                 let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
-                of_words(self.program, ty, &cell, 0).0
+                from_words(self.program, ty, &cell, 0).0
             }
-            Cell::Row(r, row, w) => {
+            CellRef::Row(r, row, w) => {
                 let cells = u64::from(ROW / w);
                 let cell = |i| {
                     let at = row.wrapping_mul(cells).wrapping_add(i);
@@ -253,7 +254,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let high_first = (0..cells).rev().map(cell);
                 Value::Bits(high_first.fold(Bits::new(0, 0u8), |row, cell| row.concat(&cell)))
             }
-            Cell::Member(profile, index) => {
+            CellRef::Member(profile, index) => {
                 let is_in = self.state.profiles[profile as usize].is_in(index);
                 Value::Bits(Bits::new(1, u64::from(is_in)))
             }
@@ -265,21 +266,21 @@ impl<'p> Interpreter<'_, 'p> {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
         self.state.cells.banks[plan.bank as usize].read(index, plan.offset, &mut words);
-        of_words(self.program, ty, &words, 0).0
+        from_words(self.program, ty, &words, 0).0
     }
 
-    pub(crate) fn keep(&mut self, cell: Cell, value: &Value) {
+    pub(crate) fn keep(&mut self, cell: CellRef, value: &Value) {
         let words = to_words(value);
         match cell {
-            Cell::Indexed(r, index) => {
+            CellRef::Indexed(r, index) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 self.state.cells.banks[plan.bank as usize].write(index, plan.offset, &words);
             }
-            Cell::Direct(table, offset, _) => {
+            CellRef::Direct(table, offset, _) => {
                 let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].write_cell(found, offset, pipe, &words);
             }
-            Cell::Row(r, row, w) => {
+            CellRef::Row(r, row, w) => {
                 let (plan, row_bits) = (&self.code.bindings.registers[r as usize], value.bits());
                 for i in 0..ROW / w {
                     let at = row.wrapping_mul((ROW / w).into()).wrapping_add(i.into());
@@ -287,7 +288,7 @@ impl<'p> Interpreter<'_, 'p> {
                     self.state.cells.banks[plan.bank as usize].write(at, plan.offset, &[cell]);
                 }
             }
-            Cell::Member(profile, index) => {
+            CellRef::Member(profile, index) => {
                 let is_in = words.first().is_some_and(|w| *w != 0);
                 self.state.profiles[profile as usize].put_in(index, is_in);
             }
@@ -345,7 +346,7 @@ impl<'p> Interpreter<'_, 'p> {
         if let (Some(Arg::In(change)), ExprKind::Read(lvalue), true) = (rest.get(1), &of.kind, any)
         {
             let by = self.expr(change)?.bits().int(true);
-            let new = Bits::of_int(part, &(by + best));
+            let new = Bits::from_int(part, &(by + best));
             let place = self.resolve(lvalue)?;
             self.write(&place, Value::Bits(value.insert(found * part, &new)));
         }

@@ -2,10 +2,9 @@
 
 /// Inputs of a block, other than its parameters, which are in the frame.
 #[derive(Debug)]
-pub(crate) struct Run<'a> {
+pub(crate) struct BlockRun<'a> {
     /// Current time in nanoseconds.
     pub(crate) now_ns: u64,
-    /// The packet that a parser reads.
     pub(crate) packet: &'a [u8],
     /// Number of bits of the packet that were read before.
     pub(crate) cursor: usize,
@@ -15,7 +14,7 @@ pub(crate) struct Run<'a> {
 
 /// Result of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct BlockEnd {
     /// Number of bits read so far.
     pub(crate) cursor: usize,
     /// The parser's error; 0 is `NoError`.

@@ -1,13 +1,14 @@
-//! Settings of a Tofino's control plane other than the program's objects: port metadata, loopbacks, mirror sessions,
-//! multicast trees, pruning, the packet generator. Batches do not include them.
+//! A Tofino without its program: port metadata, loopbacks, mirror sessions, multicast trees, pruning, the cells of each
+//! pipe, the packet generator. Batches of control plane writes do not include them.
 
-use super::PORTS;
-use super::multicast::MulticastTree;
-use super::packet_generator::Generator;
-use super::pipes::Pipes;
+pub(crate) mod packet_generator;
+mod pipes;
+
 use crate::config::Ports;
 use crate::error::ReplicationError;
-use crate::port_numbers::{CPU_PORTS, device_cpu_port, recirculates};
+use crate::port_numbers::{CPU_PORTS, PORTS, device_cpu_port, recirculates};
+use packet_generator::Generator;
+pub(crate) use pipes::Pipes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of trees and sessions.
@@ -57,8 +58,32 @@ impl QueueThresholds {
     }
 }
 
+/// A node of a multicast tree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MulticastNode {
+    /// Replication id, which egress sees as `egress_rid`.
+    pub rid: u16,
+    /// Exclusion id: packets with this `level1_exclusion_id` skip the node.
+    pub xid: Option<u16>,
+    /// Ports that each get a copy.
+    pub ports: Vec<u32>,
+    /// LAGs: one port of each gets a copy, chosen by `level2_mcast_hash`.
+    pub lags: Vec<Vec<u32>>,
+}
+
+/// A multicast tree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MulticastTree {
+    /// Number in `mcast_grp_a` and `mcast_grp_b`; greater than 0.
+    pub id: u16,
+    /// Nodes that all get copies.
+    pub nodes: Vec<MulticastNode>,
+    /// Lists of which one node each gets copies, chosen by `level1_mcast_hash`.
+    pub ecmp: Vec<Vec<MulticastNode>>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Fixed {
+pub(crate) struct Chip {
     pub(crate) pipes: Pipes,
     pub(crate) generator: Generator,
     pub(crate) tofino2: bool,
@@ -71,13 +96,13 @@ pub(crate) struct Fixed {
     pub(crate) deflection: Option<(u32, u8)>,
 }
 
-impl Fixed {
-    pub(crate) fn new(pipes: Pipes, tofino2: bool) -> Fixed {
-        Fixed {
+impl Chip {
+    pub(crate) fn new(pipes: Pipes, tofino2: bool) -> Chip {
+        Chip {
             pipes,
             generator: Generator::new(tofino2),
             tofino2,
-            ..Fixed::default()
+            ..Chip::default()
         }
     }
 

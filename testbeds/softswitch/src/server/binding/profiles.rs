@@ -1,9 +1,8 @@
 //! Members and groups of action profiles (P4Runtime 1.4, section 9.2).
 
-use super::binding::Binding;
+use super::{Binding, invalid};
 use p4lang::p4info::{ActionProfile, SelectorSize};
 use p4lang::runtime::ActionCall;
-use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::v1;
@@ -12,24 +11,22 @@ use v1::update::Type;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-fn invalid(message: impl Into<String>) -> UpdateError {
-    UpdateError::new(Code::InvalidArgument, message)
-}
-
-pub(super) fn profile(id: u32, binding: &Binding) -> Result<&ActionProfile> {
+pub(in crate::server) fn profile(id: u32, binding: &Binding) -> Result<&ActionProfile> {
     let profile = binding.index.action_profiles.with_id(id);
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id).into())
 }
 
 /// A member: its profile's name, and its action unless it is deleted.
-pub(super) fn member(
+pub(in crate::server) fn member(
     kind: Type,
     member: &v1::ActionProfileMember,
     binding: &Binding,
 ) -> Result<(String, Option<ActionCall>)> {
     let profile = profile(member.action_profile_id, binding)?;
     if member.member_id == 0 {
-        return Err(invalid("0 is no member: it asks for all of them in a read"));
+        return Err(invalid(
+            "member id 0 is reserved for reads of all members; use 1 or more",
+        ));
     }
     let name = profile.preamble.name.clone();
     if kind == Type::Delete {
@@ -48,7 +45,7 @@ pub(super) fn member(
 }
 
 /// A member in the protocol's form.
-pub(super) fn member_to_proto(
+pub(in crate::server) fn member_to_proto(
     profile: &ActionProfile,
     id: u32,
     call: &ActionCall,
@@ -66,14 +63,16 @@ pub(super) fn member_to_proto(
 }
 
 /// A group: its profile's name, and its content unless it is deleted.
-pub(super) fn group(
+pub(in crate::server) fn group(
     kind: Type,
     group: &v1::ActionProfileGroup,
     binding: &Binding,
 ) -> Result<(String, Option<ProfileGroup>)> {
     let profile = profile(group.action_profile_id, binding)?;
     if group.group_id == 0 {
-        return Err(invalid("0 is no group: it asks for all of them in a read"));
+        return Err(invalid(
+            "group id 0 is reserved for reads of all groups; use 1 or more",
+        ));
     }
     let name = profile.preamble.name.clone();
     if kind == Type::Delete {
@@ -86,7 +85,7 @@ pub(super) fn group(
     let most = u32::try_from(profile.max_group_size).unwrap_or(0);
     if most > 0 && !(1..=most).contains(&max_size) {
         return Err(invalid(format!(
-            "max_size is {max_size}: {name} takes 1 to {most}"
+            "max_size is {max_size}; {name} permits 1 to {most}"
         )));
     }
     let members = group.members.iter().map(|m| binding.group_member(m));
@@ -96,7 +95,7 @@ pub(super) fn group(
 }
 
 /// A group in the protocol's form.
-pub(super) fn group_to_proto(
+pub(in crate::server) fn group_to_proto(
     profile: &ActionProfile,
     id: u32,
     group: &ProfileGroup,
@@ -135,7 +134,7 @@ pub(super) fn check_size(
         sum += u64::from(weight);
         if heaviest > 0 && weight > heaviest.cast_unsigned() {
             return Err(invalid(format!(
-                "a weight of {weight}: the most is {heaviest}"
+                "the weight is {weight}; the maximum is {heaviest}"
             )));
         }
     }
@@ -145,7 +144,7 @@ pub(super) fn check_size(
     };
     if most > 0 && size > most {
         return Err(invalid(format!(
-            "a group of size {size}: the most is {most}"
+            "the group's size is {size}; the maximum is {most}"
         )));
     }
     Ok(())

@@ -87,24 +87,24 @@ fn judge(answer: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn told(answer: &str) -> String {
+    fn verdict(answer: &str) -> String {
         judge(answer.as_bytes()).map_or_else(|error| error.to_string(), |()| "good".to_owned())
     }
 
     #[test]
     fn answers_are_judged() {
         assert_eq!(
-            told("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            verdict("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
             "good"
         );
-        assert_eq!(told("HTTP/1.0 304 Not Modified\r\n\r\n"), "good");
+        assert_eq!(verdict("HTTP/1.0 304 Not Modified\r\n\r\n"), "good");
         assert_eq!(
-            told("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok"),
+            verdict("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok"),
             "2 of 9 bytes came"
         );
-        assert_eq!(told("HTTP/1.1 502 Bad Gateway\r\n\r\n"), "status 502");
-        assert!(told("HTTP/1.1 200 OK\r\nConte").starts_with("the connection was closed"));
-        assert!(told("").starts_with("the connection was closed"));
-        assert!(told("SSH-2.0-OpenSSH\r\n").starts_with("no HTTP"));
+        assert_eq!(verdict("HTTP/1.1 502 Bad Gateway\r\n\r\n"), "status 502");
+        assert!(verdict("HTTP/1.1 200 OK\r\nConte").starts_with("the connection was closed"));
+        assert!(verdict("").starts_with("the connection was closed"));
+        assert!(verdict("SSH-2.0-OpenSSH\r\n").starts_with("no HTTP"));
     }
 }

@@ -3,10 +3,10 @@
 //! When an application is triggered, it makes batches of packets from a part of its pipe's buffer. Each packet starts
 //! with six bytes that name the application, batch and packet; it enters ingress like one of a recirculation port.
 
-use super::PIPES;
 use crate::error::GeneratorError;
 use crate::job::{Job, Path};
 use crate::limits::{GENERATOR_BATCHES as BATCHES, GENERATOR_BUFFER as BUFFER};
+use crate::port_numbers::PIPES;
 use crate::stats::Stats;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -78,14 +78,14 @@ pub(crate) struct Generator {
     /// Next start of each application with a timer, in nanoseconds.
     timers: BTreeMap<(u32, u32), u64>,
     /// Started runs: the one with the next packet first; among equal times, the one that was started first.
-    runs: BinaryHeap<Reverse<Run>>,
+    runs: BinaryHeap<Reverse<AppRun>>,
     started: u64,
 }
 
 /// A run of an application and its next packet. Packets are made one by one when they are due, because a run may have
 /// 2³².
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Run {
+struct AppRun {
     /// Time of the next packet, in nanoseconds.
     due: u64,
     /// Sequence number among all starts, which makes the order unique.
@@ -118,9 +118,9 @@ enum Header {
     Key(u8, u16),
 }
 
-impl Run {
+impl AppRun {
     /// The next packet, and the rest of the run if there is any.
-    fn next(mut self) -> (u64, u32, Vec<u8>, Option<Run>) {
+    fn next(mut self) -> (u64, u32, Vec<u8>, Option<AppRun>) {
         let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
         let pair = match self.header {
             Header::Counted => batch.to_be_bytes(),
@@ -242,7 +242,7 @@ impl Generator {
     }
 
     /// Handles a packet that came back through recirculation.
-    pub(super) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
+    pub(crate) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
         if self.apps.is_empty() {
             return;
         }
@@ -262,7 +262,7 @@ impl Generator {
     }
 
     /// Tofino 2: handles the request of an ingress deparser for packets with a part of the buffer after its own header.
-    pub(super) fn asked(
+    pub(crate) fn request(
         &mut self,
         stats: &mut Stats,
         now_ns: u64,
@@ -322,7 +322,7 @@ impl Generator {
         // Tofino 1: 3 bits of padding, 2 of pipe, 3 of application; Tofino 2: 2, 2 and 4.
         let shift = if self.tofino2 { 4 } else { 3 };
         self.started += 1;
-        self.runs.push(Reverse(Run {
+        self.runs.push(Reverse(AppRun {
             due: now_ns,
             number: self.started,
             of,

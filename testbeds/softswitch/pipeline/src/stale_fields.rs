@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 /// The program with these checks.
 pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
-    if Rules::of(program).invalid != InvalidFields::Kept {
+    if Rules::for_program(program).invalid != InvalidFields::Kept {
         return Arc::clone(program);
     }
-    let stale = Stale::of(program);
+    let stale = Stale::from_program(program);
     let mut changed = (**program).clone();
     let mut any = false;
     let Program {
@@ -168,7 +168,7 @@ struct Stale {
 }
 
 impl Stale {
-    fn of(program: &Program) -> Stale {
+    fn from_program(program: &Program) -> Stale {
         let mut stale = Stale::default();
         for parser in &program.parsers {
             let bodies = parser.states.iter().map(|state| &state.body);

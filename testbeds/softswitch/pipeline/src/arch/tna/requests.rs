@@ -1,56 +1,60 @@
 //! Requests of a packet at the end of ingress: to the traffic manager, the deparser and the packet generator.
 
-use super::layout::Half;
+use super::half::Half;
 use super::multicast::Request;
-use crate::arch::region::Field;
+use crate::arch::region::MetaField;
 
 /// The blocks of ingress, and their results other than the packet.
 #[derive(Debug)]
-pub(super) struct Ingress {
+pub(super) struct TnaIngress {
     pub(super) half: Half,
-    pub(super) pktgen: Field,
-    pub(super) pktgen_address: Field,
-    pub(super) pktgen_length: Field,
-    pub(super) tm: ForTm,
+    pub(super) pktgen: MetaField,
+    pub(super) pktgen_address: MetaField,
+    pub(super) pktgen_length: MetaField,
+    pub(super) tm: TmFields,
 }
 
 /// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their validities.
 #[derive(Debug, Default)]
-pub(super) struct ForTm {
-    pub(super) unicast: Own,
-    pub(super) group_a: Own,
-    pub(super) group_b: Own,
-    pub(super) bypass_egress: Field,
-    pub(super) deflect_on_drop: Field,
-    pub(super) colour: Field,
-    pub(super) copy_to_cpu: Field,
-    pub(super) cos: Field,
-    pub(super) cos_for_cpu: Field,
-    pub(super) qid: Field,
-    pub(super) hash1: Field,
-    pub(super) hash2: Field,
-    pub(super) xid: Field,
-    pub(super) yid: Field,
-    pub(super) rid: Field,
+pub(super) struct TmFields {
+    pub(super) unicast: ValidField,
+    pub(super) group_a: ValidField,
+    pub(super) group_b: ValidField,
+    pub(super) bypass_egress: MetaField,
+    pub(super) deflect_on_drop: MetaField,
+    pub(super) colour: MetaField,
+    pub(super) copy_to_cpu: MetaField,
+    pub(super) cos: MetaField,
+    pub(super) cos_for_cpu: MetaField,
+    pub(super) qid: MetaField,
+    pub(super) hash1: MetaField,
+    pub(super) hash2: MetaField,
+    pub(super) xid: MetaField,
+    pub(super) yid: MetaField,
+    pub(super) rid: MetaField,
 }
 
 /// A field and its validity.
 #[derive(Debug, Default)]
-pub(super) struct Own {
-    pub(super) field: Field,
-    pub(super) valid: Field,
+pub(super) struct ValidField {
+    pub(super) field: MetaField,
+    pub(super) valid: MetaField,
 }
 
-impl Own {
+impl ValidField {
     fn get(&self, frame: &[u64]) -> Option<u32> {
         (self.valid.get(frame) != 0).then(|| self.field.get(frame) as u32)
     }
 }
 
-impl Ingress {
+impl TnaIngress {
     /// The fields that decide about a packet after ingress: fields with a validity only if valid, and fields about copies
     /// only if there are copies that need them. `generates`: the deparser has made a header for the packet generator.
-    pub(super) fn deciding(&self, frame: &[u64], generates: bool) -> Vec<(Field, &'static str)> {
+    pub(super) fn deciding(
+        &self,
+        frame: &[u64],
+        generates: bool,
+    ) -> Vec<(MetaField, &'static str)> {
         let tm = &self.tm;
         let mut fields = vec![(self.half.drop_ctl.bits(3), "drop_ctl")];
         if generates {
@@ -64,7 +68,7 @@ impl Ingress {
             }
         }
         let drop = self.half.drop_ctl.get(frame);
-        let has = |own: &Own| drop & 1 == 0 && own.get(frame).is_some();
+        let has = |own: &ValidField| drop & 1 == 0 && own.get(frame).is_some();
         let (unicast, groups) = (has(&tm.unicast), has(&tm.group_a) || has(&tm.group_b));
         let mut to_cpu = false;
         if drop & 2 == 0 {

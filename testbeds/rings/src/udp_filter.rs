@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a VLAN tag and
 /// with headers without options. Errors: the system's.
-pub fn hear_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
+pub fn filter_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     let program = only_udp(port);
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,
         // The kernel only reads it, and copies it before the call returns.
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the program and what it points at outlive the call, which is told the right lengths.
+    // SAFETY: the program and what it points at outlive the call, and the lengths are right.
     let set = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -29,7 +29,7 @@ pub fn hear_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     }
 }
 
-/// Program for [`hear_udp`]. The kernel removes a frame's tag before a socket sees it, and only reports that there was one.
+/// Program for [`filter_udp`]. The kernel removes a frame's tag before a socket sees it, and only reports that there was one.
 fn only_udp(port: u16) -> [libc::sock_filter; 15] {
     const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;

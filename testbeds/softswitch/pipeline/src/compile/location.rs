@@ -8,7 +8,7 @@ use p4lang::ir::{Access, LValue, Type};
 
 /// The place that a path denotes. Slots are relative to the last one of `elements`, if there are any.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub slot: Slot,
     /// Validity of the header that contains the field.
     pub guard: Option<Guard>,
@@ -37,9 +37,9 @@ pub(crate) struct Guard {
 }
 
 /// The elements of a place, loaded into temporary slots: each with its slots, from the outermost.
-struct Loaded(Vec<(u32, Slot)>);
+struct LoadedElements(Vec<(u32, Slot)>);
 
-impl Loaded {
+impl LoadedElements {
     /// The base slot of values in the innermost of this many elements.
     fn within(&self, elements: usize) -> Slot {
         match elements.checked_sub(1).and_then(|n| self.0.get(n)) {
@@ -53,7 +53,7 @@ impl Loaded {
     }
 }
 
-impl Place {
+impl Location {
     /// Whether the place is a plain run of slots.
     pub fn is_plain(&self) -> bool {
         self.guard.is_none()
@@ -65,9 +65,9 @@ impl Place {
 }
 
 impl Compiler<'_> {
-    pub(crate) fn locate(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn locate(&mut self, lvalue: &LValue) -> Result<Location> {
         let var = lvalue.var.index();
-        let mut place = Place {
+        let mut place = Location {
             slot: self.scope.slots[var],
             guard: None,
             union: None,
@@ -85,7 +85,7 @@ impl Compiler<'_> {
 
     /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but
     /// not the place (P4_16 6.8).
-    pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Location> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {
             let (index, s) = (self.alloc(1)?, element.index);
@@ -95,7 +95,7 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    fn step(&mut self, place: &mut Place, access: &Access) -> Result<()> {
+    fn step(&mut self, place: &mut Location, access: &Access) -> Result<()> {
         match access {
             Access::Field(i) => {
                 place.next = None;
@@ -221,8 +221,8 @@ impl Compiler<'_> {
     }
 
     /// Loads the elements of a place into temporary slots.
-    fn loaded(&mut self, place: &Place) -> Result<Loaded> {
-        let mut loaded = Loaded(Vec::with_capacity(place.elements.len()));
+    fn loaded(&mut self, place: &Location) -> Result<LoadedElements> {
+        let mut loaded = LoadedElements(Vec::with_capacity(place.elements.len()));
         for element in &place.elements {
             let e = self.element(Element {
                 stack: loaded.base() + element.stack,
@@ -235,8 +235,7 @@ impl Compiler<'_> {
         Ok(loaded)
     }
 
-    /// Returns a slot with the value of a place.
-    pub(crate) fn load(&mut self, place: &Place) -> Result<Slot> {
+    pub(crate) fn load(&mut self, place: &Location) -> Result<Slot> {
         let slot = self.loaded(place)?.base() + place.slot;
         match place.slice {
             None => Ok(slot),
@@ -268,7 +267,7 @@ impl Compiler<'_> {
     }
 
     /// Writes the value at `s` to a place.
-    pub(crate) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
+    pub(crate) fn store(&mut self, place: &Location, s: Slot) -> Result<()> {
         let top = self.frame.top;
         let loaded = self.loaded(place)?;
         let base = loaded.base();
@@ -321,7 +320,7 @@ impl Compiler<'_> {
 
     /// A write to a union's member makes the others invalid: if the member is then valid, because at most one is; if not,
     /// because `u.h = invalid;` and `u.h.setInvalid();` apply to the whole union (P4_16 8.21).
-    pub(crate) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
+    pub(crate) fn only_member(&mut self, place: &Location, base: Slot, n: u32) -> Result<()> {
         let Some((first, size)) = place.union else {
             return Ok(());
         };
@@ -335,7 +334,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn write_back(&mut self, loaded: &Loaded) -> Result<()> {
+    fn write_back(&mut self, loaded: &LoadedElements) -> Result<()> {
         for &(e, s) in loaded.0.iter().rev() {
             self.op(Op::StoreElement { e, s })?;
         }
@@ -345,7 +344,7 @@ impl Compiler<'_> {
     /// Runs `change` on the slots of a place that is not sliced, also within a stack.
     pub(crate) fn in_place(
         &mut self,
-        place: &Place,
+        place: &Location,
         change: impl FnOnce(&mut Self, Slot) -> Result<()>,
     ) -> Result<()> {
         let loaded = self.loaded(place)?;

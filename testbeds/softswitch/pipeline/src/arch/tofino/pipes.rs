@@ -4,6 +4,7 @@
 //! runs.
 
 use crate::externs::counter::CounterValue;
+use crate::port_numbers::PIPES;
 use crate::state::{Cells, State};
 
 /// The cells of the other pipes. Empty if each pipe has its own pipeline.
@@ -11,12 +12,12 @@ use crate::state::{Cells, State};
 pub(crate) struct Pipes {
     /// Initial cells of a pipe without packets so far, including writes of the control plane.
     fresh: Option<Cells>,
-    others: [Option<Cells>; super::PIPES as usize - 1],
+    others: [Option<Cells>; PIPES as usize - 1],
 }
 
 impl Pipes {
     /// Gives each pipe a copy of the program's initial cells.
-    pub(super) fn replicated(state: &State) -> Pipes {
+    pub(crate) fn replicated(state: &State) -> Pipes {
         Pipes {
             fresh: Some(state.cells.clone()),
             others: Default::default(),
@@ -24,7 +25,7 @@ impl Pipes {
     }
 
     /// Swaps a pipe's cells into the state.
-    pub(super) fn enter(&mut self, state: &mut State, pipe: u32) {
+    pub(crate) fn enter(&mut self, state: &mut State, pipe: u32) {
         let (Some(fresh), Some(other)) = (&self.fresh, (pipe as usize).checked_sub(1)) else {
             return;
         };
@@ -35,7 +36,7 @@ impl Pipes {
     }
 
     /// Swaps pipe 0's cells back into the state.
-    pub(super) fn leave(&mut self, state: &mut State, pipe: u32) {
+    pub(crate) fn leave(&mut self, state: &mut State, pipe: u32) {
         let Some(other) = (pipe as usize).checked_sub(1) else {
             return;
         };

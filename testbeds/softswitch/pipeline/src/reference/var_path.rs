@@ -1,14 +1,14 @@
 //! L-values (P4_16 6.6): a path and its indices are resolved once (6.8); reads and writes then use the result.
 
 use super::value::Value;
-use super::{Interpreter, Result, Scope};
+use super::{EnvUnit, Interpreter, Result};
 use crate::reference::poison::Fill;
 use crate::rules::InvalidFields;
 use p4lang::ir::{Access, LValue, Type, VarId};
 
 /// A step of a resolved path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// A field or member.
     Field(u32),
     /// Element of a stack, which may not exist.
@@ -19,27 +19,27 @@ pub enum Step {
 
 /// A resolved l-value.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct VarPath {
     /// Variable of the current unit.
     pub var: VarId,
     /// Steps from the variable.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// Type of the place.
     pub ty: Type,
 }
 
 impl Interpreter<'_, '_> {
     /// Resolves a path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
-    pub(crate) fn resolve(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn resolve(&mut self, lvalue: &LValue) -> Result<VarPath> {
         let mut steps = Vec::with_capacity(lvalue.path.len());
         for access in &lvalue.path {
             let step = match access {
-                Access::Field(i) => Step::Field(*i),
-                Access::Slice(hi, lo) => Step::Slice(*hi, *lo),
+                Access::Field(i) => PathStep::Field(*i),
+                Access::Slice(hi, lo) => PathStep::Slice(*hi, *lo),
                 Access::Index(e) => {
                     let index = self.expr(e)?.bits();
                     self.influences(&index, || "a stack index".into());
-                    Step::Element(index.u64())
+                    PathStep::Element(index.u64())
                 }
                 Access::Next | Access::Last => {
                     let (next, count) = match follow(&self.env().vars[lvalue.var.index()], &steps) {
@@ -51,16 +51,16 @@ impl Interpreter<'_, '_> {
                         _ => next.checked_sub(1),
                     };
                     let exists = index.is_some_and(|i| i < count);
-                    if !exists && matches!(self.env().scope, Scope::Parser(_)) {
+                    if !exists && matches!(self.env().scope, EnvUnit::Parser(_)) {
                         let error = self.error_named("StackOutOfBounds");
                         return self.fail(error);
                     }
-                    Step::Element(index.map_or(u64::MAX, u64::from))
+                    PathStep::Element(index.map_or(u64::MAX, u64::from))
                 }
             };
             steps.push(step);
         }
-        Ok(Place {
+        Ok(VarPath {
             var: lvalue.var,
             steps,
             ty: lvalue.ty.clone(),
@@ -68,9 +68,9 @@ impl Interpreter<'_, '_> {
     }
 
     /// Reads the value of a place. A stack element that does not exist is undefined (8.18).
-    pub(crate) fn read(&mut self, place: &Place) -> Value {
+    pub(crate) fn read(&mut self, place: &VarPath) -> Value {
         let (whole, slice) = match place.steps.split_last() {
-            Some((Step::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
+            Some((PathStep::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
             _ => (place.steps.as_slice(), None),
         };
         let found = follow(&self.env().vars[place.var.index()], whole).cloned();
@@ -82,13 +82,12 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Writes a value to a place.
-    pub(crate) fn write(&mut self, place: &Place, value: Value) {
+    pub(crate) fn write(&mut self, place: &VarPath, value: Value) {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
     /// Assigns a value as a statement does.
-    pub(crate) fn assign(&mut self, place: &Place, value: Value) {
+    pub(crate) fn assign(&mut self, place: &VarPath, value: Value) {
         self.change(place.var, &place.steps, |to, fill| {
             match fill.invalid == InvalidFields::Kept {
                 true => assign_valid(to, value),
@@ -101,7 +100,7 @@ impl Interpreter<'_, '_> {
     pub(crate) fn change(
         &mut self,
         var: VarId,
-        steps: &[Step],
+        steps: &[PathStep],
         change: impl FnOnce(&mut Value, &mut Fill),
     ) {
         let last = self.envs.len() - 1;
@@ -111,16 +110,16 @@ impl Interpreter<'_, '_> {
 }
 
 /// The value at the end of a path without a slice; `None` beyond the end of a stack.
-fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+fn follow<'v>(value: &'v Value, steps: &[PathStep]) -> Option<&'v Value> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(value);
     };
     let inner = match (value, step) {
         (
             Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. },
-            Step::Field(i),
+            PathStep::Field(i),
         ) => fields.get(*i as usize)?,
-        (Value::Stack { elements, .. }, Step::Element(i)) => {
+        (Value::Stack { elements, .. }, PathStep::Element(i)) => {
             elements.get(usize::try_from(*i).ok()?)?
         }
         _ => return None,
@@ -130,7 +129,7 @@ fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
 
 fn store(
     to: &mut Value,
-    steps: &[Step],
+    steps: &[PathStep],
     fill: &mut Fill,
     change: impl FnOnce(&mut Value, &mut Fill),
 ) {
@@ -140,10 +139,10 @@ fn store(
     match (to, step) {
         // A write to a field of an invalid header does not change any defined state (8.17).
         (Value::Header { valid: false, .. }, _) if !fill.invalid.are_written() => {}
-        (Value::Struct(fields) | Value::Header { fields, .. }, Step::Field(i)) => {
+        (Value::Struct(fields) | Value::Header { fields, .. }, PathStep::Field(i)) => {
             store(&mut fields[*i as usize], rest, fill, change);
         }
-        (Value::Union(members), Step::Field(i)) => {
+        (Value::Union(members), PathStep::Field(i)) => {
             let i = *i as usize;
             store(&mut members[i], rest, fill, change);
             // A write to a member makes the others invalid, whether the member is valid afterwards or not (8.21).
@@ -152,18 +151,18 @@ fn store(
                 others.for_each(|(_, member)| invalidate(member, fill));
             }
         }
-        (Value::Stack { elements, .. }, Step::Element(i)) => {
+        (Value::Stack { elements, .. }, PathStep::Element(i)) => {
             let element = usize::try_from(*i).ok().and_then(|i| elements.get_mut(i));
             if let Some(element) = element {
                 store(element, rest, fill, change);
             }
         }
-        (Value::Bits(bits), Step::Slice(_, lo)) => {
+        (Value::Bits(bits), PathStep::Slice(_, lo)) => {
             let mut part = Value::Bits(bits.clone());
             change(&mut part, fill);
             *bits = bits.insert(*lo, &part.bits());
         }
-        (Value::Own(valid, bits), Step::Slice(_, lo)) => {
+        (Value::Own(valid, bits), PathStep::Slice(_, lo)) => {
             let mut part = Value::Bits(bits.clone());
             change(&mut part, fill);
             (*valid, *bits) = (true, bits.insert(*lo, &part.bits()));
@@ -228,7 +227,7 @@ pub fn invalidate(value: &mut Value, fill: &mut Fill) {
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Bits(bits) => *bits = fill.bits(bits.width),
-        Value::Varbit(_, bits) => *bits = super::value::Bits::new(0, 0u8),
+        Value::Varbit(_, bits) => *bits = super::bits::Bits::new(0, 0u8),
         Value::Struct(inner)
         | Value::Stack {
             elements: inner, ..
