@@ -5,17 +5,15 @@ mod names;
 mod text;
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use code::Code;
+pub(crate) use names::unknown;
 pub use names::{enumerate_names, few, few_names, nearest};
 pub(crate) use text::is_obeyed;
 pub use text::shown;
 use text::{MESSAGE, excerpt};
-
-use crate::protocols::Protocols;
 
 /// A range of bytes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
@@ -246,7 +244,6 @@ impl<'a> Source<'a> {
 #[derive(Debug)]
 pub struct Sink<'a> {
     source: Source<'a>,
-    protocols: Arc<Protocols>,
     found: Vec<Diagnostic>,
     errors: usize,
     /// The last diagnostic that was not shown because the limit was reached.
@@ -262,7 +259,6 @@ impl<'a> Sink<'a> {
     pub fn new(source: Source<'a>) -> Self {
         Self {
             source,
-            protocols: Protocols::builtin(),
             found: Vec::new(),
             errors: 0,
             beyond: None,
@@ -273,17 +269,6 @@ impl<'a> Sink<'a> {
     #[must_use]
     pub fn source(&self) -> Source<'a> {
         self.source
-    }
-
-    /// The protocols that the file may name.
-    #[must_use]
-    pub fn protocols(&self) -> Arc<Protocols> {
-        Arc::clone(&self.protocols)
-    }
-
-    /// Sets the protocols that the file may name from here on.
-    pub fn set_protocols(&mut self, protocols: Arc<Protocols>) {
-        self.protocols = protocols;
     }
 
     /// Reports an error; the caller may add a hint and related positions to the returned diagnostic.

@@ -7,12 +7,12 @@ use parser_gen::Generated;
 use parser_gen::engine::Early;
 use serde::Serialize;
 
-use super::entries::call;
+use super::runtime::call;
 use super::{TargetModel, Unit};
 use crate::diagnostic::{Code, Sink};
+use crate::model::selection::Selection;
 use crate::model::{Direction, Scenario};
-use crate::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
-use crate::selection::Selection;
+use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 
 /// When and how such a fault is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly these
 /// ports.

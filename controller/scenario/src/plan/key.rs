@@ -3,7 +3,7 @@
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::selection::Selection;
+use crate::model::selection::Selection;
 
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     for fault in &scenario.faults {

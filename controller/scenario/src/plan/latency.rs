@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::topology::{Port, Topology};
+use crate::model::topology::{Port, Topology};
 
 /// Time for which a switch's port holds each frame, so that its link has the latency of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -63,7 +63,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Link;
+    use crate::model::topology::Link;
 
     #[test]
     fn each_direction_of_a_link_is_held_once() {

@@ -3,7 +3,7 @@
 use super::{Injection, TargetModel};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::topology::{Link, Topology};
+use crate::model::topology::{Link, Topology};
 
 /// The ports of a switch that mark, and the number of waiting frames from which each marks.
 #[must_use]

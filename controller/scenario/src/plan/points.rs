@@ -6,16 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planner::injection::{Charge, Choice, Problem, Resource, Switch, solve};
+use planner::injection::{Charge, Choice, Problem, Resource, Switch};
 
+use super::TargetModel;
 use super::cost::held_by;
-use super::place::{Meetings, Placement, Wanted, meetings};
-use super::{Fullest, TargetModel, refused};
-use crate::diagnostic::Sink;
+use super::place::{Fullest, Placement};
+use super::wanted::{Meetings, Wanted, meetings};
 use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
 
-/// Fixed seed of the planner: a file has the same plan whatever the seed of its packets.
-const SEED: u64 = 0;
 /// Upper bound of a cost, so that sums do not overflow: 18 bits allow more choices than a scenario has.
 const MAX_COST: u64 = u64::MAX >> 20;
 
@@ -47,38 +45,12 @@ pub(super) struct Asked<'w, 's> {
     pub of: Vec<Of>,
 }
 
-/// Places all faults and triggers, or reports why that is impossible.
-pub(super) fn place(
-    sink: &mut Sink<'_>,
-    wanted: &Wanted<'_>,
-    target: &TargetModel,
-) -> Option<Placement> {
-    let all = [wanted];
-    let asked = Asked::of(&all, target, &Apart::default());
-    match solve(&asked.problem, SEED) {
-        Ok(placement) => asked.placements(&placement).pop(),
-        Err(refusal) => {
-            refused::tell(sink, &asked, target, &refusal);
-            None
-        }
-    }
-}
-
-/// Places several scenarios that share switches of the same names.
-pub(super) fn place_together(
-    wanted: &[&Wanted<'_>],
-    target: &TargetModel,
-    apart: &Apart,
-) -> Result<Vec<Placement>, crate::Diagnostics> {
-    let asked = Asked::of(wanted, target, apart);
-    match solve(&asked.problem, SEED) {
-        Ok(placement) => Ok(asked.placements(&placement)),
-        Err(refusal) => Err(refused::tell_together(&asked, &refusal)),
-    }
-}
-
 impl<'w, 's> Asked<'w, 's> {
-    fn of(wanted: &'w [&'w Wanted<'s>], target: &TargetModel, apart: &Apart) -> Asked<'w, 's> {
+    pub(super) fn new(
+        wanted: &'w [&'w Wanted<'s>],
+        target: &TargetModel,
+        apart: &Apart,
+    ) -> Asked<'w, 's> {
         let mut asked = Asked {
             wanted,
             problem: Problem {
@@ -219,7 +191,7 @@ impl<'w, 's> Asked<'w, 's> {
     }
 
     /// Translates a solution into a placement for each scenario.
-    fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
+    pub(super) fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
         let mut at: Vec<Vec<Vec<String>>> = vec![Vec::new(); self.wanted.len()];
         for ((scenario, _), switches) in self.of.iter().zip(&found.at) {
             let names = switches
@@ -233,7 +205,7 @@ impl<'w, 's> Asked<'w, 's> {
             .collect()
     }
 
-    fn fullest(&self, found: &planner::injection::Placement) -> Option<Fullest> {
+    pub(super) fn fullest(&self, found: &planner::injection::Placement) -> Option<Fullest> {
         let rows = found.taken.iter().enumerate().flat_map(|(switch, taken)| {
             let taken = taken.iter().enumerate();
             taken.map(move |(resource, taken)| (switch, resource, *taken))

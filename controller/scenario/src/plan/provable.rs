@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Injection, Plan, TargetModel, flows_met, plan};
 use crate::diagnostic::{Code, Diagnostics, Sink, few_names};
+use crate::model::overlap;
+use crate::model::selection::Selection;
 use crate::model::{Direction, Fault, Flow, Scenario};
-use crate::overlap;
-use crate::selection::Selection;
 
 /// Makes the plan of a scenario whose faults captures are to prove, or returns the reasons why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {

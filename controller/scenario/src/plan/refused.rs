@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use planner::injection::{Conflict, Refusal};
 
 use super::TargetModel;
-use super::place::report_apart;
 use super::points::{Asked, UNITS_IN, UNITS_OUT};
+use super::wanted::report_apart;
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
 use crate::model::Fault;
 

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostics, Span};
 use crate::model::Scenario;
-use crate::topology::{Link, Topology};
+use crate::model::topology::{Link, Topology};
 
 /// Refuses scenarios whose `topology` or `routing` differs from that of the first.
 pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {

@@ -4,8 +4,8 @@ use parser_gen::FrameValues;
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::Job;
 use crate::model::Scenario;
+use crate::model::job::Job;
 
 /// The number of values in the frames that a switch sums or may have to sum: that of its jobs, capped by the chip's
 /// `most`. A job beyond `most` is refused if the file declares the number, or if `weir run` starts the programs that rely

@@ -4,12 +4,12 @@ use std::fmt;
 
 use p4lang::runtime::TableEntry;
 
-use super::entries::show_match;
+use super::runtime::show_match;
 use super::{LOOK_EVERY_NS, Plan, Resources, SwitchPlan, engine, show_bound};
-use crate::decision;
-use crate::gradient;
 use crate::model::Direction;
-use crate::names;
+use crate::model::decision;
+use crate::model::gradient;
+use crate::plan::names;
 use crate::units::{show_duration, show_rate};
 
 impl fmt::Display for Plan {

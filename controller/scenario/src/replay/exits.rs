@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use p4lang::runtime::{ActionCall, Match, TableEntry};
 
 use super::Engine;
-use crate::names::forward;
-use crate::routing::hash;
+use crate::model::routing::hash;
+use crate::plan::names::forward;
 
 /// A switch's forwarding entries, indexed by key, since every frame needs them.
 #[derive(Debug, Clone, Default)]

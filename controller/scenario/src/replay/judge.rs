@@ -5,8 +5,8 @@ use parser_gen::psn::DataPacket;
 use super::unit::{Entry, Unit};
 use super::verdict::{Act, Verdict};
 use super::{Classified, Engine, FlowSet, State};
-use crate::effect::{Fate, OVER};
-use crate::selection::{Cell, Turn};
+use crate::model::effect::{Fate, OVER};
+use crate::model::selection::{Cell, Turn};
 
 /// Maximum time, in nanoseconds, by which a switch may take a frame later than captures show. Within this margin of a
 /// full queue or of a trigger's end, the observed fate of the frame decides on which side it was.

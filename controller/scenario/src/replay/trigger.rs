@@ -9,12 +9,12 @@ use parser_gen::key::{KeyHash, PacketKey};
 
 use super::judge::CLOCK_NS;
 use super::progress::{Followed, Progress, RACE_NS};
-use super::state::Place;
+use super::slots::Place;
 use super::verdict::{Triggered, Verdict};
 use super::{Classified, Engine, FlowSet, Passage, State};
 use crate::model::Scenario;
+use crate::model::trigger::Event;
 use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
-use crate::trigger::Event;
 
 /// A trigger on the switch.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use parser_gen::key::PacketKey;
 
 use super::{FlowSet, State};
-use crate::decision;
-use crate::effect::Effect;
 use crate::model::Scenario;
+use crate::model::decision;
+use crate::model::effect::Effect;
+use crate::model::selection::Selection;
 use crate::plan::{Injection, Plan, SwitchPlan};
-use crate::selection::Selection;
 
 #[derive(Debug)]
 pub(super) struct Unit {

@@ -1,0 +1,62 @@
+//! `duplicate: {copies: 3, spaced: 5ms}`.
+
+use super::Kind;
+use crate::diagnostic::Code;
+use crate::file::schema::reader;
+use crate::file::schema::shape::{DURATION, Object, Shape, may};
+use crate::model::effect::{Duplicate, Effect, MAX_DELAY_NS};
+use crate::units::{Dimension, show_duration};
+
+/// Each copy is a replica of a multicast group.
+const MAX_COPIES: u64 = 15;
+/// All copies together wait no longer than the maximum delay.
+const MAX_SPACED_NS: u64 = MAX_DELAY_NS / MAX_COPIES;
+
+static DUPLICATE: Object = Object {
+    what: "`duplicate`",
+    keys: &[
+        may(
+            "copies",
+            Shape::Integer(1, MAX_COPIES),
+            "more than the packet itself; 1",
+        ),
+        may("spaced", DURATION, "each so much after the one before; 0s"),
+    ],
+};
+
+pub(super) const KIND: Kind = Kind {
+    word: "duplicate",
+    about: "it comes twice, or more often",
+    shape: Some(&Shape::Object(&DUPLICATE)),
+    example: "",
+    read: |sink, _, written| {
+        if written.payload.is_none() {
+            return Some(Effect::Duplicate(Duplicate::ONCE));
+        }
+        let (_, fields) = written.mapping(sink, &DUPLICATE, "{copies: 3}")?;
+        let mut duplicate = Duplicate::ONCE;
+        if let Some(node) = fields.get("copies") {
+            duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
+        }
+        if let Some(node) = fields.get("spaced") {
+            let spaced = reader::quantity_of(
+                sink,
+                node,
+                "`spaced`",
+                Dimension::Duration,
+                0..=MAX_SPACED_NS,
+            )?;
+            if spaced.value > MAX_SPACED_NS {
+                let most = show_duration(MAX_SPACED_NS);
+                let message = format!(
+                    "`spaced` is at most {most}; found {}",
+                    show_duration(spaced.value)
+                );
+                sink.error(Code::OutOfRange, spaced.span, message);
+                return None;
+            }
+            duplicate.spaced_ns = spaced.value;
+        }
+        Some(Effect::Duplicate(duplicate))
+    },
+};

@@ -1,0 +1,63 @@
+//! `reorder: {distance: 3, within: 50ms}`.
+
+use super::Kind;
+use crate::diagnostic::Code;
+use crate::file::schema::reader;
+use crate::file::schema::shape::{DURATION, Object, Shape, needed};
+use crate::model::effect::{Effect, Reorder};
+use crate::units::{Dimension, show_duration};
+
+/// Larger than any window that TCP keeps open for long.
+const MAX_DISTANCE: u64 = 10_000;
+/// Slightly less than the number of nanoseconds that a 32-bit word holds.
+const MAX_WITHIN_NS: u64 = 4_000_000_000;
+
+static REORDER: Object = Object {
+    what: "`reorder`",
+    keys: &[
+        needed(
+            "distance",
+            Shape::Integer(1, MAX_DISTANCE),
+            "how many others",
+        ),
+        needed("within", DURATION, "but for no longer than this"),
+    ],
+};
+
+const EXAMPLE: &str = "{distance: 3, within: 50ms}";
+
+pub(super) const KIND: Kind = Kind {
+    word: "reorder",
+    about: "it lets others of its flow pass",
+    shape: Some(&Shape::Object(&REORDER)),
+    example: EXAMPLE,
+    read: |sink, _, written| {
+        let (_, fields) = written.mapping(sink, &REORDER, EXAMPLE)?;
+        let distance = fields.get("distance").and_then(|node| {
+            let what = "`distance`";
+            reader::integer(sink, node, what, 1..=MAX_DISTANCE)
+        });
+        let within = fields.get("within").and_then(|node| {
+            reader::quantity_of(
+                sink,
+                node,
+                "`within`",
+                Dimension::Duration,
+                1..=MAX_WITHIN_NS,
+            )
+        })?;
+        if !(1..=MAX_WITHIN_NS).contains(&within.value) {
+            let most = show_duration(MAX_WITHIN_NS);
+            let message = format!(
+                "`within` lies between 1ns and {most}; found {}",
+                show_duration(within.value)
+            );
+            sink.error(Code::OutOfRange, within.span, message);
+            return None;
+        }
+        Some(Effect::Reorder(Reorder {
+            distance: distance? as u32,
+            within_ns: within.value,
+        }))
+    },
+};

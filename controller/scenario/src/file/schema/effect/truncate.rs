@@ -1,0 +1,37 @@
+//! `truncate: 64B`.
+
+use super::Kind;
+use crate::diagnostic::Code;
+use crate::file::schema::reader;
+use crate::file::schema::shape::SIZE;
+use crate::model::effect::{Effect, Truncate};
+use crate::units::Dimension;
+
+/// Length of an Ethernet header. A host does not accept anything shorter as a frame.
+const LEAST: u64 = 14;
+/// The largest clone session number, which equals the length in bytes, less the header in front of a held packet.
+const MOST: u64 = 32_000;
+
+const EXAMPLE: &str = "64B";
+
+pub(super) const KIND: Kind = Kind {
+    word: "truncate",
+    about: "it is cut to so many bytes",
+    shape: Some(&SIZE),
+    example: EXAMPLE,
+    read: |sink, _, written| {
+        let node = written.needed(sink, EXAMPLE)?;
+        let size = reader::quantity_of(sink, node, "`truncate`", Dimension::Size, LEAST..=MOST)?;
+        if !(LEAST..=MOST).contains(&size.value) {
+            let message = format!(
+                "`truncate` lies between {LEAST}B and {MOST}B; found {}B",
+                size.value
+            );
+            sink.error(Code::OutOfRange, size.span, message);
+            return None;
+        }
+        Some(Effect::Truncate(Truncate {
+            to_bytes: size.value as u16,
+        }))
+    },
+};

@@ -1,0 +1,26 @@
+//! `plan`: the planner that decides where gradients are summed.
+
+use planner::gradient::Method;
+
+use super::reader;
+use super::shape::{Object, Shape, needed};
+use crate::diagnostic::{Sink, Spanned};
+use crate::file::yaml::Node;
+
+pub(super) static PLAN: Object = Object {
+    what: "`plan`",
+    keys: &[needed(
+        "by",
+        Shape::Word(&Method::INSTALLED),
+        "the planner that says which switches sum a `training`, and which way its frames go; `grid` counts answers, `grid-push` only what workers send",
+    )],
+};
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> {
+    let fields = reader::fields(sink, node, &PLAN)?;
+    let node = fields.get("by")?;
+    let written = reader::variant(sink, node, "`by`", &Method::INSTALLED)?;
+    written.nothing(sink);
+    let planner = Method::of(written.name)?;
+    Some(Spanned::new(planner, node.span))
+}
