@@ -108,7 +108,7 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn of(source: &Source<'_>, line: usize, span: Span) -> Excerpt {
+    fn new(source: &Source<'_>, line: usize, span: Span) -> Excerpt {
         let text = source.text.get(span.start..span.end);
         Excerpt {
             line: source.line(line).to_owned(),
@@ -147,7 +147,7 @@ impl Diagnostic {
     /// diagnostic for a file that it names carries its own excerpt.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
-        let here = || Excerpt::of(source, self.line, self.span);
+        let here = || Excerpt::new(source, self.line, self.span);
         let shown = self.elsewhere.clone().unwrap_or_else(here);
         let (line, column) = excerpt(&shown.line, self.column);
         let number = self.line.to_string();
@@ -331,7 +331,7 @@ impl<'a> Sink<'a> {
     pub fn adopt(&mut self, other: Sink<'_>) {
         let source = other.source;
         for mut diagnostic in other.into_diagnostics().0 {
-            let excerpt = Excerpt::of(&source, diagnostic.line, diagnostic.span);
+            let excerpt = Excerpt::new(&source, diagnostic.line, diagnostic.span);
             diagnostic.elsewhere = Some(excerpt);
             self.errors += usize::from(diagnostic.severity == Severity::Error);
             self.found.push(diagnostic);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scenario::Scenario;
 use scenario::probe::{Ask, Probe};
-use scenario::workload::commands::{Command, Run};
+use scenario::workload::commands::{Command, CommandLine};
 use scenario::workload::{Template, Variable, Workload};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{Output, Program, Scratch, User, open_host, publish_names};
@@ -149,14 +149,14 @@ impl Grounds {
     }
 
     /// Builds the process that starts a program for the n-th time.
-    pub fn command(&self, run: &Run, standing: &Standing, number: u32) -> process::Command {
+    pub fn command(&self, run: &CommandLine, standing: &Standing, number: u32) -> process::Command {
         let mut words: Vec<String> = match run {
-            Run::Line(line) => vec![
+            CommandLine::Line(line) => vec![
                 SHELL.to_owned(),
                 "-c".to_owned(),
                 self.expand(line, standing, number),
             ],
-            Run::Words(words) => {
+            CommandLine::Words(words) => {
                 let words = words.iter();
                 words
                     .map(|word| self.expand(word, standing, number))
@@ -191,7 +191,7 @@ impl Grounds {
     pub fn asker(
         self: &Arc<Self>,
         probe: &Probe,
-        run: &Run,
+        run: &CommandLine,
     ) -> Arc<dyn Fn(u32) -> process::Command + Send + Sync> {
         let (grounds, run) = (Arc::clone(self), run.clone());
         let standing = self.standing(&folder_of(probe), probe.file.as_deref());
@@ -208,7 +208,7 @@ pub fn commands(scenario: &Scenario) -> &[Command] {
 }
 
 /// The programs of a scenario's probes.
-pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &Run)> {
+pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &CommandLine)> {
     scenario.probes.iter().filter_map(|probe| match &probe.ask {
         Ask::Run(run) => Some((probe, run)),
         _ => None,

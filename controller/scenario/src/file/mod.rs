@@ -1,4 +1,7 @@
-//! A scenario's file: YAML text becomes a checked scenario, or diagnostics with positions.
+//! The file of a scenario: from YAML to a checked [`Scenario`], or diagnostics with positions.
+//!
+//! [`yaml`] makes a tree of nodes with spans; `schema` reads it, section by section, into types of its own; `resolve` looks up
+//! the names and builds the scenario; `check` refuses what contradicts itself.
 
 mod check;
 pub mod elsewhere;
@@ -9,7 +12,7 @@ mod schema;
 mod sections;
 pub mod yaml;
 
-use crate::diagnostic::{Diagnostics, Sink, Source};
+use crate::diagnostic::Sink;
 use crate::model::Scenario;
 
 pub use schema::{
@@ -18,22 +21,8 @@ pub use schema::{
     named_workload, reference, refused_training, workload_json_schema,
 };
 
-/// Reads and checks a file. Returns all its diagnostics at once.
-///
-/// A file that names protocol files needs [`load_with`].
-pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
-    load_with(file, text, &Given::default())
-}
-
-/// As [`load`], with the files that the scenario names and those given on the command line.
-pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diagnostics> {
-    let mut sink = Sink::new(Source { file, text });
-    let scenario = schema::read(&mut sink, given).and_then(|raw| resolve::resolve(&mut sink, raw));
-    match scenario {
-        Some(mut scenario) if !sink.has_errors() => {
-            scenario.warnings = sink.into_diagnostics();
-            Ok(scenario)
-        }
-        _ => Err(sink.into_diagnostics()),
-    }
+/// Reads a scenario. The sink has the diagnostics; `None` if no scenario can be made of the file.
+pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Scenario> {
+    let raw = schema::read(sink, given)?;
+    resolve::resolve(sink, raw)
 }

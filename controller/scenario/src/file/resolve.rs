@@ -20,7 +20,7 @@ use crate::model::disruption::Disruption;
 use crate::model::routing::Ways;
 use crate::model::topology::{Host, Topology};
 use crate::model::trigger::Trigger;
-use crate::model::{Epoch, Fault, MAX_FLOWS_PER_FAULT, Place, Scenario};
+use crate::model::{Epoch, Fault, InjectionPoint, MAX_FLOWS_PER_FAULT, Scenario};
 use routes::PlannedWays;
 
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
@@ -142,7 +142,7 @@ fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
     if sink.has_errors() {
         return None;
     }
-    match Ways::of(topology) {
+    match Ways::from_topology(topology) {
         Ok(ways) => ways,
         Err(error) => {
             sink.error(Code::Capacity, topology.routing_span, error.to_string());
@@ -219,7 +219,7 @@ fn resolve_fault(
             .hint("split the fault, or widen its flows' filters");
     }
     let place = match &fault.place {
-        Some(place) if switch(sink, &raw.topology, &place.switch) => Some(Place {
+        Some(place) if switch(sink, &raw.topology, &place.switch) => Some(InjectionPoint {
             switch: place.switch.value.clone(),
             direction: place.direction,
         }),

@@ -62,7 +62,7 @@ impl Draws {
     /// The row of a table for an index byte. `table` is less than [`TABLES`].
     #[must_use]
     pub fn row(&self, table: usize, byte: u8) -> Row {
-        Row::of(self.tables[table][usize::from(byte)])
+        Row::from_bits(self.tables[table][usize::from(byte)])
     }
 
     /// The words for the packet with this index (its ordinal less one) in the (fault, flow) pair with this key.
@@ -73,13 +73,13 @@ impl Draws {
         let x = index ^ key;
         let first = at(0, x) ^ at(1, x >> 8) ^ at(2, x >> 16) ^ at(3, x >> 24);
         let derived = first as u32;
-        Row::of(first ^ at(4, derived) ^ at(5, derived >> 8)).words
+        Row::from_bits(first ^ at(4, derived) ^ at(5, derived >> 8)).words
     }
 }
 
 impl Row {
     #[inline]
-    fn of(row: u128) -> Row {
+    fn from_bits(row: u128) -> Row {
         Row {
             words: Words {
                 u: (row >> 96) as u32,

@@ -11,16 +11,16 @@ pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
 
 /// The lease that a file asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct LeaseRequest {
     /// The lease; `None`: faults stay armed until somebody disarms them.
     pub lease: Option<Lease>,
     /// Position in the file, if the file declares it.
     pub span: Option<Span>,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for LeaseRequest {
+    fn default() -> LeaseRequest {
+        LeaseRequest {
             lease: Some(Lease::default()),
             span: None,
         }
@@ -38,14 +38,14 @@ pub struct Lease {
 
 impl Default for Lease {
     fn default() -> Lease {
-        Lease::of(2_000_000_000)
+        Lease::with_duration(2_000_000_000)
     }
 }
 
 impl Lease {
     /// A lease that is refreshed four times per duration.
     #[must_use]
-    pub fn of(for_ns: u64) -> Lease {
+    pub fn with_duration(for_ns: u64) -> Lease {
         Lease {
             for_ns,
             refresh_ns: (for_ns / 4).max(SHORTEST_REFRESH_NS),

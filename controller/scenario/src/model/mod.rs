@@ -34,7 +34,7 @@ use expect::Expectation;
 use expect::metric::{CommandMetric, FaultMetric, Metric};
 use gradient::Gradients;
 use job::Job;
-use lease::Asked;
+use lease::LeaseRequest;
 use probe::Probe;
 use protocols::Protocols;
 use routing::Ways;
@@ -108,7 +108,7 @@ pub struct Scenario {
     /// Limits on what faults may hit, if the file sets them.
     pub blast_radius: Option<BlastRadius>,
     /// The lease: for how long faults stay armed without a refresh by the controller.
-    pub lease: Asked,
+    pub lease: LeaseRequest,
     /// Warnings about legal but suspicious parts of the file.
     pub warnings: Diagnostics,
 }
@@ -283,7 +283,7 @@ pub enum Direction {
 
 /// An injection point that the file names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct InjectionPoint {
     /// The switch's name.
     pub switch: String,
     /// The pipeline.
@@ -304,7 +304,7 @@ pub struct Fault {
     /// The key by which packets are numbered and drawn within a flow; `None`: by the flow alone.
     pub keys: Option<Keys>,
     /// The injection point; `None`: the plan chooses a switch, in ingress.
-    pub place: Option<Place>,
+    pub place: Option<InjectionPoint>,
     /// Index of the trigger that enables the fault; the fault acts while the trigger is on.
     pub when: Option<usize>,
     /// Epochs in which the fault acts, in ascending, disjoint ranges.

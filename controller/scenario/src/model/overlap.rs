@@ -31,7 +31,7 @@ pub fn possible(protocols: &Protocols, filter: &Filter) -> bool {
 /// Whether a packet with these values of these fields may match.
 #[must_use]
 pub fn allows(protocols: &Protocols, filter: &Filter, fields: &[(&str, u128)]) -> bool {
-    Allowed::of(protocols, filter).allows(fields, &[])
+    Allowed::new(protocols, filter).allows(fields, &[])
 }
 
 /// A filter prepared for queries about many packets.
@@ -43,7 +43,7 @@ pub struct Allowed<'p> {
 impl<'p> Allowed<'p> {
     /// Prepares a filter.
     #[must_use]
-    pub fn of(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
+    pub fn new(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
         Allowed {
             library: protocols,
             conjunctions: normal_form(protocols, &filter.root().expr, true),
@@ -177,7 +177,7 @@ fn normal_form(library: &Library, expr: &Expr, positive: bool) -> Option<Vec<Con
         (Expr::Test(test), positive) => {
             let constraint = Constraint {
                 present: positive,
-                values: Values::of(test, positive),
+                values: Values::from_test(test, positive),
             };
             Some(
                 Conjunction::default()

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use serde::Serialize;
 
 use crate::model::topology::Topology;
-use crate::model::workload::commands::Run;
+use crate::model::workload::commands::CommandLine;
 
 /// A request that is sent periodically, whether or not the previous one was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ pub enum Ask {
         path: String,
     },
     /// Runs a program of the user and expects exit code 0.
-    Run(Run),
+    Run(CommandLine),
 }
 
 /// Maximum number of concurrent programs of a probe: each is a process and three threads.

@@ -18,7 +18,7 @@ impl Protocols {
     #[must_use]
     pub fn builtin() -> Arc<Protocols> {
         static BUILTIN: LazyLock<Arc<Protocols>> =
-            LazyLock::new(|| Arc::new(Protocols::of(Library::builtin(), Vec::new(), Vec::new())));
+            LazyLock::new(|| Arc::new(Protocols::new(Library::builtin(), Vec::new(), Vec::new())));
         Arc::clone(&BUILTIN)
     }
 
@@ -35,7 +35,7 @@ impl Protocols {
             return Ok(Protocols::builtin());
         }
         let library = Library::with_payload(&own, &slices)?;
-        Ok(Arc::new(Protocols::of(library, own, slices)))
+        Ok(Arc::new(Protocols::new(library, own, slices)))
     }
 
     /// The protocols of two scenarios together.
@@ -55,7 +55,7 @@ impl Protocols {
         Protocols::with(own, slices)
     }
 
-    fn of(library: Library, own: Vec<ProtocolSource>, slices: Vec<PayloadSlice>) -> Protocols {
+    fn new(library: Library, own: Vec<ProtocolSource>, slices: Vec<PayloadSlice>) -> Protocols {
         Protocols {
             library,
             own,

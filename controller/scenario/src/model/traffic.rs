@@ -30,7 +30,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
             workers
                 .flat_map(|worker| {
                     let both = [(worker, &training.server), (&training.server, worker)];
-                    both.map(|(from, to)| Stream::new(scenario, from, to, "agg", &[]))
+                    both.map(|(from, to)| WorkloadStream::new(scenario, from, to, "agg", &[]))
                 })
                 .flatten()
                 .collect()
@@ -38,7 +38,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
         // The traffic of these workloads is unknown.
         Workload::Commands(_) | Workload::Idle { .. } => return None,
     };
-    let passes = |stream: &&Stream| stream.may_pass(&scenario.protocols, &flow.filter);
+    let passes = |stream: &&WorkloadStream| stream.may_pass(&scenario.protocols, &flow.filter);
     if streams
         .iter()
         .filter(passes)
@@ -72,7 +72,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
 }
 
 /// Packets of a workload from one host to another.
-struct Stream {
+struct WorkloadStream {
     host: String,
     crosses_a_switch: bool,
     fields: Vec<(&'static str, u128)>,
@@ -80,7 +80,7 @@ struct Stream {
     absent: Vec<String>,
 }
 
-impl Stream {
+impl WorkloadStream {
     /// Creates a stream; `carries` is the innermost protocol of its packets.
     fn new(
         scenario: &Scenario,
@@ -88,7 +88,7 @@ impl Stream {
         to: &str,
         carries: &str,
         ports: &[(&'static str, u16)],
-    ) -> Option<Stream> {
+    ) -> Option<WorkloadStream> {
         let (from, to) = (scenario.topology.host(from)?, scenario.topology.host(to)?);
         let address = |host: &Host| u128::from(host.ip.to_bits());
         let mut fields = vec![("ip.src", address(from)), ("ip.dst", address(to))];
@@ -97,7 +97,7 @@ impl Stream {
                 .iter()
                 .map(|(field, port)| (*field, u128::from(*port))),
         );
-        Some(Stream {
+        Some(WorkloadStream {
             host: from.name.clone(),
             crosses_a_switch: from.name != to.name,
             fields,
@@ -111,7 +111,7 @@ impl Stream {
 
     fn may_pass(&self, protocols: &Protocols, filter: &Filter) -> bool {
         let absent: Vec<&str> = self.absent.iter().map(String::as_str).collect();
-        overlap::Allowed::of(protocols, filter).allows(&self.fields, &absent)
+        overlap::Allowed::new(protocols, filter).allows(&self.fields, &absent)
     }
 }
 
@@ -129,19 +129,19 @@ fn absent(library: &Protocols, innermost: &str) -> Vec<String> {
     names.filter(cannot_be_there).map(str::to_owned).collect()
 }
 
-fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
+fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<WorkloadStream> {
     let is_read = is_read_as_redis(&scenario.protocols, redis.port);
     let both = redis.clients.iter().flat_map(|client| {
         let asks = if is_read { "redis" } else { "tcp" };
         [
-            Stream::new(
+            WorkloadStream::new(
                 scenario,
                 &client.host,
                 &redis.server,
                 asks,
                 &[("tcp.dport", redis.port)],
             ),
-            Stream::new(
+            WorkloadStream::new(
                 scenario,
                 &redis.server,
                 &client.host,

@@ -28,7 +28,7 @@ pub struct BeforeSum {
 }
 
 /// The only fault of a switch, if it can be placed before a sum there.
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     switch: &str,
     units: &[Unit],

@@ -103,12 +103,12 @@ pub(super) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
         })
     };
     let disruptions = scenario.disruptions.iter();
-    let disrupted = disruptions.map(|disruption| of_disruption(scenario, disruption));
+    let disrupted = disruptions.map(|disruption| disruption_reach(scenario, disruption));
     faults.filter_map(reach).chain(disrupted).collect()
 }
 
 /// A fault on a command reaches the command's host; a fault on a switch reaches every flow that may cross the switch.
-fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
+fn disruption_reach(scenario: &Scenario, disruption: &Disruption) -> Reach {
     let mut reach = Reach {
         fault: disruption.id.clone(),
         flows: Vec::new(),

@@ -3,7 +3,7 @@
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::model::effect::Effect;
+use crate::model::effect::{Corrupt, Effect, Set};
 
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     for fault in &scenario.faults {
@@ -33,14 +33,9 @@ fn refused(effect: &Effect, target: &TargetModel) -> Option<&'static str> {
             target.multicast_recirculates,
             "duplicate packets: its multicast does not reach the recirculation port",
         ),
-        Effect::Set(set) => (
-            !set.rewrite.has_sums_to_mend() || target.mends_checksums,
-            MENDS,
-        ),
-        Effect::Corrupt(corrupt) => (
-            !corrupt.rewrite.has_sums_to_mend() || target.mends_checksums,
-            MENDS,
-        ),
+        Effect::Set(Set { rewrite, .. }) | Effect::Corrupt(Corrupt { rewrite, .. }) => {
+            (!rewrite.has_sums_to_mend() || target.mends_checksums, MENDS)
+        }
         Effect::Reset(_) => (target.mends_checksums, MENDS),
         Effect::Rate(_) | Effect::Police(_) => (
             target.compares_deadlines,

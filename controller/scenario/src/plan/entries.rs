@@ -35,7 +35,7 @@ pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall)
     (lease::table(direction), call)
 }
 
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
@@ -46,7 +46,7 @@ pub(super) fn of_switch(
 ) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = Vec::new();
     for unit in units {
-        entries.extend(of_unit(
+        entries.extend(for_unit(
             scenario, placement, switch, unit, flows, classes, target,
         ));
     }
@@ -55,7 +55,7 @@ pub(super) fn of_switch(
 }
 
 /// The entries of a unit: the packets that it examines, then those that it selects, then the words that it draws.
-fn of_unit(
+fn for_unit(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
@@ -87,7 +87,7 @@ fn of_unit(
     entries.extend(writer.lots(declared.effect.lots()));
     if selection.is_by_chance() || declared.effect.draws() {
         let has_second = matches!(selection, Selection::GilbertElliott(_));
-        let drawn = Drawn {
+        let drawn = DrawnWords {
             u: selection.is_by_chance(),
             v: has_second,
             w: declared.effect.draws(),
@@ -176,7 +176,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
 
 /// The words that a unit draws.
 #[derive(Clone, Copy)]
-struct Drawn {
+struct DrawnWords {
     u: bool,
     v: bool,
     w: bool,
@@ -262,7 +262,7 @@ impl UnitWriter<'_> {
     }
 
     /// Entries of the tables `t0` to `t5`, which the seed determines.
-    fn words(&self, draws: &Draws, drawn: Drawn) -> Vec<TableEntry> {
+    fn words(&self, draws: &Draws, drawn: DrawnWords) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
             let (table, action) = fault::words(number);

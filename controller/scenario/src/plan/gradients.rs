@@ -12,11 +12,11 @@ pub(super) fn forwarding(gradients: &Gradients, switch: &str) -> Vec<TableEntry>
     gradients
         .parts
         .iter()
-        .flat_map(|part| of_part(part, switch))
+        .flat_map(|part| for_part(part, switch))
         .collect()
 }
 
-fn of_part(part: &Part, switch: &str) -> Vec<TableEntry> {
+fn for_part(part: &Part, switch: &str) -> Vec<TableEntry> {
     let to = |mac: Mac, action: &str, (name, value): (&str, u32)| TableEntry {
         table: forward::TABLE.to_owned(),
         key: vec![FieldMatch {

@@ -2,6 +2,7 @@
 //!
 //! Every packet of a flow passes each of its faults at exactly one injection point, on every path that it can take.
 
+pub mod announcement;
 mod before_sum;
 pub mod blast_radius;
 mod cost;
@@ -29,7 +30,6 @@ mod solve;
 mod summing;
 mod switch;
 mod target;
-pub mod telling;
 mod text;
 mod ties;
 mod together;
@@ -54,7 +54,7 @@ pub use disruptions::{ActiveTime, PlannedDisruption};
 pub use forwarding::{forwarding, groups};
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
-pub use over::{Becomes, Ended, Fate, Over};
+pub use over::{Becomes, Continuation, Ended, Over};
 pub use place::Fullest;
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use switch::SwitchPlan;

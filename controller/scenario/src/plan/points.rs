@@ -38,20 +38,20 @@ pub(super) struct Apart {
 }
 
 /// A problem for the planner, and the meaning of its indices.
-pub(super) struct Asked<'w, 's> {
+pub(super) struct InjectionProblem<'w, 's> {
     pub wanted: &'w [&'w Wanted<'s>],
     pub problem: Problem,
     /// Scenario and choice of each of the problem's choices.
     pub of: Vec<Of>,
 }
 
-impl<'w, 's> Asked<'w, 's> {
+impl<'w, 's> InjectionProblem<'w, 's> {
     pub(super) fn new(
         wanted: &'w [&'w Wanted<'s>],
         target: &TargetModel,
         apart: &Apart,
-    ) -> Asked<'w, 's> {
-        let mut asked = Asked {
+    ) -> InjectionProblem<'w, 's> {
+        let mut asked = InjectionProblem {
             wanted,
             problem: Problem {
                 resources: resources(target),
@@ -99,7 +99,7 @@ impl<'w, 's> Asked<'w, 's> {
                     Direction::Ingress => UNITS_IN,
                     Direction::Egress => UNITS_OUT,
                 };
-                self.charge(std::iter::once((kind, 1)).chain(of_chip(target)))
+                self.charge(std::iter::once((kind, 1)).chain(chip_resources(target)))
             });
             let entries = (of.flows.len() * fault.epochs.len()) as u64;
             let held: u64 = (of.flows.iter())
@@ -243,8 +243,9 @@ fn resources(target: &TargetModel) -> Vec<Resource> {
         .map(resource),
     );
     resources[RECIRCULATION].binds = false;
-    let of_chip = target.fault_takes.iter();
-    resources.extend(of_chip.map(|(name, _)| resource(&format!("thousandths of its {name}"))));
+    let chip_resources = target.fault_takes.iter();
+    resources
+        .extend(chip_resources.map(|(name, _)| resource(&format!("thousandths of its {name}"))));
     resources
 }
 
@@ -266,7 +267,7 @@ fn switch(name: &str, target: &TargetModel) -> Switch {
     }
 }
 
-fn of_chip(target: &TargetModel) -> impl Iterator<Item = (usize, u64)> {
+fn chip_resources(target: &TargetModel) -> impl Iterator<Item = (usize, u64)> {
     let takes = target.fault_takes.iter().enumerate();
     takes.map(|(number, (_, thousandths))| (OF_CHIP + number, *thousandths))
 }

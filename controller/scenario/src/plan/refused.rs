@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use planner::injection::{Conflict, Refusal};
 
 use super::TargetModel;
-use super::points::{Asked, UNITS_IN, UNITS_OUT};
+use super::points::{InjectionProblem, UNITS_IN, UNITS_OUT};
 use super::wanted::report_apart;
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
 use crate::model::Fault;
@@ -13,7 +13,7 @@ use crate::model::Fault;
 /// Reports the refusal for one scenario.
 pub(super) fn tell(
     sink: &mut Sink<'_>,
-    asked: &Asked<'_, '_>,
+    asked: &InjectionProblem<'_, '_>,
     target: &TargetModel,
     refusal: &Refusal,
 ) {
@@ -75,7 +75,7 @@ pub(super) fn tell(
 }
 
 /// Reports the refusal for several scenarios that run together; each of them has a plan on its own.
-pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnostics {
+pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
             let why = "may hit the same packets, and have no other switch".to_owned();
@@ -120,7 +120,7 @@ pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnos
     sink.into_diagnostics()
 }
 
-impl<'s> Asked<'_, 's> {
+impl<'s> InjectionProblem<'_, 's> {
     fn fault(&self, choice: usize) -> &'s Fault {
         let (scenario, choice) = self.of[choice];
         let wanted = self.wanted[scenario];

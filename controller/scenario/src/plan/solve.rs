@@ -3,7 +3,7 @@
 use planner::injection::solve;
 
 use super::place::Placement;
-use super::points::{Apart, Asked};
+use super::points::{Apart, InjectionProblem};
 use super::wanted::Wanted;
 use super::{TargetModel, refused};
 use crate::diagnostic::{Diagnostics, Sink};
@@ -18,7 +18,7 @@ pub(super) fn place(
     target: &TargetModel,
 ) -> Option<Placement> {
     let all = [wanted];
-    let asked = Asked::new(&all, target, &Apart::default());
+    let asked = InjectionProblem::new(&all, target, &Apart::default());
     match solve(&asked.problem, SEED) {
         Ok(placement) => asked.placements(&placement).pop(),
         Err(refusal) => {
@@ -34,7 +34,7 @@ pub(super) fn place_together(
     target: &TargetModel,
     apart: &Apart,
 ) -> Result<Vec<Placement>, Diagnostics> {
-    let asked = Asked::new(wanted, target, apart);
+    let asked = InjectionProblem::new(wanted, target, apart);
     match solve(&asked.problem, SEED) {
         Ok(placement) => Ok(asked.placements(&placement)),
         Err(refusal) => Err(refused::tell_together(&asked, &refusal)),

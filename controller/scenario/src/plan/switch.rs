@@ -219,9 +219,9 @@ pub(super) fn switch_plan(
     }
     let flows = planned_flows(sink, scenario, placement, name);
     let classes = classes(sink, &scenario.protocols, &flows);
-    let triggers = triggered::of_switch(scenario, placement, name);
+    let triggers = triggered::for_switch(scenario, placement, name);
     let mut entries = triggered::entries(scenario, &triggers, &flows, &classes);
-    entries.extend(entries::of_switch(
+    entries.extend(entries::for_switch(
         scenario, placement, name, &units, &flows, &classes, target,
     ));
     for unit in &units {
@@ -239,7 +239,7 @@ pub(super) fn switch_plan(
     }
     let groups = forwarding::groups(scenario, name, target);
     let sums = scenario.sums(name);
-    let before_sum = before_sum::of_switch(scenario, name, &units, target).filter(|_| sums);
+    let before_sum = before_sum::for_switch(scenario, name, &units, target).filter(|_| sums);
     if sums && before_sum.is_none() {
         before_sum::check(sink, scenario, name, &units, target);
     }

@@ -56,7 +56,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
 }
 
 /// The triggers of a switch, in declared order.
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,

@@ -35,7 +35,7 @@ pub(super) struct Slot<T> {
 
 /// The position of a key's cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CellPlace {
     /// The key has this cell.
     Own(u32),
     /// The key has no cell and would take this free one.
@@ -47,15 +47,15 @@ pub(super) enum Place {
 impl<T: Copy + Default> Slots<T> {
     /// Finds the cell of a key: the first of its candidates that belongs to it or is free.
     #[inline]
-    pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> Place {
+    pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> CellPlace {
         let print = hash.print(salt);
         let mut cells = hash.cells(salt, bits).into_iter();
         let found = cells.find_map(|at| match self.get(at).print {
-            0 => Some(Place::Free(at)),
-            held if held == print => Some(Place::Own(at)),
+            0 => Some(CellPlace::Free(at)),
+            held if held == print => Some(CellPlace::Own(at)),
             _ => None,
         });
-        found.unwrap_or(Place::Nowhere)
+        found.unwrap_or(CellPlace::Nowhere)
     }
 
     /// The cell at an index.
@@ -96,9 +96,9 @@ impl<T: Copy + Default> Slots<T> {
     #[inline]
     pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot<T>> {
         match self.place(hash, salt, bits) {
-            Place::Own(at) => Some(self.get_mut(at)),
-            Place::Free(at) => Some(self.take(at, hash, salt)),
-            Place::Nowhere => None,
+            CellPlace::Own(at) => Some(self.get_mut(at)),
+            CellPlace::Free(at) => Some(self.take(at, hash, salt)),
+            CellPlace::Nowhere => None,
         }
     }
 }

@@ -97,7 +97,7 @@ fn spoiled_icrc(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     };
     let is_roce = |index: &usize| {
         let filter = &scenario.flows[*index].filter;
-        overlap::Allowed::of(&scenario.protocols, filter).all_have(&[], "roce")
+        overlap::Allowed::new(&scenario.protocols, filter).all_have(&[], "roce")
     };
     if fault.flows.iter().any(is_roce) {
         let header = header.trim_start_matches("hdr.");

@@ -62,7 +62,7 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     }
     match &scenario.workload {
         Some(Workload::Commands(declared)) => {
-            all.extend(declared.commands.iter().flat_map(of_command));
+            all.extend(declared.commands.iter().flat_map(command_metrics));
         }
         Some(Workload::Redis(redis)) => {
             for client in &redis.clients {
@@ -87,7 +87,7 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     all
 }
 
-fn of_command(command: &Command) -> impl Iterator<Item = Metric> {
+fn command_metrics(command: &Command) -> impl Iterator<Item = Metric> {
     let name = command.name.as_str();
     let whats = CommandMetric::ALL.iter();
     let own = whats.map(move |what| Metric::command(name, *what));

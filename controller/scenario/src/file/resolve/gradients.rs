@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::Raw;
-use crate::model::gradient::{Asked, Gradients, plan};
+use crate::model::gradient::{Gradients, PlanRequest, plan};
 use crate::model::job::JOB;
 
 /// Lets a planner choose where the training of a file is summed, if the file asks for a plan.
@@ -29,7 +29,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
         // The workload's error has been reported already.
         return None;
     }
-    let asked = Asked {
+    let asked = PlanRequest {
         first: JOB + 1,
         is_proven: true,
     };

@@ -76,7 +76,7 @@ impl<'t> AllRoutes<'t> {
                 .collect()
         };
         let address = |host: &Host| u128::from(host.ip.to_bits());
-        let allowed = overlap::Allowed::of(self.protocols, filter);
+        let allowed = overlap::Allowed::new(self.protocols, filter);
         let fields = filter.fields();
         let mac = |host: &Host| {
             let bytes = host.mac.0.iter();

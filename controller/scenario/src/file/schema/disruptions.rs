@@ -2,10 +2,10 @@
 
 use super::reader::{self, Variant};
 use super::shape::{DURATION, Object, Shape, may, needed};
-use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::diagnostic::{Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::disruption::Does;
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 /// Minimum downtime of a switch, in nanoseconds: a process takes milliseconds to stop and to start.
 const SHORTEST_NS: u64 = 1_000_000;
@@ -162,10 +162,7 @@ fn ended(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, bool)> {
     let fields = reader::fields(sink, node, &END)?;
     let restart = match fields.get("restart") {
         None => false,
-        Some(node) => match node.kind {
-            Kind::Bool(value) if node.tag.is_none() => value,
-            _ => return reader::wrong_type(sink, node, "`restart` is true or false"),
-        },
+        Some(node) => reader::truth(sink, node, "`restart`")?,
     };
     let command = reader::name(sink, fields.get("command")?, "a command")?;
     Some((command, restart))
@@ -180,27 +177,10 @@ fn restart(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, Option<
     let after_ns = match fields.get("after") {
         None => None,
         Some(node) => {
-            let after = reader::quantity_of(
-                sink,
-                node,
-                "`after`",
-                Dimension::Duration,
-                SHORTEST_NS..=LONGEST_NS,
-            )?;
-            is_within(sink, after.value, node.span)?;
-            Some(after.value)
+            let range = SHORTEST_NS..=LONGEST_NS;
+            Some(reader::quantity_within(sink, node, "`after`", Dimension::Duration, range)?.value)
         }
     };
     let switch = reader::name(sink, fields.get("switch")?, "a switch")?;
     Some((switch, after_ns))
-}
-
-fn is_within(sink: &mut Sink<'_>, ns: u64, span: Span) -> Option<()> {
-    if (SHORTEST_NS..=LONGEST_NS).contains(&ns) {
-        return Some(());
-    }
-    let found = show_duration(ns);
-    let message = format!("`after` lies between 1ms and 1h; found {found}");
-    sink.error(Code::OutOfRange, span, message);
-    None
 }

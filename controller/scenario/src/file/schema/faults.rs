@@ -191,7 +191,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
 
 /// The content of `faults`.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct ReadFaults {
     /// Faults on packets.
     pub faults: Vec<RawFault>,
     /// Flows that partitions expand to.
@@ -200,8 +200,8 @@ pub(super) struct Read {
     pub disruptions: Vec<RawDisruption>,
 }
 
-pub(super) fn faults(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Read {
-    let mut read = Read::default();
+pub(super) fn faults(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> ReadFaults {
+    let mut read = ReadFaults::default();
     let items = reader::list(sink, node, "`faults`").unwrap_or_default();
     if let Some(beyond) = items.get(MAX_FAULTS) {
         sink.error(

@@ -9,7 +9,7 @@ use crate::file::yaml::{Entry, Node};
 use crate::model::job::{
     Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS, Transport,
 };
-use crate::units::{Dimension, show_duration, show_rate};
+use crate::units::{Dimension, show_rate};
 
 const WINDOW: u32 = 256;
 
@@ -196,22 +196,8 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
         }
         return Some(None);
     };
-    let after = reader::quantity_of(
-        sink,
-        node,
-        "`deadline`",
-        Dimension::Duration,
-        0..=MAX_DEADLINE_NS,
-    )?;
-    if after.value > MAX_DEADLINE_NS {
-        let message = format!(
-            "`deadline` is at most {}; found {}",
-            show_duration(MAX_DEADLINE_NS),
-            show_duration(after.value)
-        );
-        sink.error(Code::OutOfRange, node.span, message);
-        return None;
-    }
+    let range = 0..=MAX_DEADLINE_NS;
+    let after = reader::quantity_within(sink, node, "`deadline`", Dimension::Duration, range)?;
     let quorum = match fields.get("quorum") {
         None => None,
         Some(node) => {

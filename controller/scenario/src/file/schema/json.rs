@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Object, Shape, Way};
+use super::shape::{Alternative, Object, Shape};
 use super::{SCENARIO, workload};
 use crate::units::Dimension;
 
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Words alone, then `{word: …}`.
-    fn variant(&mut self, ways: &[Way]) -> Value {
+    fn variant(&mut self, ways: &[Alternative]) -> Value {
         let mut shapes: Vec<Value> = Vec::new();
         for way in ways {
             if way.may_be_alone {

@@ -4,7 +4,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
 use crate::file::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::file::yaml::{Kind, Node};
-use crate::model::lease::{Asked, Lease, SHORTEST_REFRESH_NS};
+use crate::model::lease::{Lease, LeaseRequest, SHORTEST_REFRESH_NS};
 use crate::units::{Dimension, show_duration};
 
 /// The longest lease, in nanoseconds: a day, so that no switch clock wraps meanwhile.
@@ -32,20 +32,20 @@ static WITH_REFRESH: Object = Object {
     ],
 };
 
-pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Asked {
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> LeaseRequest {
     let span = Some(node.span);
     if matches!(&node.kind, Kind::Text { value, .. } if value == "off") {
-        return Asked { lease: None, span };
+        return LeaseRequest { lease: None, span };
     }
     let lease = match node.kind {
         Kind::Map(_) => mapping(sink, node),
         _ => reader::quantity(sink, node, "`lease`", Dimension::Duration)
-            .map(|length| Lease::of(length.value)),
+            .map(|length| Lease::with_duration(length.value)),
     };
     if let Some(lease) = lease {
         check(sink, node, lease);
     }
-    Asked { lease, span }
+    LeaseRequest { lease, span }
 }
 
 fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
@@ -55,7 +55,7 @@ fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
         reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
     };
     let (length, refresh) = (duration("for")?, duration("refresh"));
-    let lease = Lease::of(length.value);
+    let lease = Lease::with_duration(length.value);
     Some(match refresh {
         Some(refresh) => Lease {
             refresh_ns: refresh.value,

@@ -10,6 +10,7 @@ mod given;
 mod jobs;
 mod json;
 mod lease;
+mod limits;
 mod partition;
 mod per;
 mod plan;
@@ -32,18 +33,17 @@ mod workload;
 use std::sync::Arc;
 
 use planner::gradient::Method;
-use shape::{DURATION, Object, SIZE, Shape, may, needed};
+use shape::{Object, Shape, may, needed};
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::yaml::{self, Kind, Node};
 use crate::model::effect::Effect;
-use crate::model::lease::Asked;
+use crate::model::lease::LeaseRequest;
 use crate::model::protocols::Protocols;
 use crate::model::selection::Selection;
 use crate::model::topology::{Topology, TopologySource};
 use crate::model::workload::{Training, Workload, WorkloadSource};
 use crate::model::{BlastRadius, Captures, Direction, Keys, Limits};
-use crate::units::{Dimension, show_size};
 
 pub(crate) use disruptions::RawDisruption;
 pub use given::{Given, named_files, named_topology, named_workload};
@@ -87,7 +87,7 @@ pub(crate) struct Raw {
     pub expect: Vec<Node>,
     pub limits: Limits,
     pub captures: Option<Spanned<Captures>>,
-    pub lease: Asked,
+    pub lease: LeaseRequest,
     pub abort_if: Vec<Node>,
     pub blast_radius: Option<BlastRadius>,
     pub declared: Declared,
@@ -240,7 +240,11 @@ pub(crate) static SCENARIO: Object = Object {
             Shape::List(&Shape::Text),
             "comparisons of metrics that must hold in the end",
         ),
-        may("limits", Shape::Object(&LIMITS), "bounds of the run"),
+        may(
+            "limits",
+            Shape::Object(&limits::LIMITS),
+            "bounds of the run",
+        ),
         may(
             "captures",
             Shape::Word(&Captures::WORDS),
@@ -260,23 +264,6 @@ pub(crate) static SCENARIO: Object = Object {
             "blast_radius",
             Shape::Object(&blast_radius::RADIUS),
             "how far faults may reach",
-        ),
-    ],
-};
-
-static LIMITS: Object = Object {
-    what: "`limits`",
-    keys: &[
-        may("time", DURATION, "the run fails when it takes longer; 60s"),
-        may(
-            "disk",
-            SIZE,
-            "bytes of frames that the run writes, at least 1MiB; beyond, it keeps no more frames; 1GiB",
-        ),
-        may(
-            "hits",
-            Shape::Integer(1, u32::MAX as u64),
-            "that all faults together may make; beyond, it is aborted",
         ),
     ],
 };
@@ -355,7 +342,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let protect = sections
         .get("protect")
         .and_then(|node| reader::names(sink, node, "a flow"));
-    let faults::Read {
+    let faults::ReadFaults {
         faults,
         flows: made,
         disruptions,
@@ -378,7 +365,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     }
     let limits = sections
         .get("limits")
-        .map(|node| limits(sink, node))
+        .map(|node| limits::read(sink, node))
         .unwrap_or_default();
     let captures = sections
         .get("captures")
@@ -497,45 +484,6 @@ fn comparisons(sink: &mut Sink<'_>, node: &Node, section: &str, what: &str) -> V
         .filter(|item| reader::text(sink, item, what).is_some())
         .cloned()
         .collect()
-}
-
-fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
-    let mut limits = Limits::default();
-    let Some(fields) = reader::fields(sink, node, &LIMITS) else {
-        return limits;
-    };
-    if let Some(time) = fields
-        .get("time")
-        .and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
-    {
-        limits.time_ns = time.value;
-        limits.time_span = Some(time.span);
-    }
-    if let Some(disk) = fields.get("disk").and_then(|node| disk(sink, node)) {
-        limits.disk_bytes = disk.value;
-        limits.disk_span = Some(disk.span);
-    }
-    if let Some(node) = fields.get("hits")
-        && let Some(hits) = reader::integer(sink, node, "`hits`", 1..=u64::from(u32::MAX))
-    {
-        limits.hits = Some(Spanned::new(hits, node.span));
-    }
-    limits
-}
-
-fn disk(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<u64>> {
-    let least = Limits::LEAST_DISK_BYTES;
-    let disk = reader::quantity_of(sink, node, "`disk`", Dimension::Size, least..=u64::MAX)?;
-    if disk.value >= least {
-        return Some(disk);
-    }
-    let message = format!(
-        "`disk` is {}; it must be at least 1MiB, so that the largest frame fits",
-        show_size(disk.value)
-    );
-    sink.error(Code::OutOfRange, node.span, message)
-        .hint("write `1MiB` or more; to keep no frame, write `captures: none` in the scenario");
-    None
 }
 
 fn captures(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Captures>> {

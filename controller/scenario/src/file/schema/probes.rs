@@ -6,7 +6,7 @@ use super::templates::{self, RUN};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
 use crate::file::yaml::{Entry, Kind, Node, locate};
 use crate::model::probe::{Ask, Endpoint, MAX_PROGRAMS, Probe};
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 const MAX_PROBES: usize = 32;
 const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
@@ -330,22 +330,7 @@ fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str, default: u64) -
     let Some(node) = fields.get(key) else {
         return Some(default);
     };
-    let length = reader::quantity_of(
-        sink,
-        node,
-        &format!("`{key}`"),
-        Dimension::Duration,
-        SHORTEST_NS..=LONGEST_NS,
-    )?;
-    if (SHORTEST_NS..=LONGEST_NS).contains(&length.value) {
-        return Some(length.value);
-    }
-    let message = format!(
-        "`{key}` lies between {} and {}; found {}",
-        show_duration(SHORTEST_NS),
-        show_duration(LONGEST_NS),
-        show_duration(length.value)
-    );
-    sink.error(Code::OutOfRange, node.span, message);
-    None
+    let range = SHORTEST_NS..=LONGEST_NS;
+    let what = format!("`{key}`");
+    Some(reader::quantity_within(sink, node, &what, Dimension::Duration, range)?.value)
 }

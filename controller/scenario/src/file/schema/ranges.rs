@@ -11,7 +11,7 @@ use crate::file::yaml::{Kind, Node};
 pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
 
 /// A numbered property, for messages.
-pub(super) struct Numbered {
+pub(super) struct Numbering {
     /// The key: `ordinals`.
     pub key: &'static str,
     /// One number, with its article: `an ordinal`.
@@ -24,7 +24,7 @@ pub(super) struct Numbered {
     pub hint: &'static str,
 }
 
-impl Numbered {
+impl Numbering {
     /// Reads disjoint ranges in the order of the file; an open range ends at the largest valid number.
     pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
         let items = match &node.kind {

@@ -311,17 +311,40 @@ pub(crate) fn quantity(
     what: &str,
     dimension: Dimension,
 ) -> Option<Spanned<u64>> {
-    quantity_of(sink, node, what, dimension, 0..=u64::MAX)
+    quantity_near(sink, node, what, dimension, &(0..=u64::MAX))
 }
 
-/// Reads a quantity in a range that the caller checks: the hint for a number without a unit suggests units within the
-/// range.
-pub(crate) fn quantity_of(
+/// Reads a quantity, and refuses one outside the range.
+pub(crate) fn quantity_within(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
     dimension: Dimension,
     range: RangeInclusive<u64>,
+) -> Option<Spanned<u64>> {
+    let read = quantity_near(sink, node, what, dimension, &range)?;
+    if range.contains(&read.value) {
+        return Some(read);
+    }
+    let (least, most) = (*range.start(), *range.end());
+    let [from, to, found] = [least, most, read.value].map(|value| dimension.show(value));
+    let bounds = match (least, most) {
+        (0, _) => format!("is at most {to}"),
+        (_, u64::MAX) => format!("is at least {from}"),
+        _ => format!("lies between {from} and {to}"),
+    };
+    let message = format!("{what} {bounds}; found {found}");
+    sink.error(Code::OutOfRange, read.span, message);
+    None
+}
+
+/// Reads any quantity: the hint for a number without a unit suggests units within the range.
+pub(crate) fn quantity_near(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+    range: &RangeInclusive<u64>,
 ) -> Option<Spanned<u64>> {
     no_tag(sink, node);
     let text = match &node.kind {
@@ -333,7 +356,7 @@ pub(crate) fn quantity_of(
         Ok(value) => Some(Spanned::new(value, node.span)),
         Err(error) => {
             let diagnostic = sink.error(Code::Unit, node.span, format!("{what}: {error}"));
-            if let Some(hint) = error.hint_within(&range) {
+            if let Some(hint) = error.hint_within(range) {
                 diagnostic.hint(hint);
             }
             None

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::shape::{Object, Shape, Way};
+use super::shape::{Alternative, Object, Shape};
 use super::{SCENARIO, workload};
 
 /// The page as Markdown, below its first heading.
@@ -31,7 +31,7 @@ pub fn reference() -> String {
 enum Section {
     Of(&'static Object),
     /// Alternatives, by the key that takes them.
-    Alternatives(&'static str, Vec<Way>),
+    Alternatives(&'static str, Vec<Alternative>),
 }
 
 impl Section {

@@ -1,19 +1,19 @@
 //! `routing: ecmp`: which paths packets take if several lead to a host.
 
 use super::reader;
-use super::shape::{Shape, Way};
+use super::shape::{Alternative, Shape};
 use crate::diagnostic::{Code, Sink};
 use crate::file::yaml::Node;
 use crate::model::topology::{Routing, Topology};
 
 pub(super) const ROUTING: Shape = Shape::Variant(|| {
     vec![
-        Way::alone("shortest", "one shortest way, over the lowest ports"),
-        Way::alone(
+        Alternative::alone("shortest", "one shortest way, over the lowest ports"),
+        Alternative::alone(
             "ecmp",
             "all shortest ways: a flow takes one of them, by its addresses, protocol and ports",
         ),
-        Way::with(
+        Alternative::with(
             "k_shortest",
             Shape::Integer(2, Routing::MOST_WAYS as u64),
             "so many of the shortest ways, longer ones among them",

@@ -3,9 +3,9 @@
 use parser_gen::psn::MODULUS;
 
 use super::per::Per;
-use super::ranges::{Numbered, RANGES};
+use super::ranges::{Numbering, RANGES};
 use super::reader::{self, Fields};
-use super::shape::{Object, Shape, Way, may, needed};
+use super::shape::{Alternative, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::decision;
@@ -29,38 +29,38 @@ const SELECTIONS: [&str; 12] = [
 /// The shape of all of [`SELECTIONS`].
 pub(super) static SELECTION: Shape = Shape::Variant(|| {
     vec![
-        Way::alone("always", "all"),
-        Way::with("nth", ORDINAL, "this one, once"),
-        Way::with("every", ORDINAL, "each so-many-th"),
-        Way::with("first", ORDINAL, "so many from the first on"),
-        Way::with("after", ORDINAL, "all after so many"),
-        Way::with("ordinals", RANGES, "these: `[3, 10..20, 40..]`"),
-        Way::with(
+        Alternative::alone("always", "all"),
+        Alternative::with("nth", ORDINAL, "this one, once"),
+        Alternative::with("every", ORDINAL, "each so-many-th"),
+        Alternative::with("first", ORDINAL, "so many from the first on"),
+        Alternative::with("after", ORDINAL, "all after so many"),
+        Alternative::with("ordinals", RANGES, "these: `[3, 10..20, 40..]`"),
+        Alternative::with(
             "burst",
             Shape::Object(&BURST),
             "so many in a row, again and again",
         ),
-        Way::with(
+        Alternative::with(
             "pattern",
             Shape::Text,
             "where there is a 1 in `\"0110\"`, over and over",
         ),
-        Way::with(
+        Alternative::with(
             "probability",
             Shape::Probability,
             "each by itself, by chance",
         ),
-        Way::with(
+        Alternative::with(
             "gilbert_elliott",
             Shape::Object(&GILBERT_ELLIOTT),
             "by chance, in a channel of two states",
         ),
-        Way::with(
+        Alternative::with(
             "share",
             Shape::Probability,
             "all packets of a share of the keys that `per` names",
         ),
-        Way::with(
+        Alternative::with(
             "psn",
             Shape::Object(&PSN),
             "data packets of each RDMA connection, by sequence number and retransmission round",
@@ -70,7 +70,7 @@ pub(super) static SELECTION: Shape = Shape::Variant(|| {
 
 const ORDINAL: Shape = Shape::Integer(1, u32::MAX as u64);
 
-static ORDINALS: Numbered = Numbered {
+static ORDINALS: Numbering = Numbering {
     key: "ordinals",
     one: "an ordinal",
     of: "packet",
@@ -94,7 +94,7 @@ static PSN: Object = Object {
     ],
 };
 
-static RELATIVE: Numbered = Numbered {
+static RELATIVE: Numbering = Numbering {
     key: "at",
     one: "a relative PSN",
     of: "PSN",
@@ -102,7 +102,7 @@ static RELATIVE: Numbered = Numbered {
     hint: "they are numbered from 0, the connection's first, up to 16777215: 3, 10..20 (both included), 40..",
 };
 
-static ROUND: Numbered = Numbered {
+static ROUND: Numbering = Numbering {
     key: "round",
     one: "a round",
     of: "round",

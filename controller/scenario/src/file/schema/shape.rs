@@ -48,11 +48,11 @@ pub(crate) enum Shape {
     /// Any of these.
     Either(&'static [Shape]),
     /// One of several words, alone or with what belongs to it: `drop`, `{delay: 20ms}`.
-    Variant(fn() -> Vec<Way>),
+    Variant(fn() -> Vec<Alternative>),
 }
 
 /// One of several alternatives.
-pub(crate) struct Way {
+pub(crate) struct Alternative {
     pub word: &'static str,
     /// What it needs; nothing if it is a word alone.
     pub payload: Option<Shape>,
@@ -85,10 +85,10 @@ pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -
     }
 }
 
-impl Way {
+impl Alternative {
     /// A word that takes nothing.
-    pub fn alone(word: &'static str, about: &'static str) -> Way {
-        Way {
+    pub fn alone(word: &'static str, about: &'static str) -> Alternative {
+        Alternative {
             word,
             payload: None,
             may_be_alone: true,
@@ -97,8 +97,8 @@ impl Way {
     }
 
     /// A word that needs a value.
-    pub fn with(word: &'static str, payload: Shape, about: &'static str) -> Way {
-        Way {
+    pub fn with(word: &'static str, payload: Shape, about: &'static str) -> Alternative {
+        Alternative {
             word,
             payload: Some(payload),
             may_be_alone: false,

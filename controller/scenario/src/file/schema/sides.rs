@@ -31,16 +31,16 @@ pub(super) static SIDE: Object = Object {
 };
 
 /// A side's name, and its interface or host if the file gives one.
-type Written = (Spanned<String>, Option<Side>);
+type WrittenSide = (Spanned<String>, Option<Side>);
 
-pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<Written>> {
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<WrittenSide>> {
     let items = reader::list(sink, node, "`wire`")?;
     // Reads both sides, so that errors of both are reported.
     let sides: Vec<_> = items.iter().map(|item| side(sink, item)).collect();
     sides.into_iter().collect()
 }
 
-fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
+fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
     if !matches!(node.kind, Kind::Map(_)) {
         return Some((reader::name(sink, node, "a side")?, None));
     }
@@ -109,7 +109,11 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
 }
 
 /// Returns what both sides are, or nothing: the file may not leave only one of them to the command line.
-pub(super) fn together(sink: &mut Sink<'_>, node: &Node, read: Vec<Written>) -> Option<Vec<Side>> {
+pub(super) fn together(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    read: Vec<WrittenSide>,
+) -> Option<Vec<Side>> {
     let sides: Vec<Option<Side>> = read.into_iter().map(|(_, side)| side).collect();
     match <[Option<Side>; 2]>::try_from(sides).ok()? {
         [None, None] => Some(Vec::new()),

@@ -4,7 +4,7 @@ use super::reader;
 use super::shape::Shape;
 use crate::diagnostic::{Code, Sink, Spanned, few_names, nearest};
 use crate::file::yaml::{Kind, Node, locate};
-use crate::model::workload::commands::Run;
+use crate::model::workload::commands::CommandLine;
 use crate::model::workload::{Template, Variable};
 
 /// A shell line, or a list of words.
@@ -28,7 +28,7 @@ impl<'s, 'f> Reader<'s, 'f> {
     }
 
     /// Reads the command line of a program.
-    pub fn run(&mut self, node: &Node) -> Option<Run> {
+    pub fn run(&mut self, node: &Node) -> Option<CommandLine> {
         let Kind::List(items) = &node.kind else {
             if !matches!(node.kind, Kind::Text { .. }) {
                 let wanted =
@@ -41,7 +41,7 @@ impl<'s, 'f> Reader<'s, 'f> {
                     .error(Code::OutOfRange, node.span, "`run` is empty");
                 return None;
             }
-            return Some(Run::Line(line));
+            return Some(CommandLine::Line(line));
         };
         let items = reader::list(self.sink, node, "`run`").unwrap_or(items);
         let words: Vec<Template> = items
@@ -54,7 +54,7 @@ impl<'s, 'f> Reader<'s, 'f> {
                 .hint("for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
             return None;
         }
-        (words.len() == items.len()).then_some(Run::Words(words))
+        (words.len() == items.len()).then_some(CommandLine::Words(words))
     }
 
     /// A text with variables.

@@ -22,19 +22,19 @@ pub(crate) struct RawStep {
     /// held.
     pub on: Option<Node>,
     /// Start and duration of each occurrence.
-    pub times: Vec<Time>,
+    pub times: Vec<StepTime>,
 }
 
 /// One occurrence of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Time {
+pub(crate) struct StepTime {
     pub at_ns: u64,
     /// Duration in nanoseconds; `None`: until the next step, or the end of the run.
     pub for_ns: Option<u64>,
 }
 
 /// A step as written.
-struct Written {
+struct WrittenStep {
     name: Spanned<String>,
     /// Start, in nanoseconds since the start of the run, or since the last step before that waits for a condition.
     at: Spanned<u64>,
@@ -99,7 +99,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
         sink.error(Code::Capacity, beyond.span, message);
         return Vec::new();
     }
-    let written: Vec<Written> = items.iter().filter_map(|item| step(sink, item)).collect();
+    let written: Vec<WrittenStep> = items.iter().filter_map(|item| step(sink, item)).collect();
     let mut steps: Vec<RawStep> = Vec::new();
     let mut count = 0;
     for (index, step) in written.iter().enumerate() {
@@ -140,7 +140,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
     steps
 }
 
-fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
+fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     let fields = reader::fields(sink, item, &STEP)?;
     let errors = sink.errors();
     let name = fields.get("name");
@@ -230,7 +230,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         )
         .hint("write for example `every: 10s`, or leave `times` out");
     }
-    (sink.errors() == errors).then_some(Written {
+    (sink.errors() == errors).then_some(WrittenStep {
         name,
         at,
         on: on.cloned(),
@@ -280,7 +280,7 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
 }
 
 /// Checks that a step which may repeat without end does not precede a step that waits for a condition.
-fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
+fn ends_before(sink: &mut Sink<'_>, step: &WrittenStep, waiting: &WrittenStep) {
     if step.every.is_some() && step.times.is_none() && step.until.is_none() {
         let message = format!(
             "step `{}` repeats without an end, and step `{}` waits for it to be over",
@@ -292,7 +292,7 @@ fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
 }
 
 /// Refuses a step that begins while the previous one is in force or still repeats.
-fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &Written) {
+fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &WrittenStep) {
     let Some(last) = before.times.last() else {
         return;
     };
@@ -308,12 +308,17 @@ fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &Written) {
 }
 
 /// The occurrences of a step. A step without an end lasts until the next step, or until the run's time limit.
-fn unroll(sink: &mut Sink<'_>, step: &Written, next: Option<u64>, limits: &Limits) -> Vec<Time> {
+fn unroll(
+    sink: &mut Sink<'_>,
+    step: &WrittenStep,
+    next: Option<u64>,
+    limits: &Limits,
+) -> Vec<StepTime> {
     let at = step.at.value;
     let until = step.until.map(|until| until.value);
     let (Some(every), Some(length)) = (step.every, step.length) else {
         let for_ns = step.length.or(until.map(|until| until.saturating_sub(at)));
-        return vec![Time { at_ns: at, for_ns }];
+        return vec![StepTime { at_ns: at, for_ns }];
     };
     let last = step.times.map(|times| {
         let gaps = (times - 1).saturating_mul(every);
@@ -343,7 +348,7 @@ fn unroll(sink: &mut Sink<'_>, step: &Written, next: Option<u64>, limits: &Limit
     // One occurrence beyond the limit suffices to report it.
     while at_ns < end && times.len() <= MAX_TIMES {
         let for_ns = Some(length.min(end - at_ns));
-        times.push(Time { at_ns, for_ns });
+        times.push(StepTime { at_ns, for_ns });
         at_ns = at_ns.saturating_add(every);
     }
     times

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::Keys;
 use crate::model::protocols::Protocols;
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 /// Maximum number of stages of a trigger: a packet's events are a word of 16 bits, one of which is the reset.
 const MAX_STAGES: usize = 15;
@@ -252,21 +252,7 @@ fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Optio
     let Some(node) = fields.get(key) else {
         return Some(None);
     };
-    let time = reader::quantity_of(
-        sink,
-        node,
-        &format!("`{key}`"),
-        Dimension::Duration,
-        1..=MAX_NS,
-    )?;
-    if !(1..=MAX_NS).contains(&time.value) {
-        let message = format!(
-            "`{key}` lies between 1ns and {}; found {}",
-            show_duration(MAX_NS),
-            show_duration(time.value)
-        );
-        sink.error(Code::OutOfRange, node.span, message);
-        return None;
-    }
+    let what = format!("`{key}`");
+    let time = reader::quantity_within(sink, node, &what, Dimension::Duration, 1..=MAX_NS)?;
     Some(Some(time.value))
 }

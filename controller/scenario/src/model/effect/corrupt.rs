@@ -5,7 +5,7 @@ use parser_gen::engine::Action;
 use parser_gen::rewrite::Rewrite;
 use parser_gen::{Headers, Library};
 
-use super::distribution::{QUANTILES, of_lot};
+use super::distribution::{QUANTILES, quantile_index};
 use super::{Behaviour, Fate};
 use crate::model::decision;
 
@@ -89,7 +89,7 @@ impl Behaviour for Corrupt {
     }
 
     fn change(&self, library: &Library, headers: &Headers, w: u32, frame: &mut [u8]) {
-        let mask = self.masks.get(of_lot(w)).copied().unwrap_or(0);
+        let mask = self.masks.get(quantile_index(w)).copied().unwrap_or(0);
         self.rewrite.apply(library, headers, frame, mask);
     }
 }

@@ -13,14 +13,14 @@ use crate::units::show_duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delay {
     /// The delay.
-    pub time: Time,
+    pub time: DelayTime,
     /// Whether a packet waits for every packet of its flow that the fault held earlier.
     pub keeps_order: bool,
 }
 
 /// The delay of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Time {
+pub enum DelayTime {
     /// The same delay for all packets, in nanoseconds.
     Fixed(u64),
     /// A delay that the packet's drawn word selects.
@@ -49,8 +49,8 @@ impl Behaviour for Delay {
 
     fn hold_ns(&self, w: u32) -> u64 {
         match &self.time {
-            Time::Fixed(ns) => *ns,
-            Time::Drawn(distribution) => distribution.of_word(w),
+            DelayTime::Fixed(ns) => *ns,
+            DelayTime::Drawn(distribution) => distribution.of_word(w),
         }
     }
 
@@ -64,13 +64,13 @@ impl Behaviour for Delay {
 
     fn lots(&self) -> Vec<u128> {
         match &self.time {
-            Time::Fixed(_) => Vec::new(),
-            Time::Drawn(all) => all.quantiles().iter().map(|ns| u128::from(*ns)).collect(),
+            DelayTime::Fixed(_) => Vec::new(),
+            DelayTime::Drawn(all) => all.quantiles().iter().map(|ns| u128::from(*ns)).collect(),
         }
     }
 
     fn draws(&self) -> bool {
-        matches!(self.time, Time::Drawn(_))
+        matches!(self.time, DelayTime::Drawn(_))
     }
 
     fn recirculates(&self) -> bool {
@@ -82,8 +82,8 @@ impl Behaviour for Delay {
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.time {
-            Time::Fixed(ns) => f.write_str(&show_duration(*ns))?,
-            Time::Drawn(distribution) => distribution.fmt(f)?,
+            DelayTime::Fixed(ns) => f.write_str(&show_duration(*ns))?,
+            DelayTime::Drawn(distribution) => distribution.fmt(f)?,
         }
         f.write_str(if self.keeps_order { ", order kept" } else { "" })
     }

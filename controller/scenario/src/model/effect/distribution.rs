@@ -13,7 +13,7 @@ pub const QUANTILES: usize = 1024;
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
 /// The table index that a drawn word selects.
-pub(super) fn of_lot(w: u32) -> usize {
+pub(super) fn quantile_index(w: u32) -> usize {
     (w >> (32 - QUANTILE_BITS)) as usize
 }
 
@@ -34,7 +34,7 @@ pub(crate) const MAX_DELAY_NS: u64 = (1 << 47) - 1;
 
 impl Distribution {
     /// Builds the table from an inverse distribution function. Negative values become zero.
-    fn of(told: String, inverse: impl Fn(f64) -> f64) -> Distribution {
+    fn from_inverse(told: String, inverse: impl Fn(f64) -> f64) -> Distribution {
         let middle = |step: usize| (step as f64 + 0.5) / QUANTILES as f64;
         let quantile = |step| inverse(middle(step)).round().clamp(0.0, u64::MAX as f64) as u64;
         Distribution {
@@ -52,7 +52,7 @@ impl Distribution {
             show_duration(least_ns),
             show_duration(most_ns)
         );
-        Distribution::of(told, |p| least + (most - least) * p)
+        Distribution::from_inverse(told, |p| least + (most - least) * p)
     }
 
     /// A normal distribution.
@@ -63,14 +63,14 @@ impl Distribution {
             show_duration(mean_ns),
             show_duration(sd_ns)
         );
-        Distribution::of(told, |p| mean_ns as f64 + sd_ns as f64 * standard_normal(p))
+        Distribution::from_inverse(told, |p| mean_ns as f64 + sd_ns as f64 * standard_normal(p))
     }
 
     /// Pareto's first kind: P(X > x) = (scale / x)^shape.
     #[must_use]
     pub fn pareto(scale_ns: u64, shape: f64) -> Distribution {
         let told = format!("pareto from {}, shape {shape}", show_duration(scale_ns));
-        Distribution::of(told, |p| scale_ns as f64 * standard_pareto(p, shape))
+        Distribution::from_inverse(told, |p| scale_ns as f64 * standard_pareto(p, shape))
     }
 
     /// A distribution through points at equal steps of probability, the first at 0 and the last at 1, linear between
@@ -85,7 +85,7 @@ impl Distribution {
             show_duration(at(0) as u64),
             show_duration(at(last) as u64)
         );
-        Distribution::of(told, |p| {
+        Distribution::from_inverse(told, |p| {
             let place = p * last as f64;
             let below = place.floor() as usize;
             at(below) + (at((below + 1).min(last)) - at(below)) * (place - place.floor())
@@ -102,7 +102,7 @@ impl Distribution {
         );
         // netem's Pareto table has shape 3; its mean of 1.5 is subtracted, and 4/3 is netem's own scale.
         let pareto = |p| (standard_pareto(p, 3.0) - 1.5) * 4.0 / 3.0;
-        Distribution::of(told, |p| {
+        Distribution::from_inverse(told, |p| {
             latency
                 + jitter
                     * match shape {
@@ -118,7 +118,7 @@ impl Distribution {
     /// The time in nanoseconds that the drawn word selects.
     #[must_use]
     pub fn of_word(&self, w: u32) -> u64 {
-        self.quantiles[of_lot(w)]
+        self.quantiles[quantile_index(w)]
     }
 
     /// All quantiles in nanoseconds, indexed by the upper bits of the word.

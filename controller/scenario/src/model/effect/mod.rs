@@ -20,7 +20,7 @@ use std::ops::Deref;
 
 pub use corrupt::Corrupt;
 pub(crate) use corrupt::masks;
-pub use delay::{Delay, Time};
+pub use delay::{Delay, DelayTime};
 pub(crate) use distribution::MAX_DELAY_NS;
 pub use distribution::{Distribution, QUANTILES};
 pub use drop::Drop;
@@ -75,7 +75,7 @@ impl Effect {
         let mut samples = vec![
             Effect::Drop(Drop),
             Effect::Delay(Delay {
-                time: Time::Fixed(1),
+                time: DelayTime::Fixed(1),
                 keeps_order: false,
             }),
             Effect::Duplicate(Duplicate::ONCE),
@@ -338,7 +338,7 @@ mod tests {
 
     fn delay(ns: u64) -> Effect {
         Effect::Delay(Delay {
-            time: Time::Fixed(ns),
+            time: DelayTime::Fixed(ns),
             keeps_order: false,
         })
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use planner::gradient::Method;
 use serde::{Serialize, Serializer};
 
-pub(crate) use planned::{Asked, plan};
+pub(crate) use planned::{PlanRequest, plan};
 pub use repair::RepairError;
 
 use crate::diagnostic::{Span, Spanned};

@@ -9,7 +9,7 @@ use crate::model::workload::Training;
 
 /// A request for a plan.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct PlanRequest {
     /// Number of the first part; the other parts follow it.
     pub first: u16,
     /// Whether to spend time on a bound for how much better another plan could be.
@@ -21,7 +21,7 @@ pub(crate) fn plan(
     topology: &Topology,
     training: &Training,
     by: &Spanned<Method>,
-    asked: Asked,
+    asked: PlanRequest,
 ) -> Option<Gradients> {
     let network = match topology_network(topology) {
         Ok(network) => network,

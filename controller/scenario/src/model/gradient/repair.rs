@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::planned::{Asked, plan};
+use super::planned::{PlanRequest, plan};
 use crate::diagnostic::{Span, Spanned};
 use crate::model::Scenario;
 use crate::model::workload::Workload;
@@ -45,7 +45,7 @@ impl Scenario {
         let mut sink = self.sink();
         // Diagnostics of this plan refer to no line of the file.
         let by = Spanned::new(gradients.by, Span::default());
-        let asked = Asked {
+        let asked = PlanRequest {
             first,
             is_proven: false,
         };

@@ -17,7 +17,7 @@ pub(super) enum Values {
 
 impl Values {
     /// The values that a test, or its negation, permits.
-    pub(super) fn of(test: &Test, positive: bool) -> Values {
+    pub(super) fn from_test(test: &Test, positive: bool) -> Values {
         // `!=` requires the field to be present; `!(==)` does not. The sets of values are equal.
         let inside = positive != test.negated;
         match &test.set {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ways::{Hops, Kind, NextHops, Ways, Whole};
+use super::ways::{Hops, NextHops, PathSet, Ways, Whole};
 
 /// The forwarding data of a switch with several paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct PathTables {
     /// The forwarding of each host, in the topology's order.
     pub hosts: Vec<ToHost>,
     /// The number of each host's switch; empty if no pair of switches needs it.
@@ -44,7 +44,7 @@ pub enum ToHost {
     Nowhere,
 }
 
-impl Told {
+impl PathTables {
     /// Whether the switch's program needs more than one path.
     #[must_use]
     pub fn is_multipath(&self) -> bool {
@@ -70,18 +70,18 @@ fn numbered(switch: usize) -> u16 {
 impl Ways {
     /// The forwarding data of a switch.
     #[must_use]
-    pub fn told(&self, switch: &str) -> Told {
+    pub fn told(&self, switch: &str) -> PathTables {
         let Some(at) = self.number(switch) else {
-            return Told::default();
+            return PathTables::default();
         };
         match &self.kind {
-            Kind::Equal(next) => self.told_equal(at, next),
-            Kind::Whole(whole) => self.told_whole(at, whole),
+            PathSet::Equal(next) => self.told_equal(at, next),
+            PathSet::Whole(whole) => self.told_whole(at, whole),
         }
     }
 
-    fn told_equal(&self, at: usize, next: &BTreeMap<(usize, usize), NextHops>) -> Told {
-        let mut told = Told::default();
+    fn told_equal(&self, at: usize, next: &BTreeMap<(usize, usize), NextHops>) -> PathTables {
+        let mut told = PathTables::default();
         let mut lists = Lists(BTreeMap::new());
         for home in &self.homes {
             let to_host = match next.get(&(at, home.switch)) {
@@ -109,8 +109,8 @@ impl Ways {
         told
     }
 
-    fn told_whole(&self, at: usize, whole: &Whole) -> Told {
-        let mut told = Told::default();
+    fn told_whole(&self, at: usize, whole: &Whole) -> PathTables {
+        let mut told = PathTables::default();
         let mut lists = Lists(BTreeMap::new());
         let port_here = |hops: &Hops| {
             let here = hops.iter().find(|(switch, _)| *switch == at);

@@ -34,7 +34,7 @@ pub struct FiveTuple {
 impl FiveTuple {
     /// The tuple of a frame; `None` if the frame is not IPv4, or has a VLAN tag.
     #[must_use]
-    pub fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
+    pub fn from_frame(frame: &[u8]) -> Option<FiveTuple> {
         let ip = frame.get(ETHERNET..ETHERNET + 20)?;
         if frame[12..ETHERNET] != ETHERTYPE_IPV4 {
             return None;
@@ -74,8 +74,8 @@ impl FiveTuple {
 
 /// The hash of a frame's flow; 0 if the frame is not IPv4.
 #[must_use]
-pub fn of_frame(frame: &[u8]) -> u32 {
-    FiveTuple::of_frame(frame).map_or(0, |flow| flow.hash())
+pub fn frame_hash(frame: &[u8]) -> u32 {
+    FiveTuple::from_frame(frame).map_or(0, |flow| flow.hash())
 }
 
 /// The ports of TCP or UDP, if the header is complete.
@@ -153,29 +153,29 @@ mod tests {
     #[test]
     fn what_is_no_flow_goes_the_first_way() {
         let mut frame = [0_u8; 60];
-        assert_eq!(of_frame(&frame), 0, "no IPv4");
+        assert_eq!(frame_hash(&frame), 0, "no IPv4");
         frame[12] = 8;
         frame[14] = 0x45;
         frame[23] = UDP;
         frame[34..38].copy_from_slice(&[1, 2, 0x57, 0x45]);
-        let flow = FiveTuple::of_frame(&frame).unwrap();
+        let flow = FiveTuple::from_frame(&frame).unwrap();
         assert!(flow.is_aggregation() && flow.hash() == 0);
         frame[37] = 0x44;
-        assert_ne!(of_frame(&frame), 0);
+        assert_ne!(frame_hash(&frame), 0);
         assert_eq!(
-            FiveTuple::of_frame(&frame[..41]).unwrap().src_port,
+            FiveTuple::from_frame(&frame[..41]).unwrap().src_port,
             0,
             "half a header"
         );
         frame[20] = 0x20;
         assert_eq!(
-            FiveTuple::of_frame(&frame).unwrap().src_port,
+            FiveTuple::from_frame(&frame).unwrap().src_port,
             0x0102,
             "a first fragment"
         );
         frame[21] = 1;
         assert_eq!(
-            FiveTuple::of_frame(&frame).unwrap().src_port,
+            FiveTuple::from_frame(&frame).unwrap().src_port,
             0,
             "a later one"
         );

@@ -8,5 +8,5 @@ mod entries;
 pub mod hash;
 mod ways;
 
-pub use entries::{ToHost, Told};
+pub use entries::{PathTables, ToHost};
 pub use ways::{Way, Ways, WaysError};

@@ -55,7 +55,7 @@ pub struct Ways {
     by_host: BTreeMap<String, usize>,
     /// By switch and port - 1: the neighboring switch, if there is one.
     peers: Vec<Vec<Option<usize>>>,
-    pub(super) kind: Kind,
+    pub(super) kind: PathSet,
 }
 
 /// The attachment of a host.
@@ -66,7 +66,7 @@ pub(super) struct Home {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum PathSet {
     /// Next hops by switch and the receiver's switch.
     Equal(BTreeMap<(usize, usize), NextHops>),
     /// Whole paths between the sender's switch and the receiver's.
@@ -101,7 +101,7 @@ impl Ways {
     /// # Errors
     ///
     /// Returns [`WaysError`] if there are too many paths.
-    pub fn of(topology: &Topology) -> Result<Option<Ways>, WaysError> {
+    pub fn from_topology(topology: &Topology) -> Result<Option<Ways>, WaysError> {
         if topology.routing.is_single() || topology.wire {
             return Ok(None);
         }
@@ -116,8 +116,8 @@ impl Ways {
         let homes = homes.collect::<Result<Vec<Home>, NetworkError>>()?;
         let ends: BTreeSet<usize> = homes.iter().map(|home| home.switch).collect();
         let kind = match topology.routing {
-            Routing::KShortest(k) => Kind::Whole(search.whole(&ends, k as usize)?),
-            Routing::Shortest | Routing::Ecmp => Kind::Equal(search.equal(&ends)?),
+            Routing::KShortest(k) => PathSet::Whole(search.whole(&ends, k as usize)?),
+            Routing::Shortest | Routing::Ecmp => PathSet::Equal(search.equal(&ends)?),
         };
         let numbered = topology.switches.iter().cloned().zip(0..);
         let hosts = topology.hosts.iter().map(|host| host.name.clone()).zip(0..);
@@ -142,11 +142,11 @@ impl Ways {
         };
         let hops = match &self.kind {
             _ if from.switch == to.switch => vec![Hops::new()],
-            Kind::Whole(whole) => {
+            PathSet::Whole(whole) => {
                 let ways = whole.ways.get(&(from.switch, to.switch));
                 ways.cloned().unwrap_or_default()
             }
-            Kind::Equal(next) => self.spread(next, from.switch, to.switch),
+            PathSet::Equal(next) => self.spread(next, from.switch, to.switch),
         };
         hops.into_iter().map(|hops| self.way(hops, to)).collect()
     }
@@ -159,13 +159,13 @@ impl Ways {
         let mut at = from.switch;
         while at != to.switch {
             match &self.kind {
-                Kind::Whole(whole) => {
+                PathSet::Whole(whole) => {
                     let ways = whole.ways.get(&(from.switch, to.switch))?;
                     let way = hash::way(hash, 0, ways.len() as u16);
                     hops.clone_from(ways.get(usize::from(way))?);
                     break;
                 }
-                Kind::Equal(next) => {
+                PathSet::Equal(next) => {
                     let next = next.get(&(at, to.switch))?;
                     let way = hash::way(hash, next.turn, next.ports.len() as u16);
                     let port = *next.ports.get(usize::from(way))?;

@@ -26,7 +26,7 @@ impl Counted {
     /// Selects the ordinals n, 2n, 3n …
     #[must_use]
     pub fn every(n: u32) -> Counted {
-        Counted::of(n, [n..=n])
+        Counted::from_ordinals(n, [n..=n])
     }
 
     /// Selects the first n packets.
@@ -47,7 +47,7 @@ impl Counted {
     /// Selects these ordinals, once; `n..=u32::MAX` has no end.
     #[must_use]
     pub fn once(ordinals: impl IntoIterator<Item = RangeInclusive<u32>>) -> Counted {
-        Counted::of(0, ordinals)
+        Counted::from_ordinals(0, ordinals)
     }
 
     /// Selects `length` packets from the ordinal `start` on; again every `every` packets unless that is 0. The first
@@ -55,17 +55,20 @@ impl Counted {
     #[must_use]
     pub fn burst(start: u32, length: u32, every: u32) -> Counted {
         let end = start.saturating_add(length.saturating_sub(1));
-        Counted::of(every, std::iter::once(start..=end))
+        Counted::from_ordinals(every, std::iter::once(start..=end))
     }
 
     /// Selects packets according to the pattern, which repeats.
     #[must_use]
     pub fn pattern(pattern: &[bool]) -> Counted {
         let ordinals = (1..).zip(pattern).filter(|(_, fires)| **fires);
-        Counted::of(pattern.len() as u32, ordinals.map(|(n, _)| n..=n))
+        Counted::from_ordinals(pattern.len() as u32, ordinals.map(|(n, _)| n..=n))
     }
 
-    fn of(cycle: u32, ordinals: impl IntoIterator<Item = RangeInclusive<u32>>) -> Counted {
+    fn from_ordinals(
+        cycle: u32,
+        ordinals: impl IntoIterator<Item = RangeInclusive<u32>>,
+    ) -> Counted {
         let mut ranges: Vec<(u32, u32)> = ordinals
             .into_iter()
             .filter(|range| *range.end() > 0 && !range.is_empty())

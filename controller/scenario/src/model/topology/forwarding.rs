@@ -120,7 +120,7 @@ mod tests {
         };
         let drawn = (0..10).map(|seed| jellyfish(seed).build());
         for network in std::iter::once(fat_tree.build()).chain(drawn) {
-            let mut topology = Topology::of_network(&network.unwrap(), &Link::new("", ""));
+            let mut topology = Topology::from_network(&network.unwrap(), &Link::new("", ""));
             // Adds a second link between two switches, and a host that would shorten a path.
             let [a, b] = [&topology.switches[0], &topology.switches[5]].map(Clone::clone);
             topology.add_host("both", &a);

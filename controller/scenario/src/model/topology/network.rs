@@ -116,7 +116,7 @@ impl Topology {
     }
 
     /// A topology with addresses for a network; `as_link` gives all attributes of links except rate, latency and load.
-    pub(crate) fn of_network(network: &Network, as_link: &Link) -> Topology {
+    pub(crate) fn from_network(network: &Network, as_link: &Link) -> Topology {
         let mut topology = Topology::default();
         for node in network.nodes() {
             match &node.kind {
@@ -193,7 +193,7 @@ mod tests {
             mtu: 9_000,
             ..Link::new("", "")
         };
-        let topology = Topology::of_network(&network, &as_link);
+        let topology = Topology::from_network(&network, &as_link);
         assert_eq!(topology_network(&topology), Ok(network));
         assert!(topology.links.iter().all(|link| link.mtu == 9_000));
     }

@@ -26,7 +26,7 @@ pub struct Command {
     /// The workload file that declares it; `None`: the scenario.
     pub file: Option<String>,
     /// The command line.
-    pub run: Run,
+    pub run: CommandLine,
     /// When other commands may use it; `None`: the command is a driver.
     pub ready: Option<Ready>,
     /// Environment variables, in addition to those of the caller.
@@ -46,7 +46,7 @@ pub struct Command {
 /// A command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Run {
+pub enum CommandLine {
     /// A line for `/bin/sh`.
     Line(Template),
     /// A program and its arguments.
@@ -120,7 +120,7 @@ pub struct Series {
     /// The series' name in metrics.
     pub name: String,
     /// Position of the numbers in the output.
-    pub source: Source,
+    pub source: SeriesSource,
     /// The measure of the numbers.
     pub measure: Measure,
     /// Factor from the declared unit to the measure's unit.
@@ -130,7 +130,7 @@ pub struct Series {
 /// Position of a number in the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SeriesSource {
     /// The first group of every match of a regular expression, line by line.
     Regex(String),
     /// The value at this pointer (RFC 6901) in the JSON document that the standard output, or its last line, contains.
@@ -147,8 +147,8 @@ impl Command {
     /// All texts of the command that may contain variables.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let words = match &self.run {
-            Run::Line(line) => std::slice::from_ref(line),
-            Run::Words(words) => words,
+            CommandLine::Line(line) => std::slice::from_ref(line),
+            CommandLine::Words(words) => words,
         };
         let file = match &self.ready {
             Some(Ready {
@@ -162,14 +162,14 @@ impl Command {
     }
 }
 
-impl Run {
+impl CommandLine {
     /// The same command line with each host name mapped by `host`.
     #[must_use]
-    pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Run {
+    pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> CommandLine {
         let of = |template: Template| template.with_hosts(host);
         match self {
-            Run::Line(line) => Run::Line(of(line)),
-            Run::Words(words) => Run::Words(words.into_iter().map(of).collect()),
+            CommandLine::Line(line) => CommandLine::Line(of(line)),
+            CommandLine::Words(words) => CommandLine::Words(words.into_iter().map(of).collect()),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::Scenario;
-use scenario::workload::commands::{Command, Run};
+use scenario::workload::commands::{Command, CommandLine};
 use scenario::workload::{Commands, Template, Variable};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{Missing, Output, Program, User, missing_of_line, missing_of_words};
@@ -63,11 +63,11 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
 }
 
 /// The program of a command if it is known and not installed.
-fn missing_of(run: &Run, here: &Path, path: &OsStr) -> Option<Missing> {
+fn missing_of(run: &CommandLine, here: &Path, path: &OsStr) -> Option<Missing> {
     let filled = |template: &Template| template.expand(|_| here.display().to_string());
     match run {
-        Run::Line(line) => missing_of_line(&filled(line), path),
-        Run::Words(words) => match words.first() {
+        CommandLine::Line(line) => missing_of_line(&filled(line), path),
+        CommandLine::Words(words) => match words.first() {
             Some(program) if is_known(program) => missing_of_words(&filled(program), path),
             _ => None,
         },

@@ -21,7 +21,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
         && let Workload::Training(training) = &workload.value.workload
     {
         let Some(job) = raw.jobs.first() else {
-            jobs.extend(of_training(training, workload.span));
+            jobs.extend(training_job(training, workload.span));
             if training.window > SLOTS && (raw.plan.is_some() || training.aggregate_on.is_some()) {
                 let message = format!(
                     "a window of {} slots; a switch has {SLOTS}",
@@ -86,7 +86,7 @@ fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span
 }
 
 /// The job of a training whose values a switch sums for its server.
-fn of_training(training: &Training, span: Span) -> Option<Job> {
+fn training_job(training: &Training, span: Span) -> Option<Job> {
     Some(Job {
         name: "training".to_owned(),
         number: JOB,

@@ -2,7 +2,7 @@
 
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
 
-use super::Kind;
+use super::EffectSyntax;
 use super::set::{are_mended, report, value};
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
@@ -34,7 +34,7 @@ static CORRUPT: Object = Object {
     ],
 };
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "corrupt",
     about: "bits of a field turn over",
     shape: Some(&Shape::Object(&CORRUPT)),

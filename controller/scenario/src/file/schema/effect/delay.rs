@@ -1,13 +1,13 @@
 //! `delay: 20ms`, or a mapping with a distribution.
 
-use super::Kind;
+use super::EffectSyntax;
 use super::distribution;
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
 use crate::file::schema::shape::{DURATION, Object, Shape, may};
-use crate::file::yaml::{Kind as NodeKind, Node};
-use crate::model::effect::{Delay, Effect, MAX_DELAY_NS, Time};
-use crate::units::{self, Dimension, mended, show_duration};
+use crate::file::yaml::{Kind, Node};
+use crate::model::effect::{Delay, DelayTime, Effect, MAX_DELAY_NS};
+use crate::units::{self, Dimension, mended};
 
 const LATENCY: &str = "latency";
 
@@ -49,14 +49,14 @@ static BY_CHANCE: Object = Object {
 
 const EXAMPLE: &str = "20ms";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "delay",
     about: "it leaves so much later",
     shape: Some(&DELAY),
     example: EXAMPLE,
     read: |sink, _, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        if let NodeKind::Map(_) = node.kind {
+        if let Kind::Map(_) = node.kind {
             return read_map(sink, node).map(Effect::Delay);
         }
         if let Some(hint) = range(node).or_else(|| latency_and_jitter(node)) {
@@ -68,7 +68,7 @@ pub(super) const KIND: Kind = Kind {
             return None;
         }
         Some(Effect::Delay(Delay {
-            time: Time::Fixed(fixed(sink, node, "`delay`")?),
+            time: DelayTime::Fixed(fixed(sink, node, "`delay`")?),
             keeps_order: false,
         }))
     },
@@ -76,7 +76,7 @@ pub(super) const KIND: Kind = Kind {
 
 /// The hint for netem's `100ms 10ms`, a latency and its jitter.
 fn latency_and_jitter(node: &Node) -> Option<String> {
-    let NodeKind::Text { value, .. } = &node.kind else {
+    let Kind::Text { value, .. } = &node.kind else {
         return None;
     };
     let mut words = value.split_whitespace();
@@ -96,7 +96,7 @@ fn latency_and_jitter(node: &Node) -> Option<String> {
 
 /// The hint for `10-20ms`, a range whose two ends become a distribution.
 fn range(node: &Node) -> Option<String> {
-    let NodeKind::Text { value, .. } = &node.kind else {
+    let Kind::Text { value, .. } = &node.kind else {
         return None;
     };
     let [low, high] = units::ends(value, Dimension::Duration)?;
@@ -104,14 +104,8 @@ fn range(node: &Node) -> Option<String> {
 }
 
 fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
-    let delay = reader::quantity(sink, node, what, Dimension::Duration)?;
-    if !(1..=MAX_DELAY_NS).contains(&delay.value) {
-        let found = show_duration(delay.value);
-        let message = format!("{what} lies between 1ns and 140737s; found {found}");
-        sink.error(Code::OutOfRange, delay.span, message);
-        return None;
-    }
-    Some(delay.value)
+    let range = 1..=MAX_DELAY_NS;
+    Some(reader::quantity_within(sink, node, what, Dimension::Duration, range)?.value)
 }
 
 /// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
@@ -148,17 +142,17 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
         }
     }
     let time = match (shape, fields.get(LATENCY), fields.get("jitter")) {
-        (Some((name, node)), ..) => Time::Drawn(distribution::read(sink, name, node)?),
+        (Some((name, node)), ..) => DelayTime::Drawn(distribution::read(sink, name, node)?),
         (None, Some(latency), Some(jitter)) => {
             let shape = fields.get("distribution");
-            Time::Drawn(distribution::read_jitter(sink, latency, jitter, shape)?)
+            DelayTime::Drawn(distribution::read_jitter(sink, latency, jitter, shape)?)
         }
-        (None, latency, None) => Time::Fixed(fixed(sink, latency?, "`latency`")?),
+        (None, latency, None) => DelayTime::Fixed(fixed(sink, latency?, "`latency`")?),
         (None, None, Some(_)) => return None,
     };
     let keeps_order = match fields.get("order") {
         None => false,
-        Some(order) if matches!(time, Time::Fixed(_)) => {
+        Some(order) if matches!(time, DelayTime::Fixed(_)) => {
             let message = "`order` has no effect: packets that wait equally long keep their order";
             sink.error(Code::Effect, order.span, message)
                 .hint("leave `order` out, or write by how much the delay varies: `jitter: 10ms`");

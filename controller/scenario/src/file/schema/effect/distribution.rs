@@ -36,13 +36,8 @@ const MAX_POINTS: usize = QUANTILES;
 /// Reads the keys beside `order` in `{delay: …}`: one of the shapes, or netem's words.
 pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distribution> {
     let time = |sink: &mut Sink<'_>, node: &Node, what: &str| {
-        let time = reader::quantity(sink, node, what, Dimension::Duration)?;
-        if time.value > MAX_DELAY_NS {
-            let message = format!("{what} lies between 0s and 140737s");
-            sink.error(Code::OutOfRange, time.span, message);
-            return None;
-        }
-        Some(time.value)
+        let range = 0..=MAX_DELAY_NS;
+        Some(reader::quantity_within(sink, node, what, Dimension::Duration, range)?.value)
     };
     let times = |sink: &mut Sink<'_>, node: &Node, what: &str| -> Option<Vec<u64>> {
         let items = reader::list(sink, node, what)?;

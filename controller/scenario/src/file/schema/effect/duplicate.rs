@@ -1,11 +1,10 @@
 //! `duplicate: {copies: 3, spaced: 5ms}`.
 
-use super::Kind;
-use crate::diagnostic::Code;
+use super::EffectSyntax;
 use crate::file::schema::reader;
 use crate::file::schema::shape::{DURATION, Object, Shape, may};
 use crate::model::effect::{Duplicate, Effect, MAX_DELAY_NS};
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 /// Each copy is a replica of a multicast group.
 const MAX_COPIES: u64 = 15;
@@ -24,7 +23,7 @@ static DUPLICATE: Object = Object {
     ],
 };
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "duplicate",
     about: "it comes twice, or more often",
     shape: Some(&Shape::Object(&DUPLICATE)),
@@ -39,22 +38,9 @@ pub(super) const KIND: Kind = Kind {
             duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
         }
         if let Some(node) = fields.get("spaced") {
-            let spaced = reader::quantity_of(
-                sink,
-                node,
-                "`spaced`",
-                Dimension::Duration,
-                0..=MAX_SPACED_NS,
-            )?;
-            if spaced.value > MAX_SPACED_NS {
-                let most = show_duration(MAX_SPACED_NS);
-                let message = format!(
-                    "`spaced` is at most {most}; found {}",
-                    show_duration(spaced.value)
-                );
-                sink.error(Code::OutOfRange, spaced.span, message);
-                return None;
-            }
+            let range = 0..=MAX_SPACED_NS;
+            let spaced =
+                reader::quantity_within(sink, node, "`spaced`", Dimension::Duration, range)?;
             duplicate.spaced_ns = spaced.value;
         }
         Some(Effect::Duplicate(duplicate))

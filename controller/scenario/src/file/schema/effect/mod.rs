@@ -10,9 +10,9 @@ mod set;
 mod truncate;
 
 use super::reader::{self, Variant};
-use super::shape::{Shape, Way};
+use super::shape::{Alternative, Shape};
 use crate::diagnostic::{Code, Sink};
-use crate::file::yaml::{Kind as NodeKind, Node};
+use crate::file::yaml::{Kind, Node};
 use crate::model::disruption::Does;
 use crate::model::effect::{Drop, Effect, Observe, Reset};
 use crate::model::protocols::Protocols;
@@ -20,7 +20,7 @@ use crate::model::protocols::Protocols;
 type Reader = fn(&mut Sink<'_>, &Protocols, &Variant<'_>) -> Option<Effect>;
 
 /// The syntax of an effect.
-struct Kind {
+struct EffectSyntax {
     /// The effect's keyword.
     word: &'static str,
     /// A description of a few words, for users.
@@ -33,10 +33,10 @@ struct Kind {
     read: Reader,
 }
 
-impl Kind {
+impl EffectSyntax {
     /// An effect without parameters.
-    const fn alone(word: &'static str, about: &'static str, read: Reader) -> Kind {
-        Kind {
+    const fn alone(word: &'static str, about: &'static str, read: Reader) -> EffectSyntax {
+        EffectSyntax {
             word,
             about,
             shape: None,
@@ -47,30 +47,23 @@ impl Kind {
 }
 
 /// All effects, in the order in which messages list them.
-const KINDS: &[Kind] = &[
-    Kind::alone("drop", "the packet ends", |sink, _, written| {
-        written.nothing(sink);
+const KINDS: &[EffectSyntax] = &[
+    EffectSyntax::alone("drop", "the packet ends", |_, _, _| {
         Some(Effect::Drop(Drop))
     }),
     delay::KIND,
     duplicate::KIND,
-    Kind::alone(
+    EffectSyntax::alone(
         "observe",
         "it is counted and listed, and nothing happens to it",
-        |sink, _, written| {
-            written.nothing(sink);
-            Some(Effect::Observe(Observe))
-        },
+        |_, _, _| Some(Effect::Observe(Observe)),
     ),
     set::KIND,
     corrupt::KIND,
-    Kind::alone(
+    EffectSyntax::alone(
         "reset",
         "it becomes the reset of its TCP connection",
-        |sink, _, written| {
-            written.nothing(sink);
-            Some(Effect::Reset(Reset))
-        },
+        |_, _, _| Some(Effect::Reset(Reset)),
     ),
     rate::RATE,
     rate::POLICE,
@@ -80,7 +73,7 @@ const KINDS: &[Kind] = &[
 
 pub(super) static EFFECT: Shape = Shape::Variant(|| {
     let kinds = KINDS.iter();
-    let ways = kinds.map(|kind| Way {
+    let ways = kinds.map(|kind| Alternative {
         word: kind.word,
         payload: kind.shape.map(Shape::At),
         may_be_alone: kind.example.is_empty(),
@@ -119,7 +112,7 @@ pub(super) fn effect(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
         return None;
     }
     if let (None, Some(payload)) = (kind.shape, written.payload.as_deref())
-        && !matches!(payload.kind, NodeKind::Null)
+        && !matches!(payload.kind, Kind::Null)
     {
         let message = format!(
             "`{}` takes no value; found {}",

@@ -2,7 +2,7 @@
 
 use parser_gen::pace::Pace;
 
-use super::Kind;
+use super::EffectSyntax;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::schema::reader;
 use crate::file::schema::shape::{self, DURATION, Object, SIZE, Shape, needed};
@@ -40,7 +40,7 @@ static OF_POLICE: Object = Object {
 const RATE_EXAMPLE: &str = "{limit: 10Mbit/s, queue: 64kB}";
 const POLICE_EXAMPLE: &str = "{rate: 10Mbit/s, burst: 64kB}";
 
-pub(super) const RATE: Kind = Kind {
+pub(super) const RATE: EffectSyntax = EffectSyntax {
     word: "rate",
     about: "it waits for its turn at a rate",
     shape: Some(&Shape::Object(&OF_RATE)),
@@ -51,7 +51,7 @@ pub(super) const RATE: Kind = Kind {
     },
 };
 
-pub(super) const POLICE: Kind = Kind {
+pub(super) const POLICE: EffectSyntax = EffectSyntax {
     word: "police",
     about: "it ends if it is beyond a token bucket",
     shape: Some(&Shape::Object(&OF_POLICE)),
@@ -64,15 +64,7 @@ pub(super) const POLICE: Kind = Kind {
 
 fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<Rate> {
     let what = if holds { "`limit`" } else { "`rate`" };
-    let rate = reader::quantity_of(sink, rate, what, Dimension::Rate, RATES)?;
-    if !RATES.contains(&rate.value) {
-        let message = format!(
-            "{what} lies between 1kbit/s and 100Gbit/s; found {}",
-            show_rate(rate.value)
-        );
-        sink.error(Code::OutOfRange, rate.span, message);
-        return None;
-    }
+    let rate = reader::quantity_within(sink, rate, what, Dimension::Rate, RATES)?;
     let mut pace = Pace {
         step: ((8_000_000_000_u128 << 16) / u128::from(rate.value)) as u64,
         most_ns: 0,

@@ -1,11 +1,10 @@
 //! `reorder: {distance: 3, within: 50ms}`.
 
-use super::Kind;
-use crate::diagnostic::Code;
+use super::EffectSyntax;
 use crate::file::schema::reader;
 use crate::file::schema::shape::{DURATION, Object, Shape, needed};
 use crate::model::effect::{Effect, Reorder};
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 /// Larger than any window that TCP keeps open for long.
 const MAX_DISTANCE: u64 = 10_000;
@@ -26,7 +25,7 @@ static REORDER: Object = Object {
 
 const EXAMPLE: &str = "{distance: 3, within: 50ms}";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "reorder",
     about: "it lets others of its flow pass",
     shape: Some(&Shape::Object(&REORDER)),
@@ -38,23 +37,9 @@ pub(super) const KIND: Kind = Kind {
             reader::integer(sink, node, what, 1..=MAX_DISTANCE)
         });
         let within = fields.get("within").and_then(|node| {
-            reader::quantity_of(
-                sink,
-                node,
-                "`within`",
-                Dimension::Duration,
-                1..=MAX_WITHIN_NS,
-            )
+            let range = 1..=MAX_WITHIN_NS;
+            reader::quantity_within(sink, node, "`within`", Dimension::Duration, range)
         })?;
-        if !(1..=MAX_WITHIN_NS).contains(&within.value) {
-            let most = show_duration(MAX_WITHIN_NS);
-            let message = format!(
-                "`within` lies between 1ns and {most}; found {}",
-                show_duration(within.value)
-            );
-            sink.error(Code::OutOfRange, within.span, message);
-            return None;
-        }
         Some(Effect::Reorder(Reorder {
             distance: distance? as u32,
             within_ns: within.value,

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use parser_gen::FieldType;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
 
-use super::Kind;
+use super::EffectSyntax;
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::filter::hint_for_field;
 use crate::file::schema::reader;
 use crate::file::schema::shape::Shape;
-use crate::file::yaml::{Kind as NodeKind, Node};
+use crate::file::yaml::{Kind, Node};
 use crate::model::effect::{Effect, Set};
 use crate::model::protocols::Protocols;
 
@@ -21,14 +21,14 @@ const CHECKSUMS: &str = "checksums";
 
 const EXAMPLE: &str = "{ip.ecn: 3}";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "set",
     about: "fields get these values, by name; `checksums: left` leaves checksums alone",
     shape: Some(&Shape::Map(&Shape::Value)),
     example: EXAMPLE,
     read: |sink, protocols, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        if let NodeKind::Text { value, .. } = &node.kind {
+        if let Kind::Text { value, .. } = &node.kind {
             let message = format!("`set` is a mapping; found {}", node.describe());
             sink.error(Code::WrongType, node.span, message)
                 .hint(format!(
@@ -96,7 +96,7 @@ pub(super) fn value(
     node: &Node,
     field: &str,
 ) -> Option<u128> {
-    let NodeKind::Text { value, .. } = &node.kind else {
+    let Kind::Text { value, .. } = &node.kind else {
         let number = reader::integer(sink, node, &format!("`{field}`"), 0..=u64::MAX)?;
         return Some(u128::from(number));
     };
@@ -136,7 +136,7 @@ pub(super) fn value(
 /// The value as it is written, for a field that does not exist.
 fn wanted(node: &Node) -> Option<u128> {
     match &node.kind {
-        NodeKind::Number { integer, .. } => u128::try_from((*integer)?).ok(),
+        Kind::Number { integer, .. } => u128::try_from((*integer)?).ok(),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! `truncate: 64B`.
 
-use super::Kind;
-use crate::diagnostic::Code;
+use super::EffectSyntax;
 use crate::file::schema::reader;
 use crate::file::schema::shape::SIZE;
 use crate::model::effect::{Effect, Truncate};
@@ -14,22 +13,15 @@ const MOST: u64 = 32_000;
 
 const EXAMPLE: &str = "64B";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "truncate",
     about: "it is cut to so many bytes",
     shape: Some(&SIZE),
     example: EXAMPLE,
     read: |sink, _, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        let size = reader::quantity_of(sink, node, "`truncate`", Dimension::Size, LEAST..=MOST)?;
-        if !(LEAST..=MOST).contains(&size.value) {
-            let message = format!(
-                "`truncate` lies between {LEAST}B and {MOST}B; found {}B",
-                size.value
-            );
-            sink.error(Code::OutOfRange, size.span, message);
-            return None;
-        }
+        let size =
+            reader::quantity_within(sink, node, "`truncate`", Dimension::Size, LEAST..=MOST)?;
         Some(Effect::Truncate(Truncate {
             to_bytes: size.value as u16,
         }))

@@ -33,8 +33,8 @@ pub fn load_topology(
 ) -> Result<(Topology, Diagnostics), Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
     let read = match file::reader_of(file) {
-        Some(read) => of_tool(&mut sink, read),
-        None => of_yaml(&mut sink, given),
+        Some(read) => from_tool(&mut sink, read),
+        None => from_yaml(&mut sink, given),
     };
     match read {
         Some(topology) if !sink.has_errors() => Ok((topology, sink.into_diagnostics())),
@@ -42,13 +42,13 @@ pub fn load_topology(
     }
 }
 
-fn of_tool(sink: &mut Sink<'_>, read: file::Read) -> Option<Topology> {
+fn from_tool(sink: &mut Sink<'_>, read: file::ReadNetwork) -> Option<Topology> {
     let network = file::import(sink, read, &file::by_default())?;
     let network = file::plain(sink, &network, Span::default())?;
-    Some(Topology::of_network(&network, &Link::new("", "")))
+    Some(Topology::from_network(&network, &Link::new("", "")))
 }
 
-fn of_yaml(sink: &mut Sink<'_>, given: &Given) -> Option<Topology> {
+fn from_yaml(sink: &mut Sink<'_>, given: &Given) -> Option<Topology> {
     let root = yaml::parse(sink)?;
     let node = match root.get("topology") {
         None => &root,

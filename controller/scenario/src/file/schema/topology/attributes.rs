@@ -5,7 +5,7 @@ use super::super::{reader, reader::Fields};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::yaml::{Kind, Node};
 use crate::model::topology::{Capacity, Link, MAX_LATENCY_NS, MOST_MARK_AT, Machine};
-use crate::units::{Dimension, show_duration};
+use crate::units::Dimension;
 
 const MTU_RANGE: Shape = Shape::Integer(576, 65_535);
 const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
@@ -105,24 +105,14 @@ impl Attributes {
     pub(super) fn read(self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
         let mut read = self.read_rate(sink, fields);
         if let Some(node) = fields.get("latency")
-            && let Some(latency) = reader::quantity_of(
+            && let Some(latency) = reader::quantity_within(
                 sink,
                 node,
-                "`latency`",
+                "`latency` (one way)",
                 Dimension::Duration,
                 0..=MAX_LATENCY_NS,
             )
         {
-            if latency.value > MAX_LATENCY_NS {
-                sink.error(
-                    Code::OutOfRange,
-                    latency.span,
-                    format!(
-                        "`latency` is at most 10s, one way; found {}",
-                        show_duration(latency.value)
-                    ),
-                );
-            }
             read.latency_ns = latency.value;
             read.latency_span = latency.span;
         }

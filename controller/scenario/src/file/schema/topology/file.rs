@@ -106,7 +106,7 @@ pub(super) fn read(
             format!("the link between `{a}` and `{b}` has a latency of more than 10s, one way");
         sink.error(Code::OutOfRange, name.span, message);
     }
-    let topology = Topology::of_network(&network, &attributes.link("", ""));
+    let topology = Topology::from_network(&network, &attributes.link("", ""));
     check_made(sink, &topology, name.span, what_for);
     Some((topology, source))
 }
@@ -190,10 +190,10 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
 }
 
 /// A reader of one format.
-pub(super) type Read = fn(&str, &Options) -> Result<Imported, ImportError>;
+pub(super) type ReadNetwork = fn(&str, &Options) -> Result<Imported, ImportError>;
 
 /// The reader for a file, according to the suffix of its name.
-pub(super) fn reader_of(file: &str) -> Option<Read> {
+pub(super) fn reader_of(file: &str) -> Option<ReadNetwork> {
     match file.rsplit_once('.')?.1 {
         "graphml" => Some(graphml::read),
         "json" => Some(node_link::read),
@@ -202,7 +202,7 @@ pub(super) fn reader_of(file: &str) -> Option<Read> {
 }
 
 /// Imports the sink's file.
-pub(super) fn import(file: &mut Sink<'_>, read: Read, options: &Options) -> Option<Network> {
+pub(super) fn import(file: &mut Sink<'_>, read: ReadNetwork, options: &Options) -> Option<Network> {
     match read(file.source().text, options) {
         Ok(Imported { network, report }) => {
             if report.parts > 1 {

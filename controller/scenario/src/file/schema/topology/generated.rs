@@ -245,7 +245,7 @@ fn make(
         refuse(sink, node.span, &error);
         return None;
     }
-    let topology = Topology::of_network(&network, &common.attributes.link("", ""));
+    let topology = Topology::from_network(&network, &common.attributes.link("", ""));
     check_made(sink, &topology, node.span, what_for);
     Some(topology)
 }

@@ -366,21 +366,6 @@ impl Reader<'_, '_> {
         what: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Option<u64> {
-        let length =
-            reader::quantity_of(self.sink, node, what, Dimension::Duration, range.clone())?;
-        if range.contains(&length.value) {
-            return Some(length.value);
-        }
-        let shown = crate::units::show_duration;
-        let found = shown(length.value);
-        let message = match *range.end() {
-            u64::MAX => format!("{what} is longer than 0s; found {found}"),
-            end => format!(
-                "{what} is longer than 0s, and at most {}; found {found}",
-                shown(end)
-            ),
-        };
-        self.sink.error(Code::OutOfRange, node.span, message);
-        None
+        Some(reader::quantity_within(self.sink, node, what, Dimension::Duration, range)?.value)
     }
 }

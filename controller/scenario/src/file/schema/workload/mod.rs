@@ -6,7 +6,7 @@ mod idle;
 mod redis;
 mod training;
 
-use super::shape::{Shape, Way};
+use super::shape::{Alternative, Shape};
 use super::{RawWorkload, reader};
 use crate::diagnostic::{Sink, Spanned};
 use crate::file::schema::Given;
@@ -20,22 +20,22 @@ pub(super) static SECTION: Shape =
 
 static WORKLOAD: Shape = Shape::Variant(|| {
     vec![
-        Way::with(
+        Alternative::with(
             "commands",
             COMMANDS,
             "programs: services, and drivers whose end is the run's",
         ),
-        Way::with(
+        Alternative::with(
             "redis",
             Shape::Object(&redis::REDIS),
             "a redis-server and its clients",
         ),
-        Way::with(
+        Alternative::with(
             "training",
             Shape::Object(&training::TRAINING),
             "workers that train with a server",
         ),
-        Way::with("idle", Shape::Object(&idle::IDLE), "nothing of ours"),
+        Alternative::with("idle", Shape::Object(&idle::IDLE), "nothing of ours"),
     ]
 });
 

@@ -8,7 +8,7 @@ use crate::file::schema::shape::{Object, Shape, may};
 use crate::file::yaml::{Entry, Node};
 use crate::model::expect::Measure;
 use crate::model::expect::metric::{CommandMetric, DURATION};
-use crate::model::workload::commands::{Series, Source};
+use crate::model::workload::commands::{Series, SeriesSource};
 use crate::units::{self, Dimension};
 
 pub(super) static SERIES: Object = Object {
@@ -46,8 +46,8 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
     }
     let fields = reader::fields(sink, &entry.value, &SERIES)?;
     let source = match (fields.get("regex"), fields.get("json")) {
-        (Some(node), None) => Source::Regex(with_group(sink, node)?),
-        (None, Some(node)) => Source::Json(pointer(sink, node)?),
+        (Some(node), None) => SeriesSource::Regex(with_group(sink, node)?),
+        (None, Some(node)) => SeriesSource::Json(pointer(sink, node)?),
         (found, _) => {
             let found = if found.is_some() { "both" } else { "neither" };
             let message = format!("a metric needs one of `regex` and `json`; found {found}");
@@ -126,7 +126,7 @@ fn unit(sink: &mut Sink<'_>, node: &Node) -> Option<(Measure, f64)> {
         return Some((measure, factor as f64));
     }
     let message = format!("`{}` is not a unit", text.value);
-    let hint = units::of_rate(&text.value).unwrap_or_else(|| {
+    let hint = units::rate_unit(&text.value).unwrap_or_else(|| {
         format!(
             "units are {}; a count has none",
             enumerate_names(units::names().chain(["%"]))

@@ -112,7 +112,7 @@ fn with(
         text: &source.text,
     };
     let mut file = Sink::new(text);
-    let read = of_file(
+    let read = from_source(
         sink,
         &mut file,
         name,
@@ -184,7 +184,7 @@ struct File {
 }
 
 /// Reads the file. `sink` is that of the scenario, `file` that of the workload file.
-fn of_file(
+fn from_source(
     sink: &mut Sink<'_>,
     file: &mut Sink<'_>,
     name: &Spanned<String>,

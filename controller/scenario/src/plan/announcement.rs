@@ -46,7 +46,7 @@ impl Stream {
 /// An announcement of a stream to a switch. Times are in nanoseconds since 1970, as in captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Telling {
+pub struct Announcement {
     /// The switch's name.
     pub switch: String,
     /// The announced stream.
@@ -63,16 +63,16 @@ pub struct Telling {
 
 /// The announcements to one switch, in order of time.
 #[derive(Debug, Clone, Default)]
-pub struct Told(BTreeMap<Stream, Vec<Telling>>);
+pub struct Announcements(BTreeMap<Stream, Vec<Announcement>>);
 
 /// Usual maximum time, in nanoseconds, that a frame waits for its switch.
 const WAITING_NS: u64 = 5_000_000;
 
-impl Told {
+impl Announcements {
     /// Selects the announcements to a switch.
     #[must_use]
-    pub fn at(switch: &str, tellings: &[Telling]) -> Told {
-        let mut told = Told::default();
+    pub fn at(switch: &str, tellings: &[Announcement]) -> Announcements {
+        let mut told = Announcements::default();
         for telling in tellings.iter().filter(|telling| telling.switch == switch) {
             told.add(telling);
         }
@@ -80,7 +80,7 @@ impl Told {
     }
 
     /// Adds an announcement.
-    pub fn add(&mut self, telling: &Telling) {
+    pub fn add(&mut self, telling: &Announcement) {
         let of_stream = self.0.entry(telling.stream).or_default();
         let behind = of_stream.partition_point(|other| other.confirmed_ns <= telling.confirmed_ns);
         of_stream.insert(behind, telling.clone());
@@ -170,7 +170,7 @@ mod tests {
             syndrome: None,
         };
         let stream = Stream::of(&packet).unwrap();
-        let telling = |switch: &str, stream, confirmed_ns, first_psn| Telling {
+        let telling = |switch: &str, stream, confirmed_ns, first_psn| Announcement {
             switch: switch.to_owned(),
             stream,
             first_psn,
@@ -188,7 +188,7 @@ mod tests {
             telling("sw", responses, 100, 4),
             telling("other", stream, 50, 5),
         ];
-        let told = Told::at("sw", &tellings);
+        let told = Announcements::at("sw", &tellings);
         let of = |at_ns| told.begun(&packet, at_ns).map(|begun| begun.first);
         assert_eq!(
             [99, 100, 199, 200].map(of),
@@ -202,6 +202,6 @@ mod tests {
         assert_eq!((begun.first, begun.life), (4, 1));
         let doubts = [150 + WAITING_NS, 199, 200].map(|at_ns| told.is_in_doubt(&packet, at_ns));
         assert_eq!(doubts, [false, true, false]);
-        assert!(Told::at("nobody", &tellings).is_empty());
+        assert!(Announcements::at("nobody", &tellings).is_empty());
     }
 }
