@@ -281,6 +281,15 @@ pub enum Direction {
     Egress,
 }
 
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Direction::Ingress => "ingress",
+            Direction::Egress => "egress",
+        })
+    }
+}
+
 /// An injection point that the file names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InjectionPoint {

@@ -8,7 +8,7 @@ use super::TargetModel;
 use super::points::{InjectionProblem, UNITS_IN, UNITS_OUT};
 use super::wanted::report_apart;
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
-use crate::model::Fault;
+use crate::model::{Direction, Fault};
 
 /// Reports the refusal for one scenario.
 pub(super) fn tell(
@@ -120,6 +120,22 @@ pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal)
     sink.into_diagnostics()
 }
 
+/// Reports that more faults act in a pipeline than it has units; `fault` is the first one beyond them.
+pub(super) fn tell_units(
+    sink: &mut Sink<'_>,
+    fault: &Fault,
+    count: usize,
+    (direction, switch): (Direction, &str),
+    target: &TargetModel,
+) {
+    let most = target.units;
+    let message = format!(
+        "{count} faults act in {direction} of switch `{switch}`, which has capacity for {most}"
+    );
+    sink.error(Code::Capacity, fault.span, message)
+        .hint("move some to another switch: `where: SWITCH`");
+}
+
 impl<'s> InjectionProblem<'_, 's> {
     fn fault(&self, choice: usize) -> &'s Fault {
         let (scenario, choice) = self.of[choice];
@@ -184,18 +200,12 @@ impl<'s> InjectionProblem<'_, 's> {
         let Some(first_beyond) = here.iter().nth(target.units) else {
             return false;
         };
-        let side = match resource {
-            UNITS_IN => "ingress",
-            _ => "egress",
+        let direction = match resource {
+            UNITS_IN => Direction::Ingress,
+            _ => Direction::Egress,
         };
-        let message = format!(
-            "{} faults act in {side} of switch `{name}`, which has capacity for {}",
-            here.len(),
-            target.units
-        );
         let fault = &self.wanted[0].scenario.faults[*first_beyond];
-        sink.error(Code::Capacity, fault.span, message)
-            .hint("move some to another switch: `where: SWITCH`");
+        tell_units(sink, fault, here.len(), (direction, name), target);
         true
     }
 }

@@ -12,8 +12,8 @@ use super::cost::{Resources, measure};
 use super::place::Placement;
 use super::triggered::PlannedTrigger;
 use super::{
-    PlannedFlow, TargetModel, Unit, cut, engine, entries, forwarding, runtime, summing, triggered,
-    wait,
+    PlannedFlow, TargetModel, Unit, cut, engine, entries, forwarding, refused, runtime, summing,
+    triggered, wait,
 };
 use crate::diagnostic::{Code, Sink};
 use crate::model::protocols::Protocols;
@@ -197,18 +197,7 @@ pub(super) fn switch_plan(
     for direction in [Direction::Ingress, Direction::Egress] {
         let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
         if let Some(first_beyond) = here.get(target.units) {
-            let side = if direction == Direction::Ingress {
-                "ingress"
-            } else {
-                "egress"
-            };
-            let message = format!(
-                "{} faults act in {side} of switch `{name}`, which has capacity for {}",
-                here.len(),
-                target.units
-            );
-            sink.error(Code::Capacity, first_beyond.span, message)
-                .hint("move some to another switch: `where: SWITCH`");
+            refused::tell_units(sink, first_beyond, here.len(), (direction, name), target);
         }
         let numbered = here.into_iter().enumerate();
         units.extend(numbered.map(|(unit, fault)| Unit {

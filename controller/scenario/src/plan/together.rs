@@ -134,10 +134,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
         return;
     };
     for switch in &plan.switches {
-        for (direction, side) in [
-            (Direction::Ingress, "ingress"),
-            (Direction::Egress, "egress"),
-        ] {
+        for direction in [Direction::Ingress, Direction::Egress] {
             let of = |plan: &Plan| {
                 let units = plan.switch(&switch.name).map(|switch| switch.units.iter());
                 let units = units.into_iter().flatten();
@@ -158,7 +155,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
             let mut faults = last.faults.iter();
             let fault = beyond.and_then(|unit| faults.find(|fault| fault.id == unit.fault));
             let message = format!(
-                "together with {}: {} faults act in {side} of switch `{}`, which has capacity for {}",
+                "together with {}: {} faults act in {direction} of switch `{}`, which has capacity for {}",
                 enumerate(others.iter().map(|(scenario, _)| scenario.file.as_str())),
                 own + before,
                 switch.name,

@@ -107,16 +107,13 @@ pub(super) fn is_one(fault: &Node) -> bool {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawDisruption> {
     let fields = reader::fields(sink, node, &DISRUPTION)?;
-    let id = fields
-        .get("id")
-        .and_then(|node| reader::name(sink, node, "a fault"));
-    let effect = fields.get("effect").and_then(|node| {
+    let id = fields.read("id", |node| reader::name(sink, node, "a fault"));
+    let effect = fields.read("effect", |node| {
         let written = reader::variant(sink, node, "an effect", &Does::WORDS)?;
         does(sink, &written)
     });
     let during = fields
-        .get("during")
-        .and_then(|node| reader::names(sink, node, "a step"))
+        .read("during", |node| reader::names(sink, node, "a step"))
         .unwrap_or_default();
     let (does, on) = effect?;
     Some(RawDisruption {

@@ -177,9 +177,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
         )
         .hint("write for example `{from: a, to: b}`; of every packet, `filter: eth`");
     }
-    let on = fields
-        .get("on")
-        .and_then(|node| reader::name(sink, node, "a switch"));
+    let on = fields.read("on", |node| reader::name(sink, node, "a switch"));
     Some(RawFlow {
         name,
         from,
@@ -239,8 +237,7 @@ fn partitioning(
     let fields = reader::fields(sink, node, &PARTITIONING)?;
     let id = reader::name(sink, fields.get("id")?, "a fault")?;
     let made = partition::flows(sink, &id, partition)?;
-    let during = fields.get("during");
-    let during = during.and_then(|node| reader::names(sink, node, "a step"));
+    let during = fields.read("during", |node| reader::names(sink, node, "a step"));
     let fault = RawFault {
         id,
         flows: made.iter().map(|flow| flow.name.clone()).collect(),
@@ -257,13 +254,9 @@ fn partitioning(
 
 fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawFault> {
     let fields = reader::fields(sink, node, &FAULT)?;
-    let id = fields
-        .get("id")
-        .and_then(|node| reader::name(sink, node, "a fault"));
-    let flows = fields
-        .get("flows")
-        .and_then(|node| reader::names(sink, node, "a flow"));
-    let effect = fields.get("effect").and_then(|node| {
+    let id = fields.read("id", |node| reader::name(sink, node, "a fault"));
+    let flows = fields.read("flows", |node| reader::names(sink, node, "a flow"));
+    let effect = fields.read("effect", |node| {
         effect(sink, protocols, node).map(|effect| Spanned::new(effect, node.span))
     });
     let per_node = fields.get("per");
@@ -298,8 +291,7 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
         None => None,
     };
     let during = fields
-        .get("during")
-        .and_then(|node| reader::names(sink, node, "a step"))
+        .read("during", |node| reader::names(sink, node, "a step"))
         .unwrap_or_default();
     if let (Some(node), Some(flows)) = (fields.get("flows"), &flows)
         && flows.is_empty()

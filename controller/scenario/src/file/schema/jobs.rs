@@ -100,8 +100,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
 fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a job");
     let fields = reader::fields(sink, &entry.value, &JOB)?;
-    let ranks = fields.get("ranks");
-    let ranks = ranks.and_then(|node| reader::names(sink, node, "a host"));
+    let ranks = fields.read("ranks", |node| reader::names(sink, node, "a host"));
     let on = fields.get("on");
     let on = on.map(|node| reader::names(sink, node, "a switch"));
     let window = match fields.get("window") {
@@ -138,11 +137,9 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     let transport = match fields.get("transport") {
         None => Spanned::new(Transport::Udp, entry.key_span),
         Some(node) => {
-            let written = reader::variant(sink, node, "`transport`", &["udp", "rdma"])?;
-            written.nothing(sink);
-            let transport = match written.name == "rdma" {
-                true => Transport::Rdma,
-                false => Transport::Udp,
+            let transport = match reader::choice(sink, node, "`transport`", &["udp", "rdma"])? {
+                "rdma" => Transport::Rdma,
+                _ => Transport::Udp,
             };
             Spanned::new(transport, node.span)
         }
@@ -208,14 +205,10 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
     };
     let late = match fields.get("late") {
         None => Late::Drop,
-        Some(node) => {
-            let written = reader::variant(sink, node, "`late`", &["drop", "next"])?;
-            written.nothing(sink);
-            match written.name == "next" {
-                true => Late::Next,
-                false => Late::Drop,
-            }
-        }
+        Some(node) => match reader::choice(sink, node, "`late`", &["drop", "next"])? {
+            "next" => Late::Next,
+            _ => Late::Drop,
+        },
     };
     let deadline = RawDeadline {
         after_ns: after.value,

@@ -29,14 +29,13 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Limits {
     let Some(fields) = reader::fields(sink, node, &LIMITS) else {
         return limits;
     };
-    if let Some(time) = fields
-        .get("time")
-        .and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
-    {
+    if let Some(time) = fields.read("time", |node| {
+        reader::quantity(sink, node, "`time`", Dimension::Duration)
+    }) {
         limits.time_ns = time.value;
         limits.time_span = Some(time.span);
     }
-    if let Some(disk) = fields.get("disk").and_then(|node| disk(sink, node)) {
+    if let Some(disk) = fields.read("disk", |node| disk(sink, node)) {
         limits.disk_bytes = disk.value;
         limits.disk_span = Some(disk.span);
     }

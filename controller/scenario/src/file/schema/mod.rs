@@ -291,28 +291,19 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         return None;
     }
     let protocols = protocols?;
-    let name = sections
-        .get("name")
-        .and_then(|node| reader::name(sink, node, "a scenario"));
-    let description = sections
-        .get("description")
-        .and_then(|node| reader::text(sink, node, "the description"));
-    let seed = sections
-        .get("seed")
-        .and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
-    let topology = sections
-        .get("topology")
-        .and_then(|node| topology::read(sink, node, given));
+    let name = sections.read("name", |node| reader::name(sink, node, "a scenario"));
+    let description = sections.read("description", |node| {
+        reader::text(sink, node, "the description")
+    });
+    let seed = sections.read("seed", |node| {
+        reader::integer(sink, node, "the seed", 0..=u64::MAX)
+    });
+    let topology = sections.read("topology", |node| topology::read(sink, node, given));
     let errors = sink.errors();
-    let workload = sections
-        .get("workload")
-        .and_then(|node| workload::read(sink, node, given));
+    let workload = sections.read("workload", |node| workload::read(sink, node, given));
     let workload_is_refused = sink.errors() > errors;
     let errors = sink.errors();
-    let mut probes = sections
-        .get("probes")
-        .map(|node| probes::read(sink, node))
-        .unwrap_or_default();
+    let mut probes = sections.read_or_default("probes", |node| probes::read(sink, node));
     let (mut workload, mut workload_file) = (workload, None);
     if let Some(of) = &mut workload
         && let Some(file) = of.value.file.take()
@@ -320,11 +311,8 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         probes::add(sink, &mut probes, file.probes, of.span);
         workload_file = Some((file.source, file.roles));
     }
-    let jobs = sections
-        .get("jobs")
-        .map(|node| jobs::read(sink, node))
-        .unwrap_or_default();
-    let plan = sections.get("plan").and_then(|node| plan::read(sink, node));
+    let jobs = sections.read_or_default("jobs", |node| jobs::read(sink, node));
+    let plan = sections.read("plan", |node| plan::read(sink, node));
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
@@ -335,21 +323,13 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         workload_is_refused,
         probes_are_refused: workload_is_refused || sink.errors() > errors,
     };
-    let mut flows = sections
-        .get("flows")
-        .map(|node| faults::flows(sink, node))
-        .unwrap_or_default();
-    let protect = sections
-        .get("protect")
-        .and_then(|node| reader::names(sink, node, "a flow"));
+    let mut flows = sections.read_or_default("flows", |node| faults::flows(sink, node));
+    let protect = sections.read("protect", |node| reader::names(sink, node, "a flow"));
     let faults::ReadFaults {
         faults,
         flows: made,
         disruptions,
-    } = sections
-        .get("faults")
-        .map(|node| faults::faults(sink, &protocols, node))
-        .unwrap_or_default();
+    } = sections.read_or_default("faults", |node| faults::faults(sink, &protocols, node));
     for flow in made {
         let name = &flow.name;
         if flows.iter().any(|other| other.name.value == name.value) {
@@ -363,33 +343,19 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         declared.flows.push(name.value.clone());
         flows.push(flow);
     }
-    let limits = sections
-        .get("limits")
-        .map(|node| limits::read(sink, node))
-        .unwrap_or_default();
-    let captures = sections
-        .get("captures")
-        .and_then(|node| captures(sink, node));
-    let lease = sections
-        .get("lease")
-        .map(|node| lease::read(sink, node))
-        .unwrap_or_default();
-    let triggers = sections
-        .get("triggers")
-        .map(|node| triggers::read(sink, &protocols, node, &declared))
-        .unwrap_or_default();
-    let steps = sections
-        .get("timeline")
-        .map(|node| timeline::read(sink, node, &limits))
-        .unwrap_or_default();
-    let expect = sections
-        .get("expect")
-        .map(|node| comparisons(sink, node, "`expect`", "an expectation"))
-        .unwrap_or_default();
-    let abort_if = sections
-        .get("abort_if")
-        .map(|node| comparisons(sink, node, "`abort_if`", "a condition"))
-        .unwrap_or_default();
+    let limits = sections.read_or_default("limits", |node| limits::read(sink, node));
+    let captures = sections.read("captures", |node| captures(sink, node));
+    let lease = sections.read_or_default("lease", |node| lease::read(sink, node));
+    let triggers = sections.read_or_default("triggers", |node| {
+        triggers::read(sink, &protocols, node, &declared)
+    });
+    let steps = sections.read_or_default("timeline", |node| timeline::read(sink, node, &limits));
+    let expect = sections.read_or_default("expect", |node| {
+        comparisons(sink, node, "`expect`", "an expectation")
+    });
+    let abort_if = sections.read_or_default("abort_if", |node| {
+        comparisons(sink, node, "`abort_if`", "a condition")
+    });
     let lists = [
         "protocols",
         "probes",
@@ -407,9 +373,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         sink,
         lists.filter_map(|name| Some((name, sections.get(name)?))),
     );
-    let blast_radius = sections
-        .get("blast_radius")
-        .and_then(|node| blast_radius::read(sink, node));
+    let blast_radius = sections.read("blast_radius", |node| blast_radius::read(sink, node));
     let (mut topology, topology_file) = topology?;
     if let Some(node) = sections.get("routing") {
         routing::read(sink, node, &mut topology);

@@ -80,15 +80,14 @@ pub(super) fn flows(
     let both_ways = match fields.get("direction") {
         None => true,
         Some(node) => {
-            let written = reader::variant(sink, node, "`direction`", &["both", "one_way"])?;
-            written.nothing(sink);
-            if shape == "ring" && written.name == "one_way" {
+            let direction = reader::choice(sink, node, "`direction`", &["both", "one_way"])?;
+            if shape == "ring" && direction == "one_way" {
                 let message = "`direction: one_way` needs two sides, and a `ring` has none";
                 sink.error(Code::Effect, node.span, message)
                     .hint("leave `direction` out, or write `groups: [[a], [b]]`");
                 return None;
             }
-            written.name == "both"
+            direction == "both"
         }
     };
     let cuts = match shape {

@@ -19,8 +19,6 @@ pub(super) static PLAN: Object = Object {
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> {
     let fields = reader::fields(sink, node, &PLAN)?;
     let node = fields.get("by")?;
-    let written = reader::variant(sink, node, "`by`", &Method::INSTALLED)?;
-    written.nothing(sink);
-    let planner = Method::of(written.name)?;
+    let planner = Method::of(reader::choice(sink, node, "`by`", &Method::INSTALLED)?)?;
     Some(Spanned::new(planner, node.span))
 }

@@ -119,9 +119,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
 fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a probe");
     let fields = reader::fields(sink, &entry.value, &PROBE)?;
-    let from = fields
-        .get("from")
-        .and_then(|node| reader::name(sink, node, "a host"));
+    let from = fields.read("from", |node| reader::name(sink, node, "a host"));
     let asked = question(sink, &fields);
     let every_ns = duration(sink, &fields, "every", EVERY_NS);
     let timeout_ns = duration(sink, &fields, "timeout", TIMEOUT_NS);

@@ -39,6 +39,16 @@ impl<'n> Fields<'n> {
             .find(|entry| entry.key == key)
             .map(|entry| &entry.value)
     }
+
+    /// Reads the value at a key, if the mapping has it.
+    pub fn read<T>(&self, key: &str, read: impl FnOnce(&'n Node) -> Option<T>) -> Option<T> {
+        self.get(key).and_then(read)
+    }
+
+    /// Reads the value at a key, or returns an empty one if the mapping does not have it.
+    pub fn read_or_default<T: Default>(&self, key: &str, read: impl FnOnce(&'n Node) -> T) -> T {
+        self.get(key).map(read).unwrap_or_default()
+    }
 }
 
 /// Reads a mapping: refuses unknown keys, and reports missing ones.
@@ -370,6 +380,18 @@ pub(crate) fn truth(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<bool
         Kind::Bool(value) if node.tag.is_none() => Some(value),
         _ => wrong_type(sink, node, &format!("{what} is true or false")),
     }
+}
+
+/// Reads one of several alternatives without values.
+pub(crate) fn choice<'n>(
+    sink: &mut Sink<'_>,
+    node: &'n Node,
+    what: &str,
+    words: &[&str],
+) -> Option<&'n str> {
+    let written = variant(sink, node, what, words)?;
+    written.nothing(sink);
+    Some(written.name)
 }
 
 /// Reads one of several words.

@@ -143,8 +143,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
 fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     let fields = reader::fields(sink, item, &STEP)?;
     let errors = sink.errors();
-    let name = fields.get("name");
-    let name = name.and_then(|node| reader::name(sink, node, "a step"));
+    let name = fields.read("name", |node| reader::name(sink, node, "a step"));
     let duration = |sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str| {
         let node = fields.get(key)?;
         reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
@@ -155,8 +154,9 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     let mut length = duration(sink, &fields, "for");
     let until = duration(sink, &fields, "until");
     let mut every = duration(sink, &fields, "every");
-    let times = fields.get("times");
-    let times = times.and_then(|node| reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64));
+    let times = fields.read("times", |node| {
+        reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64)
+    });
     if let Some(node) = fields.get("flap") {
         let flap = reader::fields(sink, node, &FLAP);
         let down = flap.and_then(|flap| duration(sink, &flap, "down"));

@@ -58,14 +58,6 @@ impl Corrupt {
 }
 
 impl Behaviour for Corrupt {
-    fn word(&self) -> &'static str {
-        "corrupt"
-    }
-
-    fn verb(&self) -> &'static str {
-        "corrupts"
-    }
-
     fn action(&self) -> Action {
         Action::Rewrite(self.rewrite.clone())
     }

@@ -28,14 +28,6 @@ pub enum DelayTime {
 }
 
 impl Behaviour for Delay {
-    fn word(&self) -> &'static str {
-        "delay"
-    }
-
-    fn verb(&self) -> &'static str {
-        "delays"
-    }
-
     fn action(&self) -> Action {
         Action::Delay(Hold {
             drawn: self.draws(),

@@ -9,14 +9,6 @@ use super::{Behaviour, Fate};
 pub struct Drop;
 
 impl Behaviour for Drop {
-    fn word(&self) -> &'static str {
-        "drop"
-    }
-
-    fn verb(&self) -> &'static str {
-        "drops"
-    }
-
     fn action(&self) -> Action {
         Action::Drop
     }

@@ -26,14 +26,6 @@ impl Duplicate {
 }
 
 impl Behaviour for Duplicate {
-    fn word(&self) -> &'static str {
-        "duplicate"
-    }
-
-    fn verb(&self) -> &'static str {
-        "duplicates"
-    }
-
     fn action(&self) -> Action {
         Action::Duplicate(Copies::default())
     }

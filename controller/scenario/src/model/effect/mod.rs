@@ -65,6 +65,33 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The word in files and reports, and the verb phrase for messages about a fault, as in `x drops packets`.
+    fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Effect::Drop(_) => ("drop", "drops"),
+            Effect::Delay(_) => ("delay", "delays"),
+            Effect::Duplicate(_) => ("duplicate", "duplicates"),
+            Effect::Observe(_) => ("observe", "observes"),
+            Effect::Set(_) => ("set", "changes"),
+            Effect::Corrupt(_) => ("corrupt", "corrupts"),
+            Effect::Reset(_) => ("reset", "resets the connections of"),
+            Effect::Rate(_) => ("rate", "limits the rate of"),
+            Effect::Police(_) => ("police", "limits the rate of"),
+            Effect::Truncate(_) => ("truncate", "cuts short"),
+            Effect::Reorder(_) => ("reorder", "reorders"),
+        }
+    }
+
+    /// The effect's word in files and reports.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.words().0
+    }
+
+    pub(crate) fn verb(&self) -> &'static str {
+        self.words().1
+    }
+
     /// One example of each effect, in the order of their kinds.
     #[must_use]
     pub fn samples() -> Vec<Effect> {
@@ -146,12 +173,6 @@ impl fmt::Display for Effect {
 
 /// What distinguishes an effect from others.
 pub trait Behaviour: fmt::Debug {
-    /// The effect's word in files and reports.
-    fn word(&self) -> &'static str;
-
-    /// The verb phrase for messages about a fault with this effect, as in `x drops packets`.
-    fn verb(&self) -> &'static str;
-
     /// The action of the effect's unit in the switch.
     fn action(&self) -> Action;
 

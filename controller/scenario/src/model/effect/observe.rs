@@ -9,14 +9,6 @@ use super::{Behaviour, Fate};
 pub struct Observe;
 
 impl Behaviour for Observe {
-    fn word(&self) -> &'static str {
-        "observe"
-    }
-
-    fn verb(&self) -> &'static str {
-        "observes"
-    }
-
     fn action(&self) -> Action {
         Action::Observe
     }

@@ -22,17 +22,6 @@ pub struct Rate {
 pub(crate) const OVER: u32 = 1;
 
 impl Behaviour for Rate {
-    fn word(&self) -> &'static str {
-        match self.pace.holds {
-            true => "rate",
-            false => "police",
-        }
-    }
-
-    fn verb(&self) -> &'static str {
-        "limits the rate of"
-    }
-
     fn action(&self) -> Action {
         Action::Pace(self.pace)
     }

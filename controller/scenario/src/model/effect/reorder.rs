@@ -18,14 +18,6 @@ pub struct Reorder {
 }
 
 impl Behaviour for Reorder {
-    fn word(&self) -> &'static str {
-        "reorder"
-    }
-
-    fn verb(&self) -> &'static str {
-        "reorders"
-    }
-
     fn action(&self) -> Action {
         Action::Reorder(engine::Reorder {
             distance: self.distance,

@@ -11,14 +11,6 @@ use super::{Behaviour, Fate};
 pub struct Reset;
 
 impl Behaviour for Reset {
-    fn word(&self) -> &'static str {
-        "reset"
-    }
-
-    fn verb(&self) -> &'static str {
-        "resets the connections of"
-    }
-
     fn action(&self) -> Action {
         Action::Reset
     }

@@ -16,14 +16,6 @@ pub struct Set {
 }
 
 impl Behaviour for Set {
-    fn word(&self) -> &'static str {
-        "set"
-    }
-
-    fn verb(&self) -> &'static str {
-        "changes"
-    }
-
     fn action(&self) -> Action {
         Action::Rewrite(self.rewrite.clone())
     }

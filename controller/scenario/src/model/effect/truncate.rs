@@ -14,14 +14,6 @@ pub struct Truncate {
 }
 
 impl Behaviour for Truncate {
-    fn word(&self) -> &'static str {
-        "truncate"
-    }
-
-    fn verb(&self) -> &'static str {
-        "cuts short"
-    }
-
     fn action(&self) -> Action {
         Action::Truncate(self.to_bytes)
     }

@@ -158,11 +158,7 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
                 .hint("leave `order` out, or write by how much the delay varies: `jitter: 10ms`");
             return None;
         }
-        Some(order) => {
-            let written = reader::variant(sink, order, "`order`", &["kept", "free"])?;
-            written.nothing(sink);
-            written.name == "kept"
-        }
+        Some(order) => reader::choice(sink, order, "`order`", &["kept", "free"])? == "kept",
     };
     Some(Delay { time, keeps_order })
 }

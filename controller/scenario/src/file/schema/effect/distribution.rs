@@ -101,11 +101,7 @@ pub(super) fn read_jitter(
     let jitter_ns = reader::quantity(sink, jitter, "`jitter`", Dimension::Duration)?.value;
     let shape = match shape {
         None => "uniform".to_owned(),
-        Some(node) => {
-            let written = reader::variant(sink, node, "`distribution`", &JITTERS)?;
-            written.nothing(sink);
-            written.name.to_owned()
-        }
+        Some(node) => reader::choice(sink, node, "`distribution`", &JITTERS)?.to_owned(),
     };
     if jitter_ns == 0 {
         sink.error(Code::OutOfRange, jitter.span, "a jitter of 0 is none")

@@ -32,11 +32,11 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     example: EXAMPLE,
     read: |sink, _, written| {
         let (_, fields) = written.mapping(sink, &REORDER, EXAMPLE)?;
-        let distance = fields.get("distance").and_then(|node| {
+        let distance = fields.read("distance", |node| {
             let what = "`distance`";
             reader::integer(sink, node, what, 1..=MAX_DISTANCE)
         });
-        let within = fields.get("within").and_then(|node| {
+        let within = fields.read("within", |node| {
             let range = 1..=MAX_WITHIN_NS;
             reader::quantity_within(sink, node, "`within`", Dimension::Duration, range)
         })?;

@@ -84,9 +84,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
 
 /// `mended` or `left`.
 pub(super) fn are_mended(sink: &mut Sink<'_>, node: &Node) -> Option<bool> {
-    let written = reader::variant(sink, node, "`checksums`", &["mended", "left"])?;
-    written.nothing(sink);
-    Some(written.name == "mended")
+    Some(reader::choice(sink, node, "`checksums`", &["mended", "left"])? == "mended")
 }
 
 /// A number, or an address.

@@ -122,18 +122,16 @@ impl Attributes {
             read.mark_at = Some(frames as u32);
             read.mark_span = node.span;
         }
-        if let Some(node) = fields.get("mtu")
-            && let Some(mtu) = reader::integer(sink, node, "`mtu`", 576..=65_535)
-        {
+        if let Some(mtu) = fields.read("mtu", |node| {
+            reader::integer(sink, node, "`mtu`", 576..=65_535)
+        }) {
             read.mtu = mtu as u32;
         }
         read
     }
 
     pub(super) fn read_rate(mut self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
-        if let Some(node) = fields.get("rate")
-            && let Some(rate) = above_zero(sink, node, "`rate`")
-        {
+        if let Some(rate) = fields.read("rate", |node| above_zero(sink, node, "`rate`")) {
             self.rate_bps = rate;
         }
         self
@@ -190,14 +188,14 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
 /// Reads the capacity of a switch from the keys of its mapping.
 pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     let mut capacity = shared_capacity(sink, fields);
-    if let Some(node) = fields.get("programmable")
-        && let Some(programmable) = reader::truth(sink, node, "`programmable`")
-    {
+    if let Some(programmable) = fields.read("programmable", |node| {
+        reader::truth(sink, node, "`programmable`")
+    }) {
         capacity.programmable = programmable;
     }
-    if let Some(node) = fields.get("load")
-        && let Some(load) = reader::quantity(sink, node, "`load`", Dimension::Rate)
-    {
+    if let Some(load) = fields.read("load", |node| {
+        reader::quantity(sink, node, "`load`", Dimension::Rate)
+    }) {
         capacity.load_bps = load.value;
     }
     capacity
@@ -209,9 +207,9 @@ pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capac
     if let Some(node) = fields.get("throughput") {
         capacity.throughput_bps = above_zero(sink, node, "`throughput`");
     }
-    if let Some(node) = fields.get("memory")
-        && let Some(memory) = reader::quantity(sink, node, "`memory`", Dimension::Size)
-    {
+    if let Some(memory) = fields.read("memory", |node| {
+        reader::quantity(sink, node, "`memory`", Dimension::Size)
+    }) {
         if memory.value == 0 {
             let message = "`memory` is more than 0B; found 0B";
             sink.error(Code::OutOfRange, memory.span, message);

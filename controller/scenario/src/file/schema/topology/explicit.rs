@@ -160,15 +160,10 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<V
             let Some(fields) = reader::fields(sink, item, &HOST) else {
                 continue;
             };
-            if let Some(text) = fields
-                .get("ip")
-                .and_then(|node| reader::text(sink, node, "an address"))
-            {
+            if let Some(text) = fields.read("ip", |node| reader::text(sink, node, "an address")) {
                 ip = address(sink, &text, "an IPv4 address", "10.0.0.1").unwrap_or(ip);
             }
-            if let Some(text) = fields
-                .get("mac")
-                .and_then(|node| reader::text(sink, node, "a MAC address"))
+            if let Some(text) = fields.read("mac", |node| reader::text(sink, node, "a MAC address"))
             {
                 mac = address(sink, &text, "a MAC address", "02:00:00:00:00:01").unwrap_or(mac);
                 if mac.0[0] & 1 == 1 {
@@ -180,9 +175,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<V
                 }
             }
             machine = attributes::machine(sink, &fields);
-            fields
-                .get("name")
-                .and_then(|node| reader::name(sink, node, "a host"))
+            fields.read("name", |node| reader::name(sink, node, "a host"))
         } else {
             reader::name(sink, item, "a host")
         };
@@ -231,9 +224,9 @@ fn link(
         _ => {
             let fields = reader::fields(sink, node, &LINK)?;
             let attributes = inherited.read(sink, &fields);
-            let load = fields
-                .get("load")
-                .and_then(|node| attributes::load(sink, node, attributes.rate_bps));
+            let load = fields.read("load", |node| {
+                attributes::load(sink, node, attributes.rate_bps)
+            });
             (fields.get("ends")?, attributes, load.unwrap_or([0, 0]))
         }
     };

@@ -332,8 +332,9 @@ fn rail_pods(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Optio
 
 fn jellyfish(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Option<Built> {
     let rate_bps = common.uplink_rate(sink, fields);
-    let seed = fields.get("seed");
-    let seed = seed.and_then(|node| reader::integer(sink, node, "`seed`", 0..=u64::MAX));
+    let seed = fields.read("seed", |node| {
+        reader::integer(sink, node, "`seed`", 0..=u64::MAX)
+    });
     let keys = [("switches", 1), ("degree", 1), ("hosts_per_switch", 0)];
     let [switches, degree, hosts_per_switch] = counts(sink, fields, keys);
     let shape = Jellyfish {

@@ -223,9 +223,7 @@ fn training(
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a training");
     let fields = reader::fields(sink, &entry.value, &TRAINING)?;
     let is_for_it = gradient::belongs(sink, &fields, wanted);
-    let servers = fields
-        .get("server")
-        .and_then(|node| hosts(sink, node, network));
+    let servers = fields.read("server", |node| hosts(sink, node, network));
     let ingress = match fields.get("ingress") {
         Some(node) => Some(reader::quantity(sink, node, "`ingress`", Dimension::Rate)?.value),
         None => None,

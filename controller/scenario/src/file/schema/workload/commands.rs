@@ -112,14 +112,10 @@ pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mu
 impl Reader<'_, '_> {
     fn command(&mut self, node: &Node) -> Option<(Spanned<String>, Command)> {
         let fields = reader::fields(self.sink, node, &COMMAND)?;
-        let name = fields
-            .get("name")
-            .and_then(|node| reader::name(self.sink, node, "a command"));
-        let host = fields
-            .get("host")
-            .and_then(|node| reader::name(self.sink, node, "a host"));
+        let name = fields.read("name", |node| reader::name(self.sink, node, "a command"));
+        let host = fields.read("host", |node| reader::name(self.sink, node, "a host"));
         self.hosts.extend(host.clone());
-        let run = fields.get("run").and_then(|node| self.run(node));
+        let run = fields.read("run", |node| self.run(node));
         let ready = fields.get("ready").map(|node| self.ready(node));
         let env = fields.get("env").map(|node| self.env(node));
         let dir = fields.get("dir").map(|node| self.template(node, "`dir`"));
@@ -335,7 +331,7 @@ impl Reader<'_, '_> {
             });
         }
         let fields = reader::fields(self.sink, node, &STOP)?;
-        let signal = fields.get("signal").and_then(|node| self.signal(node));
+        let signal = fields.read("signal", |node| self.signal(node));
         let within_ns = match fields.get("within") {
             Some(node) => self.duration(node, "`within`", 1..=60_000_000_000),
             None => Some(Stop::default().within_ns),

@@ -42,16 +42,13 @@ static CLIENT: Object = Object {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &REDIS)?;
-    let server = fields
-        .get("server")
-        .and_then(|node| reader::name(sink, node, "a host"));
+    let server = fields.read("server", |node| reader::name(sink, node, "a host"));
     let port = fields.get("port").map_or(Some(6379), |node| {
         reader::integer(sink, node, "`port`", 1..=65_535)
     });
     let (mut clients, mut hosts) = (Vec::new(), Vec::new());
     for entry in fields
-        .get("clients")
-        .and_then(|node| reader::map(sink, node, "`clients`"))
+        .read("clients", |node| reader::map(sink, node, "`clients`"))
         .unwrap_or_default()
     {
         reader::check_name(sink, &entry.key, entry.key_span, "a client");
@@ -82,12 +79,10 @@ fn redis_client(
     node: &Node,
 ) -> Option<(RedisClient, Option<Spanned<String>>)> {
     let fields = reader::fields(sink, node, &CLIENT)?;
-    let host = fields
-        .get("host")
-        .and_then(|node| reader::name(sink, node, "a host"));
-    let requests = fields
-        .get("requests")
-        .and_then(|node| reader::integer(sink, node, "`requests`", 1..=10_000_000));
+    let host = fields.read("host", |node| reader::name(sink, node, "a host"));
+    let requests = fields.read("requests", |node| {
+        reader::integer(sink, node, "`requests`", 1..=10_000_000)
+    });
     let value_bytes = fields
         .get("value_size")
         .map_or(Some(Spanned::new(64, fields.span)), |node| {
@@ -101,8 +96,7 @@ fn redis_client(
     });
     let mut commands = Vec::new();
     for item in fields
-        .get("commands")
-        .and_then(|node| reader::list(sink, node, "`commands`"))
+        .read("commands", |node| reader::list(sink, node, "`commands`"))
         .unwrap_or_default()
     {
         let Some(text) = reader::text(sink, item, "a command") else {

@@ -28,15 +28,11 @@ pub(super) static TRAINING: Object = Object {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &TRAINING)?;
-    let server = fields
-        .get("server")
-        .and_then(|node| reader::name(sink, node, "a host"));
-    let workers = fields
-        .get("workers")
-        .and_then(|node| reader::names(sink, node, "a host"));
-    let iterations = fields
-        .get("iterations")
-        .and_then(|node| reader::integer(sink, node, "`iterations`", 1..=1_000_000));
+    let server = fields.read("server", |node| reader::name(sink, node, "a host"));
+    let workers = fields.read("workers", |node| reader::names(sink, node, "a host"));
+    let iterations = fields.read("iterations", |node| {
+        reader::integer(sink, node, "`iterations`", 1..=1_000_000)
+    });
     let window = match fields.get("window") {
         Some(node) => {
             let window = reader::integer(sink, node, "`window`", 1..=32_768);
@@ -47,9 +43,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         }
         None => Some(64),
     };
-    let aggregate_on = fields
-        .get("aggregate_on")
-        .and_then(|node| reader::name(sink, node, "a switch"));
+    let aggregate_on = fields.read("aggregate_on", |node| reader::name(sink, node, "a switch"));
     let (server, workers) = (server?, workers?);
     if workers.is_empty() || workers.len() > 32 {
         let node = fields.get("workers")?;

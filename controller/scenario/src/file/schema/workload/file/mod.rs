@@ -204,7 +204,7 @@ fn from_source(
     if let Some(node) = fields.get("description") {
         reader::text(file, node, "the description");
     }
-    let roles = fields.get("hosts").and_then(|node| roles(file, node))?;
+    let roles = fields.read("hosts", |node| roles(file, node))?;
     let players = players(sink, file.source(), &roles, hosts);
     let mut parameters = Parameters::declared(file, fields.get("parameters"))?;
     parameters.set(sink, file.source(), values);
