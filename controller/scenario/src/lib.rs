@@ -2,7 +2,7 @@
 //!
 //! 1. [`file`](mod@file) reads YAML. [`load`] returns a checked [`Scenario`], or all errors with their positions.
 //! 2. [`model`] holds what a scenario says: flows, faults, topology, workload. It knows neither YAML nor a target.
-//! 3. [`plan`](mod@plan) says what each switch is told. [`plan()`] returns the [`Plan`] of a scenario for a [`TargetModel`].
+//! 3. [`plan`](mod@plan) chooses each switch's program and entries: [`plan()`] returns a [`Plan`] for a [`TargetModel`].
 //! 4. [`replay`] computes from a plan and the frames that a switch received which of them it must hit, and how.
 //! 5. [`outcome`] judges the file's expectations after the run ([`outcome::evaluate`]).
 //!

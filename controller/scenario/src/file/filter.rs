@@ -1,4 +1,4 @@
-//! The bridge to parser-gen's filter language: errors at the right place in the YAML file, hosts' addresses joined in.
+//! Filters in parser-gen's language: errors get positions in the YAML file, and hosts' addresses are joined in.
 
 use parser_gen::{Filter, Library};
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::file::yaml::{Kind, Node, locate};
 use crate::model::topology::{Host, Topology};
 
-/// What `from` and `to` ask of a packet: addresses, or, of a wire, whose sides have none, by which port it comes.
+/// The conditions that `from` and `to` set on a packet: on its addresses, or, for a wire, on its ingress port.
 fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<String> {
     if !topology.wire {
         let from = from.map(|host| format!("ip.src == {}", host.ip));
@@ -24,7 +24,7 @@ fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<Stri
     ports
 }
 
-/// The hint for a name that is no field, where one stands that `fits` accepts and that is to have this value, if any.
+/// The hint for a name that is not a field. `fits` accepts suitable fields; `value` is the value that the file asks for.
 pub(crate) fn hint_for_field(
     library: &Library,
     name: &str,

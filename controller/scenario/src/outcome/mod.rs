@@ -1,4 +1,4 @@
-//! What judges a run by the file: whether each expectation held, and why a fault hit nothing.
+//! Judges a run by its scenario: whether each expectation held, and why a fault hit nothing.
 
 pub mod vacuous;
 

@@ -56,7 +56,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
             share.of
         ),
         Selection::Psn(psn) => format!(
-            "it selects {psn} of each RDMA connection, and none of {packets} of data that it met stands there"
+            "it selects {psn} of each RDMA connection, and none of {packets} of data that it met is at such a position"
         ),
         Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
         Selection::Always | Selection::Never => format!("it met {met}"),

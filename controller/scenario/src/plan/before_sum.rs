@@ -78,7 +78,7 @@ pub(super) fn check(
             fault.id
         );
         sink.error(Code::Capacity, fault.place_span, message).hint(
-            "one fault has room before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
+            "one fault fits before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
         );
     }
 }

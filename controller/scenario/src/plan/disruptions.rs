@@ -70,9 +70,7 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
             "`weir run` on the embedded switch or on BMv2 starts the programs of hosts",
         ),
         Subject::Switch(_) if !target.runs_hosts => (
-            format!(
-                "this target cannot {word} a switch: its switches are started by somebody else"
-            ),
+            format!("this target cannot {word} a switch: weir does not start its switches"),
             "`weir run` on the embedded switch starts its switches itself",
         ),
         Subject::Switch(_) if !target.restarts => (

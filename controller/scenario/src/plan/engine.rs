@@ -126,7 +126,7 @@ pub(super) fn round(
     for fault in &scenario.faults {
         if fault.effect.longest_stay_ns() >> (target.time_bits - 1) != 0 {
             let message = format!(
-                "this target cannot hold packets for {}: it reckons with {} bits of nanoseconds",
+                "this target cannot hold packets for {}: its times have {} bits of nanoseconds",
                 show_duration(fault.effect.longest_stay_ns()),
                 target.time_bits
             );

@@ -112,7 +112,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         of.0.faults.iter().find(|fault| fault.id == id).cloned()
     };
     let (Some(before), Some(after)) = (fault(old, &was.fault), fault(new, &now.fault)) else {
-        return Some("it is declared another way");
+        return Some("its declaration differs");
     };
     let filter = |plan: &Plan, at: &Injection| {
         let flows = &plan.switch(&at.switch)?.flows;
@@ -126,7 +126,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("its flow has another filter");
     }
     if before.selection != after.selection {
-        return Some("it selects in another way");
+        return Some("its selection differs");
     }
     if old.1.seed != new.1.seed && after.selection.is_by_chance() {
         return Some("it draws by another seed");
@@ -144,7 +144,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("it waits for another trigger");
     }
     if after.keys.is_some() && (was.unit, was.cell) != (now.unit, now.cell) {
-        return Some("it stands in another unit, where its keys are not");
+        return Some("it is in another unit, which does not have its keys");
     }
     None
 }
@@ -238,7 +238,7 @@ faults:
     #[test]
     fn it_counts_from_the_beginning_where_anything_else_differs() {
         let cases = [
-            ("every: 5}", "every: 6}", "it selects in another way"),
+            ("every: 5}", "every: 6}", "its selection differs"),
             ("dport == 7", "dport == 9", "its flow has another filter"),
             ("every: 5}}", "every: 5}, per: source}", "it has other keys"),
             (

@@ -236,7 +236,7 @@ fn resources(target: &TargetModel) -> Vec<Resource> {
         [
             "units in ingress",
             "units in egress",
-            "flows that can be told apart",
+            "distinguishable flows",
             "entries of its units",
             "bit/s of recirculation",
         ]

@@ -77,7 +77,7 @@ pub(super) fn check_deadlines(
     for deadline in summed.filter_map(|job| job.deadline) {
         if !target.closes_chunks {
             let message = format!(
-                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
+                "switch `{switch}` waits for all ranks: a slot of this target has no space for a `deadline`"
             );
             sink.error(Code::Capacity, deadline.span, message)
                 .hint("the embedded switch and BMv2 have it");

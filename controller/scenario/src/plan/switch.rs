@@ -317,7 +317,7 @@ fn planned_flows(
     }
     if wanted.len() > MAX_FLOWS {
         let message = format!(
-            "switch `{name}` would tell {} flows apart, and can tell {MAX_FLOWS}",
+            "switch `{name}` would have to distinguish {} flows; it can distinguish {MAX_FLOWS}",
             wanted.len()
         );
         sink.error(

@@ -127,7 +127,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
         }
         if let Some(keys) = fault.keys.as_ref().filter(|_| in_egress) {
             let message = format!(
-                "fault `{}` numbers the packets of {} in egress, where only flows are told apart",
+                "fault `{}` numbers the packets of {} in egress, where a switch distinguishes only flows",
                 fault.id, keys.of
             );
             sink.error(Code::Effect, keys.span, message)
@@ -168,7 +168,7 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
                 filter: filter.clone(),
             });
         // A filter that has too many classes on its own has already been refused.
-        let Ok(classes) = Classes::new(&library, &both) else {
+        let Ok(classes) = Classes::new(library, &both) else {
             continue;
         };
         if !classes.meet(0, 1) {
@@ -200,7 +200,7 @@ fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     }
     if in_egress {
         let message = format!(
-            "fault `{}` selects a share of {} in egress, where only flows are told apart",
+            "fault `{}` selects a share of {} in egress, where a switch distinguishes only flows",
             fault.id, share.of
         );
         sink.error(Code::Effect, fault.place_span, message)

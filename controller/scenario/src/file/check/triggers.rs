@@ -185,7 +185,7 @@ fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     }
     if fault.when.is_some() && fault.effect.distance().is_some() {
         let message = format!(
-            "fault `{}` waits for a trigger, and lets packets wait for others: by how many they were passed cannot be told while it is off",
+            "fault `{}` waits for a trigger and reorders packets: while it is off, the switch does not count the packets that overtake",
             fault.id
         );
         sink.error(Code::Effect, fault.span, message)

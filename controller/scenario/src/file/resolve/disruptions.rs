@@ -24,7 +24,9 @@ pub(super) fn resolve(
         subject if raw.topology.wire => {
             let why = match subject {
                 Subject::Command(_) => "nothing of ours runs at the ends of a wire",
-                Subject::Switch(_) => "the wire is the only way between machines that are not ours",
+                Subject::Switch(_) => {
+                    "the wire is the only path between machines that weir does not run"
+                }
             };
             let message = format!(
                 "fault `{}` cannot {} {subject}: {why}",

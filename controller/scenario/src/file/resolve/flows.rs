@@ -38,18 +38,18 @@ pub(super) fn resolve(
         }
     }
     let protected: BTreeSet<&str> = raw.protect.iter().map(|name| name.value.as_str()).collect();
-    let mut routes = AllRoutes::new(&raw.topology, &protocols, planned, ways);
+    let mut routes = AllRoutes::new(&raw.topology, protocols, planned, ways);
     let flows: Vec<Flow> = raw
         .flows
         .iter()
         .flat_map(|flow| {
             let is_protected = protected.contains(flow.name.value.as_str());
-            expand(sink, raw, &protocols, &mut routes, flow, is_protected)
+            expand(sink, raw, protocols, &mut routes, flow, is_protected)
         })
         .collect();
     if let Some(flow) = flows.get(MAX_FLOWS) {
         let message = format!(
-            "the file has {} flows, and a switch tells {MAX_FLOWS} apart",
+            "the file has {} flows; a switch can distinguish {MAX_FLOWS}",
             flows.len()
         );
         sink.error(Code::Capacity, flow.span, message)
@@ -90,7 +90,7 @@ fn expand(
     let pairs = from.len() * to.len();
     if pairs > MAX_FLOWS {
         let message = format!(
-            "flow `{}` has {pairs} pairs of hosts, and a switch tells {MAX_FLOWS} flows apart",
+            "flow `{}` has {pairs} pairs of hosts; a switch can distinguish {MAX_FLOWS} flows",
             flow.name.value
         );
         sink.error(Code::Capacity, flow.name.span, message)
@@ -192,7 +192,7 @@ pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes
     let span = flow.map(|flow| flow.span).unwrap_or_default();
     let hint = match &error {
         GenerateError::TooManyClasses { .. } => Some(
-            "let filters exclude each other, by ports or hosts: each way in which they overlap takes a number",
+            "let filters exclude each other, by ports or hosts: each combination of overlapping flows takes a number",
         ),
         _ => None,
     };
@@ -242,17 +242,13 @@ fn report_unreachable(
     let protocols = &raw.protocols;
     let no_host = |field: &str| {
         let accepted = |host: &Host| {
-            overlap::allows(
-                &protocols,
-                filter,
-                &[(field, u128::from(host.ip.to_bits()))],
-            )
+            overlap::allows(protocols, filter, &[(field, u128::from(host.ip.to_bits()))])
         };
         !raw.topology.hosts.iter().any(accepted)
     };
     let reason = if raw.topology.wire {
         "no packet that crosses the wire passes its filter with its `from` and `to`".to_owned()
-    } else if !overlap::possible(&protocols, filter) {
+    } else if !overlap::possible(protocols, filter) {
         "no packet passes its filter and its hosts' addresses together".to_owned()
     } else if no_host("ip.src") {
         "no host has an address that its filter accepts as source".to_owned()
@@ -263,7 +259,7 @@ fn report_unreachable(
     } else {
         "no path of the network leads from its senders to its receivers".to_owned()
     };
-    let elsewhere = instead(&protocols, flow).filter(|_| !raw.topology.wire);
+    let elsewhere = instead(protocols, flow).filter(|_| !raw.topology.wire);
     sink.error(
         Code::Unreachable,
         flow.name.span,

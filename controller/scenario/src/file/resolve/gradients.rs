@@ -9,14 +9,14 @@ use crate::model::job::JOB;
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
     let by = raw.plan.as_ref()?;
     let Some((training, _)) = raw.training() else {
-        let message = "`plan` says where a `training` is summed, and there is none";
+        let message = "`plan` chooses where a `training` is summed; the file has no `training`";
         sink.error(Code::NoEffect, by.span, message)
             .hint("`workload: {training: …}`, or leave `plan` out");
         return None;
     };
     if let Some(on) = &training.aggregate_on {
         let message =
-            format!("`plan` says where gradients are summed, and so does `aggregate_on: {on}`");
+            format!("`plan` chooses where gradients are summed; so does `aggregate_on: {on}`");
         sink.error(Code::Contradiction, by.span, message)
             .hint("leave one of them out");
         return None;

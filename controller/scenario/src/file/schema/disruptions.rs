@@ -171,13 +171,10 @@ fn restart(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, Option<
         return Some((reader::name(sink, node, "a switch")?, None));
     }
     let fields = reader::fields(sink, node, &RESTART)?;
-    let after_ns = match fields.get("after") {
-        None => None,
-        Some(node) => {
-            let range = SHORTEST_NS..=LONGEST_NS;
-            Some(reader::quantity_within(sink, node, "`after`", Dimension::Duration, range)?.value)
-        }
-    };
+    let after = fields.optional("after", |node| {
+        let range = SHORTEST_NS..=LONGEST_NS;
+        reader::quantity_within(sink, node, "`after`", Dimension::Duration, range)
+    })?;
     let switch = reader::name(sink, fields.get("switch")?, "a switch")?;
-    Some((switch, after_ns))
+    Some((switch, after.map(|after| after.value)))
 }

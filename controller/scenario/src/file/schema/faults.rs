@@ -260,10 +260,8 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
         effect(sink, protocols, node).map(|effect| Spanned::new(effect, node.span))
     });
     let per_node = fields.get("per");
-    let per = match per_node {
-        Some(node) => per(sink, protocols, node)?,
-        None => None,
-    };
+    let per = fields.optional("per", |node| per(sink, protocols, node))?;
+    let per = per.flatten();
     let selection = match fields.get("select") {
         Some(node) => {
             let per = per.as_ref();
@@ -282,14 +280,8 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
         ),
         _ => None,
     };
-    let place = match fields.get("where") {
-        Some(node) => Some(place(sink, node)?),
-        None => None,
-    };
-    let when = match fields.get("when") {
-        Some(node) => Some(reader::name(sink, node, "a trigger")?),
-        None => None,
-    };
+    let place = fields.optional("where", |node| place(sink, node))?;
+    let when = fields.optional("when", |node| reader::name(sink, node, "a trigger"))?;
     let during = fields
         .read("during", |node| reader::names(sink, node, "a step"))
         .unwrap_or_default();
@@ -321,16 +313,13 @@ fn place(sink: &mut Sink<'_>, node: &Node) -> Option<RawPlace> {
         let variant = reader::variant(sink, node, "a place", &["ingress", "egress"])?;
         let node = variant.needed(sink, "core")?;
         let switch = reader::name(sink, node, "a switch")?;
-        let direction = if variant.name == "ingress" {
-            Direction::Ingress
-        } else {
-            Direction::Egress
+        let direction = match variant.name {
+            "ingress" => Direction::Ingress,
+            _ => Direction::Egress,
         };
         return Some(RawPlace { switch, direction });
     }
     let switch = reader::name(sink, node, "a switch")?;
-    Some(RawPlace {
-        switch,
-        direction: Direction::Ingress,
-    })
+    let direction = Direction::Ingress;
+    Some(RawPlace { switch, direction })
 }

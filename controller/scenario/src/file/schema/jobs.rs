@@ -130,10 +130,8 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         }
         None => None,
     };
-    let values = match fields.get("values") {
-        Some(node) => Some(Spanned::new(frame_values(sink, node)?, node.span)),
-        None => None,
-    };
+    let read = |node: &Node| Some(Spanned::new(frame_values(sink, node)?, node.span));
+    let values = fields.optional("values", read)?;
     let transport = match fields.get("transport") {
         None => Spanned::new(Transport::Udp, entry.key_span),
         Some(node) => {
@@ -195,14 +193,11 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
     };
     let range = 0..=MAX_DEADLINE_NS;
     let after = reader::quantity_within(sink, node, "`deadline`", Dimension::Duration, range)?;
-    let quorum = match fields.get("quorum") {
-        None => None,
-        Some(node) => {
-            let most = MAX_RANKS as u64 - 1;
-            let quorum = reader::integer(sink, node, "`quorum`", 1..=most)?;
-            Some(Spanned::new(u16::try_from(quorum).ok()?, node.span))
-        }
-    };
+    let quorum = fields.optional("quorum", |node| {
+        let most = MAX_RANKS as u64 - 1;
+        let quorum = reader::integer(sink, node, "`quorum`", 1..=most)?;
+        Some(Spanned::new(u16::try_from(quorum).ok()?, node.span))
+    })?;
     let late = match fields.get("late") {
         None => Late::Drop,
         Some(node) => match reader::choice(sink, node, "`late`", &["drop", "next"])? {

@@ -56,12 +56,10 @@ fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
     };
     let (length, refresh) = (duration("for")?, duration("refresh"));
     let lease = Lease::with_duration(length.value);
-    Some(match refresh {
-        Some(refresh) => Lease {
-            refresh_ns: refresh.value,
-            ..lease
-        },
-        None => lease,
+    let refresh_ns = refresh.map_or(lease.refresh_ns, |refresh| refresh.value);
+    Some(Lease {
+        refresh_ns,
+        ..lease
     })
 }
 

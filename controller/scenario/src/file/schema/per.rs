@@ -208,9 +208,8 @@ pub(super) fn numbered(
     let is_share = matches!(selection, Selection::Share(_));
     if let Some(node) = most.filter(|_| is_share || per.is_none()) {
         let message = "`keys` has no effect here: nothing is held for each key";
-        sink.error(Code::Suspicious, node.span, message).hint(
-            "it says for how many keys of `per` there is room, where packets are numbered or drawn",
-        );
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("it sets the capacity for keys of `per`, where packets are numbered or drawn");
     }
     // A share uses the selection's own key.
     let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
@@ -248,7 +247,7 @@ pub(super) fn followed(
         if let Some(most) = most {
             let message = "`keys` has no effect here: all packets share this trigger";
             sink.error(Code::Suspicious, most.span, message)
-                .hint("it says for how many keys of `per` there is room");
+                .hint("it sets the capacity for keys of `per`");
             return None;
         }
         return Some(None);

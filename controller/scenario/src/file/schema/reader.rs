@@ -45,6 +45,18 @@ impl<'n> Fields<'n> {
         self.get(key).and_then(read)
     }
 
+    /// Reads the value at an optional key: `Some(None)` if the mapping does not have it, `None` if it was refused.
+    pub fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'n Node) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.get(key) {
+            Some(node) => read(node).map(Some),
+            None => Some(None),
+        }
+    }
+
     /// Reads the value at a key, or returns an empty one if the mapping does not have it.
     pub fn read_or_default<T: Default>(&self, key: &str, read: impl FnOnce(&'n Node) -> T) -> T {
         self.get(key).map(read).unwrap_or_default()

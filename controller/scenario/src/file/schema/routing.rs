@@ -47,7 +47,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, topology: &mut Topology) {
         }
     };
     if topology.wire && !topology.routing.is_single() {
-        sink.error(Code::Topology, node.span, "a wire has one way".to_owned())
+        sink.error(Code::Topology, node.span, "a wire has one path".to_owned())
             .hint("leave `routing` out");
     }
 }

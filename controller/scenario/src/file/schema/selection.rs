@@ -347,7 +347,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
         sink.error(
             Code::MissingKey,
             node.span,
-            "`share` needs `per`, which says what it is a share of",
+            "`share` needs `per`, whose keys it is a share of",
         )
         .hint(
             "write `per: connection`, `per: source`, or `per: [ip.src, udp.sport]` beside `select`",

@@ -1,13 +1,13 @@
-//! What the file may say, as data: each reader names its mapping's keys here, [`super::reader::fields`] refuses all others by
-//! them, and the JSON Schema and the reference are written from them. So no key is read that does not stand there.
+//! The keys of the file and the shapes of their values, as data. [`super::reader::fields`] refuses all other keys; the JSON
+//! Schema and the reference page are generated from the same tables.
 
 use crate::units::Dimension;
 
 /// A mapping with known keys.
 pub(crate) struct Object {
-    /// As messages call it: `a step`.
+    /// Name in messages: `a step`.
     pub what: &'static str,
-    /// In the order in which they are listed, needed ones first.
+    /// Keys in the order of messages, required ones first.
     pub keys: &'static [Key],
 }
 
@@ -16,19 +16,19 @@ pub(crate) struct Key {
     pub name: &'static str,
     pub is_needed: bool,
     pub shape: Shape,
-    /// For people, in a few words.
+    /// Description of a few words, for users.
     pub about: &'static str,
 }
 
-/// What stands behind a key.
+/// The shape of a value.
 pub(crate) enum Shape {
     Text,
-    /// Of a host, a flow and the like.
+    /// The name of a host, a flow and so on.
     Name,
-    /// One, or a list.
+    /// One name, or a list of names.
     Names,
     Bool,
-    /// From the first to the second.
+    /// An integer between the two, inclusive.
     Integer(u64, u64),
     Quantity(Dimension),
     /// `0.01` or `1%`.
@@ -37,26 +37,26 @@ pub(crate) enum Shape {
     Number,
     /// A number, or text such as an address.
     Value,
-    /// One of these.
+    /// One of these words.
     Word(&'static [&'static str]),
     Object(&'static Object),
-    /// What stands elsewhere.
+    /// A shape that is declared elsewhere.
     At(&'static Shape),
     List(&'static Shape),
-    /// By names that the user chose.
+    /// A mapping whose keys are names that the user chooses.
     Map(&'static Shape),
-    /// Any of these.
+    /// Any of these shapes.
     Either(&'static [Shape]),
-    /// One of several words, alone or with what belongs to it: `drop`, `{delay: 20ms}`.
+    /// One of several words, alone or with its value: `drop`, `{delay: 20ms}`.
     Variant(fn() -> Vec<Alternative>),
 }
 
 /// One of several alternatives.
 pub(crate) struct Alternative {
     pub word: &'static str,
-    /// What it needs; nothing if it is a word alone.
+    /// The shape of its value; `None` if it takes none.
     pub payload: Option<Shape>,
-    /// Whether what it takes may be left out.
+    /// Whether the value is optional.
     pub may_be_alone: bool,
     pub about: &'static str,
 }
@@ -65,7 +65,7 @@ pub(crate) const DURATION: Shape = Shape::Quantity(Dimension::Duration);
 pub(crate) const RATE: Shape = Shape::Quantity(Dimension::Rate);
 pub(crate) const SIZE: Shape = Shape::Quantity(Dimension::Size);
 
-/// A key that has to be there.
+/// A required key.
 pub(crate) const fn needed(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
@@ -75,7 +75,7 @@ pub(crate) const fn needed(name: &'static str, shape: Shape, about: &'static str
     }
 }
 
-/// A key that may be there.
+/// An optional key.
 pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
@@ -86,7 +86,7 @@ pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -
 }
 
 impl Alternative {
-    /// A word that takes nothing.
+    /// A word without a value.
     pub fn alone(word: &'static str, about: &'static str) -> Alternative {
         Alternative {
             word,

@@ -60,10 +60,7 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
             .hint("write for example `{name: web, netns: web}`, or the name alone");
         return None;
     }
-    let link = match fields.get("link") {
-        Some(link) => Some(interface(sink, link)?),
-        None => None,
-    };
+    let link = fields.optional("link", |link| interface(sink, link))?;
     if let Some(node) = fields.get("interface") {
         if let Some(link) = fields.get("link") {
             let message =

@@ -162,7 +162,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         let down = flap.and_then(|flap| duration(sink, &flap, "down"));
         let up = flap.and_then(|flap| duration(sink, &flap, "up"));
         if length.is_some() || every.is_some() {
-            let message = "`flap` says how long the step lasts and how often it comes";
+            let message = "`flap` sets how long the step lasts and how often it comes";
             sink.error(Code::Contradiction, node.span, message)
                 .hint("leave `for` and `every` out");
         }
@@ -299,11 +299,11 @@ fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &WrittenStep) {
     let end = last.at_ns.saturating_add(last.for_ns.unwrap_or(1));
     if step.at.value < end {
         let message = format!(
-            "step `{}` starts before step `{}` is over",
+            "step `{}` starts before step `{}` ends",
             step.name.value, before.name.value
         );
         sink.error(Code::OutOfRange, step.at.span, message)
-            .hint("steps stand in order and do not overlap");
+            .hint("write steps in order, without overlap");
     }
 }
 

@@ -131,13 +131,10 @@ fn trigger(
 ) -> Option<RawTrigger> {
     let fields = reader::fields(sink, node, &TRIGGER)?;
     let on_for_ns = duration(sink, &fields, "for")?;
-    let reset = match fields.get("reset") {
-        Some(node) => {
-            let fields = reader::fields(sink, node, &RESET)?;
-            Some(event(sink, &fields, "`reset`")?)
-        }
-        None => None,
-    };
+    let reset = fields.optional("reset", |node| {
+        let fields = reader::fields(sink, node, &RESET)?;
+        event(sink, &fields, "`reset`")
+    })?;
     let keys = followed(sink, protocols, fields.get("per"), fields.get("keys"))?;
     let after = fields.get("after")?;
     let one = std::slice::from_ref(after);
@@ -249,10 +246,7 @@ fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEven
 
 /// Reads an optional duration: `Some(None)` if it is absent, `None` if it was refused.
 fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u64>> {
-    let Some(node) = fields.get(key) else {
-        return Some(None);
-    };
     let what = format!("`{key}`");
-    let time = reader::quantity_within(sink, node, &what, Dimension::Duration, 1..=MAX_NS)?;
-    Some(Some(time.value))
+    let read = |node| reader::quantity_within(sink, node, &what, Dimension::Duration, 1..=MAX_NS);
+    Some(fields.optional(key, read)?.map(|time| time.value))
 }

@@ -138,7 +138,11 @@ impl Builder<'_> {
             }
             Event::Alias(anchor) => {
                 let Some(target) = self.anchors.get(&anchor) else {
-                    sink.error(Code::Syntax, span, "this alias stands inside what it names");
+                    sink.error(
+                        Code::Syntax,
+                        span,
+                        "this alias is inside the node that it names",
+                    );
                     return None;
                 };
                 let mut node = target.clone();

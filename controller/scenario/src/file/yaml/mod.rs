@@ -254,7 +254,7 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
             sink.error(
                 Code::Syntax,
                 node.span,
-                "this YAML can be read in two ways; write it more plainly",
+                "this YAML is ambiguous; write it more plainly",
             );
         }
     }

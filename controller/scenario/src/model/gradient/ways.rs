@@ -23,7 +23,7 @@ pub(super) fn parts(
 ) -> Option<Vec<Part>> {
     if plan.parts.len() + usize::from(first) > NUMBERS {
         let message = format!(
-            "the plan has {} parts, beside {first} numbers that are taken; switches tell {NUMBERS} apart",
+            "the plan has {} parts, and {first} numbers are taken; switches distinguish {NUMBERS}",
             plan.parts.len()
         );
         sink.error(Code::Capacity, span, message);
@@ -85,7 +85,7 @@ fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Opt
     };
     let free = (0..=u8::MAX).find(is_free);
     if free.is_none() {
-        let message = "the plan has frames of one part go more than 256 ways";
+        let message = "the plan sends frames of one part over more than 256 routes";
         sink.error(Code::Capacity, span, message);
     }
     free

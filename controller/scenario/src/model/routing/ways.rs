@@ -21,7 +21,7 @@ pub enum WaysError {
     Network(#[from] NetworkError),
     /// More equal paths than can be listed.
     #[error(
-        "{count} shortest ways lead from `{from}` to `{to}`, and at most {MOST_EQUAL} can be shared out"
+        "{count} shortest paths lead from `{from}` to `{to}`; at most {MOST_EQUAL} are supported"
     )]
     Equal {
         /// The first switch.
@@ -32,7 +32,9 @@ pub enum WaysError {
         count: u64,
     },
     /// More switches with hosts than whole paths are computed for.
-    #[error("hosts stand on {0} switches, and whole ways are told between at most {MOST_ENDS}")]
+    #[error(
+        "hosts are attached to {0} switches; whole paths are supported between at most {MOST_ENDS}"
+    )]
     Ends(usize),
 }
 

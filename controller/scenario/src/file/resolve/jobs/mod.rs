@@ -32,7 +32,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
             passes_by(sink, &raw.topology, training, workload.span);
             return jobs;
         };
-        let message = "`jobs` cannot stand beside `workload: training`, which is a job itself";
+        let message = "`jobs` cannot be combined with `workload: training`, which is a job itself";
         sink.error(Code::Contradiction, job.name.span, message)
             .hint("start both by `commands`, or leave `jobs` out");
         return jobs;
@@ -190,7 +190,8 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
         return refuse(values.span, message, "write `values: 256`");
     }
     if let Some(deadline) = &declared.deadline {
-        let message = "`deadline` with `transport: rdma`: a WRITE has no room to say who is late";
+        let message =
+            "`deadline` with `transport: rdma`: a WRITE has no field for late contributions";
         return refuse(
             deadline.span,
             message,
@@ -217,7 +218,7 @@ fn deadline(
 ) -> Option<Deadline> {
     let ranks = declared.ranks.len();
     if on.len() > 1 {
-        let message = "`deadline` with more than one switch that sums: none of them knows who is missing at the others";
+        let message = "`deadline` with more than one switch that sums: no switch knows which ranks are missing at the others";
         sink.error(Code::Contradiction, raw.span, message)
             .hint("name one switch in `on`, or leave `deadline` out");
         return None;
@@ -231,7 +232,7 @@ fn deadline(
     if ranks < 2 {
         let message = "`deadline` needs two ranks or more; found one";
         sink.error(Code::Contradiction, raw.span, message)
-            .hint("leave `deadline` out: there is nobody to wait for");
+            .hint("leave `deadline` out: a single rank waits for no other");
         return None;
     }
     if quorum == 0 || quorum >= ranks {

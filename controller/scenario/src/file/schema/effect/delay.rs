@@ -134,8 +134,7 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
             return None;
         }
         if fields.get("jitter").is_none() {
-            let message =
-                "`distribution` says how `jitter` is distributed, and there is no `jitter`";
+            let message = "`distribution` is that of `jitter`; there is no `jitter`";
             sink.error(Code::WrongType, wrong.span, message)
                 .hint("write `jitter: 10ms` beside it, or leave it out");
             return None;

@@ -120,7 +120,7 @@ pub(super) fn effect(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
             payload.describe()
         );
         let hint = format!(
-            "which packets it hits stands beside it, such as {}",
+            "write which packets it hits beside it, such as {}",
             which("5%")
         );
         sink.error(Code::WrongType, payload.span, message)

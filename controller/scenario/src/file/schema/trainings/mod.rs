@@ -224,10 +224,8 @@ fn training(
     let fields = reader::fields(sink, &entry.value, &TRAINING)?;
     let is_for_it = gradient::belongs(sink, &fields, wanted);
     let servers = fields.read("server", |node| hosts(sink, node, network));
-    let ingress = match fields.get("ingress") {
-        Some(node) => Some(reader::quantity(sink, node, "`ingress`", Dimension::Rate)?.value),
-        None => None,
-    };
+    let read = |node| reader::quantity(sink, node, "`ingress`", Dimension::Rate);
+    let ingress = fields.optional("ingress", read)?.map(|rate| rate.value);
     let node = fields.get("workers")?;
     if let Kind::Number {
         integer: Some(count),
@@ -325,10 +323,10 @@ fn counted(
         Err(refusal) => {
             let diagnostic = sink.error(Code::Capacity, count.span, refusal.describe(&problem));
             if taken.is_empty() {
-                diagnostic.hint("a host has room for one worker unless its `slots` says more");
+                diagnostic.hint("a host has capacity for one worker unless its `slots` is larger");
             } else {
                 diagnostic.hint(
-                    "a host has room for one worker unless its `slots` says more, less those of the trainings before",
+                    "a host has capacity for one worker unless its `slots` is larger, less those of the trainings before",
                 );
             }
             return None;
