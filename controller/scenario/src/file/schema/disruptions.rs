@@ -36,7 +36,7 @@ static DOES: Object = Object {
         may(
             "pause",
             Shape::Name,
-            "a command: all its processes are stopped, until the step is over",
+            "a command: all its processes are stopped until the step ends",
         ),
         may("kill", ENDED, "a command: all its processes are killed"),
         may(
@@ -61,7 +61,7 @@ static END: Object = Object {
         may(
             "restart",
             Shape::Bool,
-            "whether it is started again when the step is over; false",
+            "whether it is restarted when the step ends; false",
         ),
     ],
 };
@@ -73,7 +73,7 @@ static RESTART: Object = Object {
         may(
             "after",
             DURATION,
-            "for how long it is down; until the step is over",
+            "for how long it is down; until the step ends",
         ),
     ],
 };

@@ -34,7 +34,7 @@ static FLOW_FIELDS: Object = Object {
             "hosts; of several, each has a flow of its own",
         ),
         may("to", Shape::Names, "the same"),
-        may("on", Shape::Name, "the switch at which it is told apart"),
+        may("on", Shape::Name, "the switch at which it is identified"),
     ],
 };
 
@@ -67,7 +67,7 @@ static FAULT: Object = Object {
         may(
             "keys",
             Shape::Integer(1, per::MAX_KEYS),
-            "for how many keys of `per` there is room; 10000",
+            "capacity for keys of `per`; 10000",
         ),
         may("where", Shape::At(&PLACE), "a switch; the plan chooses"),
         may("when", Shape::Name, "the trigger that it waits for"),
@@ -96,7 +96,7 @@ static PARTITIONING: Object = Object {
         needed(
             "partition",
             Shape::Object(&partition::PARTITION),
-            "hosts that do not hear each other",
+            "hosts that cannot reach each other",
         ),
         may(
             "during",

@@ -25,7 +25,7 @@ pub(super) static JOB: Object = Object {
         may(
             "window",
             Shape::Integer(1, SLOTS as u64),
-            "chunks that a rank may have under way, a power of two; 256",
+            "chunks that a rank may have in flight, a power of two; 256",
         ),
         may(
             "rate",
@@ -35,7 +35,7 @@ pub(super) static JOB: Object = Object {
         may(
             "values",
             Shape::Integer(32, 2048),
-            "of a frame: 32, 64, 256 or 2048; as many as the links' MTU has room for, at least 64",
+            "values of a frame: 32, 64, 256 or 2048; the most that fit the links' MTU, at least 64",
         ),
         may(
             "transport",
@@ -45,17 +45,17 @@ pub(super) static JOB: Object = Object {
         may(
             "deadline",
             DURATION,
-            "a sum is made of those who are there after so long, up to 1m; all are waited for",
+            "time after which a sum completes without the missing ranks, up to 1m; it waits for all ranks",
         ),
         may(
             "quorum",
             Shape::Integer(1, MAX_RANKS as u64 - 1),
-            "if so many are, fewer than all; more than half",
+            "least number of ranks in a partial sum, fewer than all; more than half",
         ),
         may(
             "late",
             Shape::Word(&["drop", "next"]),
-            "what becomes of values that come later: they are dropped, or join the next sum; drop",
+            "late values are dropped, or join the next sum; drop",
         ),
     ],
 };

@@ -27,7 +27,7 @@ static WITH_REFRESH: Object = Object {
         may(
             "refresh",
             DURATION,
-            "how often that comes; a quarter of `for`",
+            "period of refreshes; a quarter of `for`",
         ),
     ],
 };

@@ -185,7 +185,7 @@ pub(crate) static SCENARIO: Object = Object {
         may(
             "routing",
             routing::ROUTING,
-            "which ways packets take where there are several; shortest",
+            "which paths packets take where there are several; shortest",
         ),
         may("description", Shape::Text, "for people"),
         may(
@@ -216,7 +216,7 @@ pub(crate) static SCENARIO: Object = Object {
         may(
             "plan",
             Shape::Object(&plan::PLAN),
-            "who says where gradients are summed",
+            "the planner that chooses where gradients are summed",
         ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
         may("protect", Shape::Names, "flows that no fault may touch"),

@@ -12,7 +12,7 @@ pub(super) static PLAN: Object = Object {
     keys: &[needed(
         "by",
         Shape::Word(&Method::INSTALLED),
-        "the planner that says which switches sum a `training`, and which way its frames go; `grid` counts answers, `grid-push` only what workers send",
+        "the planner that chooses the switches that sum a `training`, and the paths of its frames; `grid` counts answers, `grid-push` only what workers send",
     )],
 };
 

@@ -8,15 +8,15 @@ use crate::model::topology::{Routing, Topology};
 
 pub(super) const ROUTING: Shape = Shape::Variant(|| {
     vec![
-        Alternative::alone("shortest", "one shortest way, over the lowest ports"),
+        Alternative::alone("shortest", "one shortest path, over the lowest ports"),
         Alternative::alone(
             "ecmp",
-            "all shortest ways: a flow takes one of them, by its addresses, protocol and ports",
+            "all shortest paths: a flow takes one of them, by its addresses, protocol and ports",
         ),
         Alternative::with(
             "k_shortest",
             Shape::Integer(2, Routing::MOST_WAYS as u64),
-            "so many of the shortest ways, longer ones among them",
+            "this number of the shortest paths, including longer ones",
         ),
     ]
 });

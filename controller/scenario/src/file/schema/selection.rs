@@ -31,14 +31,14 @@ pub(super) static SELECTION: Shape = Shape::Variant(|| {
     vec![
         Alternative::alone("always", "all"),
         Alternative::with("nth", ORDINAL, "this one, once"),
-        Alternative::with("every", ORDINAL, "each so-many-th"),
-        Alternative::with("first", ORDINAL, "so many from the first on"),
-        Alternative::with("after", ORDINAL, "all after so many"),
+        Alternative::with("every", ORDINAL, "each n-th"),
+        Alternative::with("first", ORDINAL, "this many from the first on"),
+        Alternative::with("after", ORDINAL, "all after this many"),
         Alternative::with("ordinals", RANGES, "these: `[3, 10..20, 40..]`"),
         Alternative::with(
             "burst",
             Shape::Object(&BURST),
-            "so many in a row, again and again",
+            "this many in a row, repeatedly",
         ),
         Alternative::with(
             "pattern",

@@ -69,12 +69,8 @@ pub(super) static STEP: Object = Object {
             DURATION,
             "how long it lasts; until the next step, or the end",
         ),
-        may("until", DURATION, "when it is over, since the start"),
-        may(
-            "every",
-            DURATION,
-            "it comes again, from one beginning to the next",
-        ),
+        may("until", DURATION, "its end, since the start"),
+        may("every", DURATION, "period, from one start to the next"),
         may(
             "times",
             Shape::Integer(1, MAX_TIMES as u64),

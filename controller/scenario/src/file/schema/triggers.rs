@@ -45,7 +45,7 @@ pub(super) static TRIGGER: Object = Object {
         may(
             "keys",
             Shape::Integer(1, per::MAX_KEYS),
-            "for how many keys of `per` there is room; 10000",
+            "capacity for keys of `per`; 10000",
         ),
     ],
 };

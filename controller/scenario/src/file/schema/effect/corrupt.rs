@@ -23,12 +23,12 @@ static CORRUPT: Object = Object {
         may(
             "bits",
             Shape::Integer(1, 128),
-            "so many, which ones is drawn",
+            "this many, drawn for each packet",
         ),
         may(
             "bytes",
             Shape::Integer(1, 16),
-            "so many, which ones is drawn",
+            "this many, drawn for each packet",
         ),
         may("checksums", Shape::Word(&["mended", "left"]), "`left`"),
     ],

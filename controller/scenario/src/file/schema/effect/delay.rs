@@ -16,8 +16,8 @@ static DELAY: Shape = Shape::Either(&[DURATION, Shape::Object(&BY_CHANCE)]);
 static BY_CHANCE: Object = Object {
     what: "`delay`",
     keys: &[
-        may(LATENCY, DURATION, "what all wait"),
-        may("jitter", DURATION, "by how much that varies"),
+        may(LATENCY, DURATION, "the delay of all packets"),
+        may("jitter", DURATION, "by how much it varies"),
         may(
             "distribution",
             Shape::Word(&distribution::JITTERS),
@@ -51,7 +51,7 @@ const EXAMPLE: &str = "20ms";
 
 pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "delay",
-    about: "it leaves so much later",
+    about: "it leaves this much later",
     shape: Some(&DELAY),
     example: EXAMPLE,
     read: |sink, _, written| {

@@ -17,15 +17,15 @@ static DUPLICATE: Object = Object {
         may(
             "copies",
             Shape::Integer(1, MAX_COPIES),
-            "more than the packet itself; 1",
+            "copies besides the packet itself; 1",
         ),
-        may("spaced", DURATION, "each so much after the one before; 0s"),
+        may("spaced", DURATION, "time from one copy to the next; 0s"),
     ],
 };
 
 pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "duplicate",
-    about: "it comes twice, or more often",
+    about: "it is sent twice, or more often",
     shape: Some(&Shape::Object(&DUPLICATE)),
     example: "",
     read: |sink, _, written| {

@@ -17,7 +17,7 @@ static REORDER: Object = Object {
         needed(
             "distance",
             Shape::Integer(1, MAX_DISTANCE),
-            "how many others",
+            "number of later packets that pass it",
         ),
         needed("within", DURATION, "but for no longer than this"),
     ],

@@ -15,7 +15,7 @@ const EXAMPLE: &str = "64B";
 
 pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "truncate",
-    about: "it is cut to so many bytes",
+    about: "it is cut to this length",
     shape: Some(&SIZE),
     example: EXAMPLE,
     read: |sink, _, written| {

@@ -17,7 +17,7 @@ pub(super) const LATENCY: Key = may("latency", DURATION, "of each link, one way;
 pub(super) const ECN: Key = may("ecn", FRAMES, MARKS);
 pub(super) const MTU: Key = may("mtu", MTU_RANGE, "of each link; 1500");
 pub(super) const MARKS: &str =
-    "so many frames that wait at a switch's port have it mark (ECN) those that come";
+    "queue length at a switch's port, in frames, from which it marks (ECN) further frames";
 
 /// Keys of a generated shape that apply to all its hosts and switches.
 pub(super) const GPUS: Key = may("gpus", COUNT, "of each host; 0");
@@ -59,7 +59,7 @@ pub(super) static SWITCH: Object = Object {
 
 /// Keys of a host.
 pub(super) const HOST_GPUS: Key = may("gpus", COUNT, "graphics processors; 0");
-pub(super) const HOST_SLOTS: Key = may("slots", COUNT, "workers that it has room for");
+pub(super) const HOST_SLOTS: Key = may("slots", COUNT, "capacity for workers");
 pub(super) const HOST_BUSY: Key = may("busy", Shape::Bool, "whether it runs something; false");
 /// Keys of a link.
 pub(super) const LINK_LOAD: Key = may(

@@ -27,7 +27,7 @@ pub(super) static EXPLICIT: Object = Object {
         may(
             "latency",
             DURATION,
-            "of links that say nothing, one way; 0s",
+            "of links without `latency`, one way; 0s",
         ),
         may("ecn", FRAMES, MARKS),
         may("mtu", MTU, "of links that say nothing; 1500"),
@@ -76,7 +76,7 @@ static LINK: Object = Object {
         may(
             "ecn",
             FRAMES,
-            "so many frames that wait at a switch's port for it have that mark (ECN) those that come; the topology's",
+            "queue length at a switch's port, in frames, from which it marks (ECN) further frames; the topology's",
         ),
         may("mtu", MTU, "the largest packet; the topology's"),
         LINK_LOAD,

@@ -32,7 +32,7 @@ pub(super) static FROM_FILE: Object = Object {
         may(
             "hosts",
             Shape::Either(&[Shape::Word(&BY_WORD), Shape::Object(&ATTACHED)]),
-            "of nodes that do not say what they are: none, those with one link, or so many for each switch; none",
+            "hosts among nodes without a kind: none, those with one link, or a number for each switch; none",
         ),
         may(
             "names",
@@ -43,17 +43,17 @@ pub(super) static FROM_FILE: Object = Object {
         may(
             "latency",
             DURATION,
-            "of links that say nothing, one way; 0s",
+            "of links without `latency`, one way; 0s",
         ),
         may(
             "rate_unit",
             Shape::Text,
-            "what rates without a unit count, such as `Gbit/s`; they are refused",
+            "unit of rates without a unit, such as `Gbit/s`; they are refused",
         ),
         may(
             "latency_unit",
             Shape::Text,
-            "what delays without a unit count, such as `ms`; they are refused",
+            "unit of delays without a unit, such as `ms`; they are refused",
         ),
         ECN,
         MTU,

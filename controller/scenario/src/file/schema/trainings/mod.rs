@@ -54,7 +54,7 @@ static TRAINING: Object = Object {
         needed(
             "workers",
             Shape::Either(&[Shape::Names, Shape::Object(&COUNTED)]),
-            "hosts, by rank; `*` stands for any letters, `h*` for all hosts that begin with h; or how many",
+            "hosts, by rank; `*` matches any letters, `h*` all hosts that begin with h; or their number",
         ),
         may(
             "ingress",
@@ -74,17 +74,17 @@ static TRAINING: Object = Object {
         may(
             "arrivals",
             Shape::Names,
-            "for `--by goat`: the workers, who is first before who is later; by rank",
+            "for `--by goat`: the workers, in order of arrival; by rank",
         ),
         may(
             "wait_for",
             Shape::Integer(1, MAX_WORKERS),
-            "for `--by goat`: so many, the first, are waited for in a round; all",
+            "for `--by goat`: number of workers, the first ones, that a round waits for; all",
         ),
         may(
             "learning",
             Shape::Object(&gradient::LEARNING),
-            "for `--by goat`, with `past_rounds`: how the model learns, to say how many workers had best be waited for",
+            "for `--by goat`, with `past_rounds`: how the model learns, to choose how many workers a round waits for",
         ),
         may(
             "past_rounds",

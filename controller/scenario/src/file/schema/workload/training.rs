@@ -21,7 +21,7 @@ pub(super) static TRAINING: Object = Object {
         may(
             "window",
             Shape::Integer(1, 32_768),
-            "chunks under way, a power of two; 64",
+            "chunks in flight, a power of two; 64",
         ),
     ],
 };

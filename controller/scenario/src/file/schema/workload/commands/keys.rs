@@ -13,7 +13,7 @@ pub(in crate::file::schema::workload) static COMMAND: Object = Object {
         may(
             "ready",
             Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),
-            "makes it a service: what says that it can be used",
+            "makes it a service: the sign that it can be used",
         ),
         may(
             "env",
@@ -79,7 +79,7 @@ pub(super) static REPEAT: Object = Object {
     what: "`repeat`",
     keys: &[
         may("times", Shape::Integer(1, 1_000_000), "how often"),
-        may("for", DURATION, "until so much time is over"),
+        may("for", DURATION, "until this time has passed"),
         may("pause", DURATION, "between two runs; 0s"),
     ],
 };

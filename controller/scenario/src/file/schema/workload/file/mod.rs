@@ -61,7 +61,7 @@ pub(in crate::file::schema) static WORKLOAD_FILE: Object = Object {
         may(
             "parameters",
             Shape::Map(&Shape::Value),
-            "by name: defaults of what `{NAME}` stands for in its texts",
+            "by name: default values of `{NAME}` in its texts",
         ),
         may(
             "probes",
