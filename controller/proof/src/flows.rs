@@ -282,7 +282,7 @@ impl<'a> Flows<'a> {
         let crosses = |flow: &Flow, to: usize| match (&scenario.ways, &flow.on) {
             (Some(ways), Some(on)) => {
                 let (from, to) = (&self.ends[from].name, &self.ends[to].name);
-                let way = ways.taken(from, to, hash::of_frame(sight.bytes));
+                let way = ways.taken(from, to, hash::frame_hash(sight.bytes));
                 way.is_some_and(|way| way.switches.contains(on))
             }
             _ => true,

@@ -5,17 +5,15 @@ mod names;
 mod text;
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use code::Code;
+pub(crate) use names::unknown;
 pub use names::{enumerate_names, few, few_names, nearest};
 pub(crate) use text::is_obeyed;
 pub use text::shown;
 use text::{MESSAGE, excerpt};
-
-use crate::protocols::Protocols;
 
 /// A range of bytes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
@@ -110,7 +108,7 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn of(source: &Source<'_>, line: usize, span: Span) -> Excerpt {
+    fn new(source: &Source<'_>, line: usize, span: Span) -> Excerpt {
         let text = source.text.get(span.start..span.end);
         Excerpt {
             line: source.line(line).to_owned(),
@@ -149,7 +147,7 @@ impl Diagnostic {
     /// diagnostic for a file that it names carries its own excerpt.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
-        let here = || Excerpt::of(source, self.line, self.span);
+        let here = || Excerpt::new(source, self.line, self.span);
         let shown = self.elsewhere.clone().unwrap_or_else(here);
         let (line, column) = excerpt(&shown.line, self.column);
         let number = self.line.to_string();
@@ -246,7 +244,6 @@ impl<'a> Source<'a> {
 #[derive(Debug)]
 pub struct Sink<'a> {
     source: Source<'a>,
-    protocols: Arc<Protocols>,
     found: Vec<Diagnostic>,
     errors: usize,
     /// The last diagnostic that was not shown because the limit was reached.
@@ -262,7 +259,6 @@ impl<'a> Sink<'a> {
     pub fn new(source: Source<'a>) -> Self {
         Self {
             source,
-            protocols: Protocols::builtin(),
             found: Vec::new(),
             errors: 0,
             beyond: None,
@@ -273,17 +269,6 @@ impl<'a> Sink<'a> {
     #[must_use]
     pub fn source(&self) -> Source<'a> {
         self.source
-    }
-
-    /// The protocols that the file may name.
-    #[must_use]
-    pub fn protocols(&self) -> Arc<Protocols> {
-        Arc::clone(&self.protocols)
-    }
-
-    /// Sets the protocols that the file may name from here on.
-    pub fn set_protocols(&mut self, protocols: Arc<Protocols>) {
-        self.protocols = protocols;
     }
 
     /// Reports an error; the caller may add a hint and related positions to the returned diagnostic.
@@ -346,7 +331,7 @@ impl<'a> Sink<'a> {
     pub fn adopt(&mut self, other: Sink<'_>) {
         let source = other.source;
         for mut diagnostic in other.into_diagnostics().0 {
-            let excerpt = Excerpt::of(&source, diagnostic.line, diagnostic.span);
+            let excerpt = Excerpt::new(&source, diagnostic.line, diagnostic.span);
             diagnostic.elsewhere = Some(excerpt);
             self.errors += usize::from(diagnostic.severity == Severity::Error);
             self.found.push(diagnostic);

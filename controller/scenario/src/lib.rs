@@ -1,49 +1,59 @@
-//! Fault scenarios: the YAML schema, topologies, resolution and planning. Pure.
+//! Fault scenarios, from the file to the verdict. Pure.
 //!
-//! A file becomes a tree with positions ([`yaml`]), then a checked [`Scenario`] ([`load`]), then a [`Plan`] ([`plan()`])
-//! that says which switch injects which fault, with the table entries for it. After the run, [`expect::evaluate`] judges
-//! the expectations. docs/scenarios.md describes the file for users.
+//! 1. [`file`](mod@file) reads YAML. [`load`] returns a checked [`Scenario`], or all errors with their positions.
+//! 2. [`model`] holds what a scenario says: flows, faults, topology, workload. It knows neither YAML nor a target.
+//! 3. [`plan`](mod@plan) chooses each switch's program and entries: [`plan()`] returns a [`Plan`] for a [`TargetModel`].
+//! 4. [`replay`] computes from a plan and the frames that a switch received which of them it must hit, and how.
+//! 5. [`outcome`] judges the file's expectations after the run ([`outcome::evaluate`]).
+//!
+//! Each module uses only those before it; [`diagnostic`] and [`units`] are below all. docs/scenarios.md describes the file for
+//! users.
 
-pub mod blast_radius;
-mod check;
-pub mod decision;
 pub mod diagnostic;
-pub mod disruption;
-pub mod effect;
-pub mod elsewhere;
-pub mod expect;
-mod filter;
-pub mod gradient;
-pub mod job;
-pub mod lease;
+pub mod file;
 pub mod model;
-pub mod names;
-pub mod natural;
-pub mod overlap;
+pub mod outcome;
 pub mod plan;
-pub mod probe;
-pub mod protocols;
 pub mod replay;
-mod resolve;
-pub mod routing;
-mod schema;
-mod sections;
-pub mod selection;
-pub mod telling;
-pub mod topology;
-pub mod trigger;
 pub mod units;
-pub mod vacuous;
-pub mod workload;
-pub mod yaml;
+
+use diagnostic::{Sink, Source};
 
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use model::Scenario;
-pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove, plan_together};
-pub use protocols::{Given, Protocols, named_files, named_topology, named_workload};
-pub use resolve::{load, load_with};
-pub use schema::{
-    CutGradient, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
-    json_schema, load_topology, load_trainings, reference, refused_training, workload_json_schema,
+pub use file::{
+    CutGradient, Given, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans,
+    elsewhere, hosts_named, json_schema, load_topology, load_trainings, named_files,
+    named_topology, named_workload, reference, refused_training, workload_json_schema, yaml,
 };
-pub use topology::topology_network;
+pub use model::protocols::Protocols;
+pub use model::topology::topology_network;
+pub use model::{
+    Scenario, decision, disruption, effect, expect, gradient, job, lease, overlap, probe,
+    protocols, routing, selection, topology, trigger, workload,
+};
+pub use outcome::vacuous;
+pub use plan::{Plan, TargetModel, check_together, names, plan, plan_to_prove, plan_together};
+
+/// Former names in [`plan::announcement`].
+pub mod telling {
+    pub use crate::plan::announcement::{Announcement as Telling, Announcements as Told, Stream};
+}
+
+/// Reads and checks a file. Returns all its diagnostics at once.
+///
+/// A file that names protocol files needs [`load_with`].
+pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
+    load_with(file, text, &Given::default())
+}
+
+/// As [`load`], with the files that the scenario names and those given on the command line.
+pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diagnostics> {
+    let mut sink = Sink::new(Source { file, text });
+    match file::read(&mut sink, given) {
+        Some(mut scenario) if !sink.has_errors() => {
+            scenario.warnings = sink.into_diagnostics();
+            Ok(scenario)
+        }
+        _ => Err(sink.into_diagnostics()),
+    }
+}

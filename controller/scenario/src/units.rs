@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-pub(crate) use spelling::of_rate;
+pub(crate) use spelling::rate_unit;
 
 /// The dimension of a quantity, with its units in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,15 @@ impl Dimension {
                 ("GB", 1_000_000_000),
                 ("GiB", 1 << 30),
             ],
+        }
+    }
+
+    /// A value of this dimension, with its unit.
+    pub(crate) fn show(self, value: u64) -> String {
+        match self {
+            Self::Duration => show_duration(value),
+            Self::Rate => show_rate(value),
+            Self::Size => show_size(value),
         }
     }
 

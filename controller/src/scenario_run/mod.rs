@@ -8,7 +8,7 @@ mod tests;
 
 use scenario::Scenario;
 use scenario::expect::metric::{FaultMetric, Metric, TrainingMetric};
-use scenario::expect::{self, Outcome};
+use scenario::outcome::{self, Outcome};
 
 use proof::Loss;
 
@@ -56,7 +56,7 @@ fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
     let expectations = match run.carried_out.aborted {
         Some(_) => Vec::new(),
-        None => expect::evaluate(scenario, &run.metrics),
+        None => outcome::evaluate(scenario, &run.metrics),
     };
     let late = faults::late(&run.conclusion.faults);
     let verdict = Verdict {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use scenario::expect::Measure;
 use scenario::expect::metric::{ClientMetric, FlowMetric, Metric, Name};
-use scenario::expect::{Measure, Outcome};
+use scenario::outcome::Outcome;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

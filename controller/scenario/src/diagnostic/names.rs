@@ -1,5 +1,7 @@
 //! Names in messages and hints.
 
+use super::{Code, Diagnostic, Sink, Spanned};
+
 /// The candidate that a misspelt name most likely meant. In a dotted name only one component may be misspelt, because
 /// each component carries its own meaning.
 #[must_use]
@@ -69,6 +71,26 @@ fn all(listed: &[String]) -> String {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
     }
+}
+
+/// Reports an undeclared name, with the nearest declared one.
+pub(crate) fn unknown<'s, 'a>(
+    sink: &'s mut Sink<'_>,
+    what: &str,
+    name: &Spanned<String>,
+    candidates: impl Iterator<Item = &'a str> + Clone,
+) -> &'s mut Diagnostic {
+    let hint = match nearest(&name.value, candidates.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if candidates.clone().next().is_none() => format!("the file declares no {what}"),
+        None => format!("declared: {}", few_names(candidates)),
+    };
+    sink.error(
+        Code::UnknownName,
+        name.span,
+        format!("no {what} is called `{}`", name.value),
+    )
+    .hint(hint)
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use parser_gen::Generated;
 use parser_gen::engine::Early;
 use serde::Serialize;
 
-use super::entries::call;
+use super::runtime::call;
 use super::{TargetModel, Unit};
 use crate::diagnostic::{Code, Sink};
+use crate::model::selection::Selection;
 use crate::model::{Direction, Scenario};
-use crate::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
-use crate::selection::Selection;
+use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 
 /// When and how such a fault is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly these
 /// ports.
@@ -28,7 +28,7 @@ pub struct BeforeSum {
 }
 
 /// The only fault of a switch, if it can be placed before a sum there.
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     switch: &str,
     units: &[Unit],
@@ -78,7 +78,7 @@ pub(super) fn check(
             fault.id
         );
         sink.error(Code::Capacity, fault.place_span, message).hint(
-            "one fault has room before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
+            "one fault fits before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
         );
     }
 }

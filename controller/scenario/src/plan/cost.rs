@@ -1,14 +1,13 @@
 //! Resources that a plan uses on a switch, and the bound on the lateness of held packets.
 
-use std::fmt;
-
+use p4lang::runtime::{MulticastGroup, TableEntry};
 use serde::Serialize;
 
+use super::Unit;
 use super::place::Placement;
-use super::switch::SwitchPlan;
 use super::target::TargetModel;
 use crate::model::{Direction, Scenario};
-use crate::names;
+use crate::plan::names;
 
 /// Resources that a plan uses on a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -33,99 +32,42 @@ pub struct Resources {
     pub recirculation_bps: u64,
 }
 
-/// Fills in the resources of the switch's plan.
+/// The resources that a switch's units, classes, entries and groups use.
 pub(super) fn measure(
     scenario: &Scenario,
     placement: &Placement,
     target: &TargetModel,
-    switch: &mut SwitchPlan,
-) {
+    switch: &str,
+    (units, classes): (&[Unit], &[Vec<usize>]),
+    (entries, groups): (&[TableEntry], &[MulticastGroup]),
+) -> Resources {
     let at = |direction| {
-        switch
-            .units
+        units
             .iter()
             .filter(|unit| unit.direction == direction)
             .count()
     };
-    let select_tables: Vec<String> = switch
-        .units
+    let select_tables: Vec<String> = units
         .iter()
         .map(|unit| names::fault::select_table(unit.direction, unit.unit))
         .collect();
-    let entries_in = |tables: &dyn Fn(&str) -> bool| {
-        let entries = switch.entries.iter();
-        entries.filter(|entry| tables(&entry.table)).count()
-    };
-    let held_bits = held_bits(scenario, placement, &switch.name);
-    switch.resources = Resources {
+    let entries_in =
+        |tables: &dyn Fn(&str) -> bool| entries.iter().filter(|entry| tables(&entry.table)).count();
+    let held_bits = held_bits(scenario, placement, switch);
+    Resources {
         ingress_units: at(Direction::Ingress),
         egress_units: at(Direction::Egress),
-        classes: switch.classes.len().saturating_sub(1),
+        classes: classes.len().saturating_sub(1),
         state_cells: placement
             .points
             .iter()
-            .filter(|point| point.switch == switch.name)
+            .filter(|point| point.switch == switch)
             .count(),
         select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
         forward_entries: entries_in(&|table| names::forward::TABLES.contains(&table)),
-        replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
+        replicas: groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
         recirculation_bps: target.looping_bps(held_bits).min(target.loop_rate_bps),
-    };
-}
-
-/// The fullest switch and its scarcest resource. The planner minimizes its occupancy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Fullest {
-    /// The switch's name; the first one of several.
-    pub switch: String,
-    /// The resource: `units in ingress`.
-    pub resource: String,
-    /// Amount that faults use.
-    pub taken: u64,
-    /// Capacity.
-    pub of: u64,
-    /// Lower bound on the occupancy of the fullest switch in any plan, as a fraction.
-    pub at_least: f64,
-    /// Whether the plan's occupancy is proven to be minimal.
-    pub is_least: bool,
-}
-
-impl Fullest {
-    /// The share of a switch that faults should not exceed; above it, the text of a plan reports the occupancy.
-    const SHARE: f64 = 0.1;
-
-    /// Occupancy, as a fraction.
-    #[must_use]
-    pub fn fraction(&self) -> f64 {
-        self.taken as f64 / self.of as f64
-    }
-
-    /// Whether the text reports the occupancy. It does not if a single fault already exceeds the share, as with a chip's
-    /// stages.
-    pub(super) fn is_told(&self) -> bool {
-        self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
-    }
-}
-
-impl fmt::Display for Fullest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            switch,
-            resource,
-            taken,
-            of,
-            ..
-        } = self;
-        let percent = 100.0 * self.fraction();
-        write!(
-            f,
-            "{percent:.1} % of switch {switch}: {taken} of {of} {resource}, "
-        )?;
-        match self.is_least {
-            true => f.write_str("the least there is"),
-            false => write!(f, "at least {:.1} % in any plan", 100.0 * self.at_least),
-        }
     }
 }
 

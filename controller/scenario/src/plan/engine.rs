@@ -5,12 +5,12 @@ use parser_gen::engine::{Action, Copies, EngineSpec, Keys, Select, UnitSpec};
 
 use super::place::Placement;
 use super::{Drawn, PlannedTrigger, Rounded, TargetModel, Unit};
-use crate::decision::probability;
 use crate::diagnostic::{Code, Sink};
-use crate::effect::Duplicate;
+use crate::model::decision::probability;
+use crate::model::effect::Duplicate;
+use crate::model::selection::{Selection, percent};
 use crate::model::{Direction, Fault, Scenario};
-use crate::names::{fault, group};
-use crate::selection::{Selection, percent};
+use crate::plan::names::{fault, group};
 use crate::units::show_duration;
 
 /// Relative error of a probability above which the plan reports it.
@@ -126,7 +126,7 @@ pub(super) fn round(
     for fault in &scenario.faults {
         if fault.effect.longest_stay_ns() >> (target.time_bits - 1) != 0 {
             let message = format!(
-                "this target cannot hold packets for {}: it reckons with {} bits of nanoseconds",
+                "this target cannot hold packets for {}: its times have {} bits of nanoseconds",
                 show_duration(fault.effect.longest_stay_ns()),
                 target.time_bits
             );
@@ -180,7 +180,7 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
 
 /// Text for users: `fault x: 0.002 % is held as 0.003052 %`.
 pub(super) fn show(rounded: &Rounded) -> String {
-    let limit = |p: f64| crate::decision::limit(p).unwrap_or(0);
+    let limit = |p: f64| crate::model::decision::limit(p).unwrap_or(0);
     format!(
         "fault {}: {} is held as {}",
         rounded.fault,

@@ -3,24 +3,19 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
-use parser_gen::engine::{Action, Copies, Hold};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use parser_gen::engine::{Action, Hold};
 use parser_gen::psn::MODULUS;
-use serde::ser::{SerializeMap, SerializeSeq};
-use serde::{Serialize, Serializer};
 
+use super::forwarding::forwarding;
 use super::place::{Placement, Point};
-use super::{PlannedFlow, TargetModel, Unit, engine, multipath};
-use crate::decision::{self, Draws, Words};
-use crate::effect::Duplicate;
-use crate::gradient;
-use crate::job::Job;
+use super::runtime::call;
+use super::{PlannedFlow, TargetModel, Unit};
+use crate::model::decision::{self, Draws, Words};
+use crate::model::selection::{Psn, Selection, Share};
 use crate::model::{Direction, Scenario};
-use crate::names::fault::{self, channel, key, param};
-use crate::names::{JOB, forward, group, lease, timeline};
-use crate::selection::{Psn, Selection, Share};
-use crate::topology::Mac;
-use crate::workload::Workload;
+use crate::plan::names::fault::{self, channel, key, param};
+use crate::plan::names::{lease, timeline};
 
 /// The table and its default action that put an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
@@ -40,7 +35,7 @@ pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall)
     (lease::table(direction), call)
 }
 
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
@@ -51,7 +46,7 @@ pub(super) fn of_switch(
 ) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = Vec::new();
     for unit in units {
-        entries.extend(of_unit(
+        entries.extend(for_unit(
             scenario, placement, switch, unit, flows, classes, target,
         ));
     }
@@ -60,7 +55,7 @@ pub(super) fn of_switch(
 }
 
 /// The entries of a unit: the packets that it examines, then those that it selects, then the words that it draws.
-fn of_unit(
+fn for_unit(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
@@ -92,7 +87,7 @@ fn of_unit(
     entries.extend(writer.lots(declared.effect.lots()));
     if selection.is_by_chance() || declared.effect.draws() {
         let has_second = matches!(selection, Selection::GilbertElliott(_));
-        let drawn = Drawn {
+        let drawn = DrawnWords {
             u: selection.is_by_chance(),
             v: has_second,
             w: declared.effect.draws(),
@@ -170,16 +165,6 @@ fn select(
     prioritized(entries)
 }
 
-pub(crate) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
-    ActionCall {
-        name,
-        params: params
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).into()))
-            .collect(),
-    }
-}
-
 /// Gives the entries descending priorities, so that the first match applies.
 fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let count = entries.len() as i32;
@@ -191,7 +176,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
 
 /// The words that a unit draws.
 #[derive(Clone, Copy)]
-struct Drawn {
+struct DrawnWords {
     u: bool,
     v: bool,
     w: bool,
@@ -277,7 +262,7 @@ impl UnitWriter<'_> {
     }
 
     /// Entries of the tables `t0` to `t5`, which the seed determines.
-    fn words(&self, draws: &Draws, drawn: Drawn) -> Vec<TableEntry> {
+    fn words(&self, draws: &Draws, drawn: DrawnWords) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
             let (table, action) = fault::words(number);
@@ -349,290 +334,4 @@ fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
             relative.clone().into_iter().chain(round).collect()
         })
     })
-}
-
-/// The forwarding entries of a switch: every host by its MAC address, broadcasts, jobs, routes of gradients; in a wire,
-/// each port to the other.
-#[must_use]
-pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
-    if scenario.topology.wire {
-        return across(scenario, switch);
-    }
-    let entry = |mac: Mac, action: &str, name: &str, value: u32| TableEntry {
-        table: forward::TABLE.to_owned(),
-        key: vec![FieldMatch {
-            field: forward::KEY.to_owned(),
-            value: Match::exact(mac.value()),
-        }],
-        priority: 0,
-        action: ActionCall {
-            name: action.to_owned(),
-            params: vec![(name.to_owned(), u128::from(value).into())],
-        },
-    };
-    let to_group = |mac, group| entry(mac, forward::MULTICAST, forward::GROUP, group);
-    let to_port_it_came_by = |mac| {
-        let mut back = entry(mac, forward::BACK, "", 0);
-        back.action.params.clear();
-        back
-    };
-    let mut entries = Vec::new();
-    if let Some(ways) = &scenario.ways {
-        entries.extend(multipath::entries(scenario, ways, switch));
-    } else {
-        let towards = scenario.topology.ports_towards(switch);
-        for host in &scenario.topology.hosts {
-            if let Some(port) = towards.get(host.name.as_str()) {
-                entries.push(entry(host.mac, forward::UNICAST, forward::PORT, *port));
-            }
-        }
-    }
-    entries.push(to_group(Mac::BROADCAST, group::FLOOD));
-    for (number, _) in job_ports(scenario, switch) {
-        entries.push(to_group(Mac::of_job(number), group::of_job(number)));
-    }
-    let gradients = scenario.gradients.iter();
-    entries.extend(gradients.flat_map(|gradients| gradient::forwarding(gradients, switch)));
-    for job in &scenario.jobs {
-        if ports_of(scenario, job, switch).is_none() {
-            continue;
-        }
-        // Frames to be summed, and probes about them, go up until a switch sums them.
-        let (sum, question) = (Mac::of_sum(job.number), Mac::of_question(job.number));
-        match (
-            job.on(switch),
-            scenario.topology.next_hop(switch, job.top()),
-        ) {
-            (Some(_), _) => {
-                entries.push(to_group(sum, group::of_job(job.number)));
-                entries.push(to_port_it_came_by(question));
-            }
-            (None, Some(up)) => entries.extend(
-                [sum, question].map(|mac| entry(mac, forward::UNICAST, forward::PORT, up.number)),
-            ),
-            (None, None) => {}
-        }
-    }
-    entries
-}
-
-fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
-    let topology = &scenario.topology;
-    let ports = topology.ports(switch).filter_map(|port| {
-        let other = topology.next_hop(switch, topology.across(port.peer)?)?;
-        Some(TableEntry {
-            table: forward::WIRE.to_owned(),
-            key: vec![FieldMatch {
-                field: forward::WIRE_KEY.to_owned(),
-                value: Match::exact(u128::from(port.number)),
-            }],
-            priority: 0,
-            action: call(
-                forward::UNICAST.to_owned(),
-                &[(forward::PORT, u128::from(other.number))],
-            ),
-        })
-    });
-    ports.collect()
-}
-
-/// For each job, the ports by which the switch sends sums, or the server's results, down.
-fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
-    let topology = &scenario.topology;
-    if let Some(Workload::Training(training)) = &scenario.workload {
-        let gradients = scenario.gradients.as_ref();
-        if let Some(ports) = gradients.and_then(|gradients| gradients.answer_ports(switch)) {
-            let ports = sorted(ports.into_iter());
-            return (!ports.is_empty())
-                .then_some((JOB, ports))
-                .into_iter()
-                .collect();
-        }
-        let workers = training.workers.iter().filter(|worker| {
-            let path = topology.path(&training.server, worker);
-            path.is_some_and(|path| path.contains(&switch))
-        });
-        let ports = workers.filter_map(|worker| topology.next_hop(switch, worker));
-        let ports = sorted(ports.map(|port| port.number));
-        return (!ports.is_empty())
-            .then_some((JOB, ports))
-            .into_iter()
-            .collect();
-    }
-    let jobs = scenario.jobs.iter();
-    jobs.filter_map(|job| ports_of(scenario, job, switch))
-        .collect()
-}
-
-/// The ports of a switch that lead down to ranks of a job; `None` if the switch is not between any rank and the root.
-fn ports_of(scenario: &Scenario, job: &Job, switch: &str) -> Option<(u16, Vec<u32>)> {
-    if let Some(Workload::Training(_)) = &scenario.workload {
-        return None;
-    }
-    let topology = &scenario.topology;
-    let below = job.ranks.iter().filter(|rank| {
-        let way = topology.way_up(rank, job.top());
-        way.is_some_and(|way| way.contains(&switch))
-    });
-    let ports = below.filter_map(|rank| topology.next_hop(switch, rank));
-    let ports = sorted(ports.map(|port| port.number));
-    (!ports.is_empty()).then_some((job.number, ports))
-}
-
-fn sorted(ports: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut ports: Vec<u32> = ports.collect();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
-}
-
-/// The multicast groups of a switch.
-#[must_use]
-pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<MulticastGroup> {
-    let numbered = |ports: Vec<u32>| {
-        ports
-            .into_iter()
-            .zip(1..)
-            .map(|(port, instance)| Replica { port, instance })
-            .collect()
-    };
-    let mut groups = Vec::new();
-    if target.multicast_recirculates {
-        groups.push(MulticastGroup {
-            id: group::DUPLICATE,
-            replicas: numbered(vec![target.recirculation_port; 2]),
-        });
-    }
-    let duplicates = scenario.faults.iter();
-    let duplicates = duplicates.filter_map(|fault| fault.effect.duplicate());
-    let mut more: Vec<Copies> = duplicates
-        .filter(|duplicate| *duplicate != Duplicate::ONCE && target.multicast_recirculates)
-        .map(|duplicate| engine::copies(scenario, duplicate))
-        .collect();
-    more.sort_unstable_by_key(|copies| copies.group);
-    more.dedup();
-    groups.extend(more.iter().map(|copies| {
-        MulticastGroup {
-            id: copies.group.into(),
-            replicas: copies
-                .later_ns
-                .iter()
-                .map(|(instance, _)| Replica {
-                    port: target.recirculation_port,
-                    instance: *instance,
-                })
-                .collect(),
-        }
-    }));
-    groups.push(MulticastGroup {
-        id: group::FLOOD,
-        replicas: numbered(scenario.topology.flood_ports(switch)),
-    });
-    let job_groups = job_ports(scenario, switch).into_iter();
-    groups.extend(job_groups.map(|(number, ports)| {
-        let mut jobs = scenario.jobs.iter();
-        let job = jobs.find(|job| job.number == number && job.is_rdma());
-        let each = job.and_then(|job| copies_of_ranks(scenario, job, switch));
-        MulticastGroup {
-            id: group::of_job(number),
-            replicas: each.unwrap_or_else(|| numbered(ports)),
-        }
-    }));
-    let gradients = scenario.gradients.iter();
-    groups.extend(gradients.flat_map(|gradients| gradient::groups(gradients, switch)));
-    groups
-}
-
-/// The replicas for a switch that writes to each rank separately: one per rank, whose instance is the rank's number there
-/// plus one.
-fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<Replica>> {
-    let ranks = job.on(switch)?.children.iter().zip(1..);
-    let copies = ranks.map(|(rank, instance)| {
-        let port = scenario.topology.next_hop(switch, rank)?.number;
-        Some(Replica { port, instance })
-    });
-    copies.collect()
-}
-
-/// p4lang's runtime types do not implement serde, so this crate defines their JSON.
-pub(super) fn serialize_entries<S: Serializer>(
-    entries: &[TableEntry],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    struct Entry<'a>(&'a TableEntry);
-    struct Key<'a>(&'a [FieldMatch]);
-    struct Params<'a>(&'a [(String, Value)]);
-    struct Number<'a>(&'a Value);
-    impl Serialize for Number<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            match self.0.to_u128() {
-                Some(number) => number.serialize(serializer),
-                None => serializer.collect_str(self.0),
-            }
-        }
-    }
-    impl Serialize for Key<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map(
-                self.0
-                    .iter()
-                    .map(|field| (&field.field, show_match(&field.value))),
-            )
-        }
-    }
-    impl Serialize for Params<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map(self.0.iter().map(|(name, value)| (name, Number(value))))
-        }
-    }
-    impl Serialize for Entry<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(None)?;
-            map.serialize_entry("table", &self.0.table)?;
-            map.serialize_entry("key", &Key(&self.0.key))?;
-            map.serialize_entry("priority", &self.0.priority)?;
-            map.serialize_entry("action", &self.0.action.name)?;
-            map.serialize_entry("params", &Params(&self.0.action.params))?;
-            map.end()
-        }
-    }
-    let mut list = serializer.serialize_seq(Some(entries.len()))?;
-    for entry in entries {
-        list.serialize_element(&Entry(entry))?;
-    }
-    list.end()
-}
-
-pub(super) fn serialize_groups<S: Serializer>(
-    groups: &[MulticastGroup],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Group {
-        id: u32,
-        ports: Vec<u32>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        instances: Option<Vec<u16>>,
-    }
-    serializer.collect_seq(groups.iter().map(|group| Group {
-        id: group.id,
-        ports: group.replicas.iter().map(|replica| replica.port).collect(),
-        instances: instances(&group.replicas),
-    }))
-}
-
-/// The instances of copies; `None` if they are 1, 2, … in order.
-fn instances(replicas: &[Replica]) -> Option<Vec<u16>> {
-    let instances: Vec<u16> = replicas.iter().map(|replica| replica.instance).collect();
-    let counted = instances.iter().zip(1..).all(|(one, other)| *one == other);
-    (!counted).then_some(instances)
-}
-
-pub(super) fn show_match(value: &Match) -> String {
-    match value {
-        Match::Exact(value) | Match::Optional(value) => format!("{value:#x}"),
-        Match::Lpm { value, prefix_len } => format!("{value:#x}/{prefix_len}"),
-        Match::Ternary { value, mask } => format!("{value:#x} &&& {mask:#x}"),
-        Match::Range { low, high } => format!("{low}..{high}"),
-    }
 }

@@ -3,7 +3,7 @@
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::selection::Selection;
+use crate::model::selection::Selection;
 
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     for fault in &scenario.faults {
@@ -22,7 +22,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
             && !target.numbers_keys
         {
             let message = format!(
-                "this target cannot take both directions of a connection for one, as fault `{}` asks: which end comes first is told by comparing fields, and its gateways compare a field with numbers alone",
+                "this target cannot take both directions of a connection for one, as fault `{}` asks: the order of the two ends is found by comparing fields, and its gateways compare a field with numbers alone",
                 fault.id
             );
             sink.error(Code::Effect, fault.span, message)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::topology::{Port, Topology};
+use crate::model::topology::{Port, Topology};
 
 /// Time for which a switch's port holds each frame, so that its link has the latency of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,14 +23,14 @@ pub struct PortLatency {
 #[must_use]
 pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
     let ports = topology.ports(switch);
-    let held = ports.map(|port| of_port(topology, &port));
+    let held = ports.map(|port| port_latency(topology, &port));
     held.filter(|held| held.in_ns > 0 || held.out_ns > 0)
         .collect()
 }
 
 /// A host holds no frames, so the switch does it for both directions of their link. Between two switches, the sender
 /// holds a frame, and the receiver does not hold it again.
-fn of_port(topology: &Topology, port: &Port<'_>) -> PortLatency {
+fn port_latency(topology: &Topology, port: &Port<'_>) -> PortLatency {
     let latency_ns = port.link.latency_ns;
     PortLatency {
         port: port.number,
@@ -63,7 +63,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Link;
+    use crate::model::topology::Link;
 
     #[test]
     fn each_direction_of_a_link_is_held_once() {

@@ -1,8 +1,8 @@
 //! Whether a target's faults end without the controller.
 
 use crate::diagnostic::{Code, Sink};
-use crate::lease::Leased;
 use crate::model::Scenario;
+use crate::model::lease::Leased;
 
 use super::{SwitchPlan, TargetModel};
 

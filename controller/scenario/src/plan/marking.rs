@@ -3,7 +3,7 @@
 use super::{Injection, TargetModel};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
-use crate::topology::{Link, Topology};
+use crate::model::topology::{Link, Topology};
 
 /// The ports of a switch that mark, and the number of waiting frames from which each marks.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
 /// Refuses marking queues if the target does not mark, or if a flow passes them: captures at both ends of a flow are
 /// compared byte for byte.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
-    let mut told = Told::default();
+    let mut told = Refusals::default();
     if !target.marks_queues {
         for link in scenario
             .topology
@@ -51,7 +51,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
 
 /// Refuses marking queues on switches where faults act: a packet must leave such a switch as it came.
 pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injections: &[Injection]) {
-    let mut told = Told::default();
+    let mut told = Refusals::default();
     for injection in injections {
         let ports = scenario.topology.ports(&injection.switch);
         for port in ports.filter(|port| port.link.mark_at.is_some()) {
@@ -70,9 +70,9 @@ const HINT: &str =
 
 /// Position of the last report: links that inherit one setting are reported once.
 #[derive(Default)]
-struct Told(Option<crate::diagnostic::Span>);
+struct Refusals(Option<crate::diagnostic::Span>);
 
-impl Told {
+impl Refusals {
     fn refuse(&mut self, sink: &mut Sink<'_>, link: &Link, message: String, hint: &str) {
         if self.0.replace(link.mark_span) != Some(link.mark_span) {
             sink.error(Code::Topology, link.mark_span, message)

@@ -2,54 +2,63 @@
 //!
 //! Every packet of a flow passes each of its faults at exactly one injection point, on every path that it can take.
 
+pub mod announcement;
 mod before_sum;
+pub mod blast_radius;
 mod cost;
 mod cut;
+mod disruptions;
+mod effects;
 mod engine;
 mod entries;
+mod forwarding;
+mod gradients;
 mod key;
 mod latency;
 mod lease;
 mod marking;
 mod multipath;
+pub mod names;
 mod over;
 mod place;
 mod points;
 mod provable;
 mod refused;
+mod runtime;
 mod same;
+mod solve;
 mod summing;
 mod switch;
 mod target;
 mod text;
+mod ties;
 mod together;
 mod triggered;
 mod wait;
+mod wanted;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use parser_gen::Filter;
+use serde::{Serialize, Serializer};
 
-use parser_gen::EngineSpec;
-use serde::Serialize;
-
-use crate::blast_radius::{self, Reach};
-use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::disruption;
-use crate::gradient::Gradients;
-use crate::lease::Leased;
-use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
-use crate::{names, units};
+use crate::diagnostic::{Diagnostics, Sink};
+use crate::model::gradient::Gradients;
+use crate::model::lease::Leased;
+use crate::model::{Direction, Epoch, Scenario};
+use crate::units;
+use blast_radius::Reach;
 
 pub use before_sum::BeforeSum;
-pub use cost::{Fullest, Resources};
-use cost::{lateness_bound_ns, measure};
-pub(crate) use entries::call;
-pub use entries::{forwarding, groups};
+pub use cost::Resources;
+use cost::lateness_bound_ns;
+pub use disruptions::{ActiveTime, PlannedDisruption};
+pub use forwarding::{forwarding, groups};
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
-pub use over::{Becomes, Ended, Fate, Over};
+pub use over::{Becomes, Continuation, Ended, Over};
+pub use place::Fullest;
 pub use provable::{plan_to_prove, triggers_join_ports};
-pub use switch::{PlannedFlow, SwitchPlan, Unit};
+pub use switch::SwitchPlan;
+use switch::switch_plan;
 pub use target::{TargetModel, Truncates};
 pub use together::{check_together, plan_together};
 pub use triggered::PlannedTrigger;
@@ -79,7 +88,7 @@ pub struct Plan {
     pub timeline: Vec<Epoch>,
     /// Actions of the controller on programs and switches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub disruptions: Vec<disruption::Planned>,
+    pub disruptions: Vec<PlannedDisruption>,
     /// Whether faults end without the controller.
     pub lease: Leased,
     /// The maximum reach of each fault.
@@ -143,12 +152,48 @@ pub struct Injection {
     pub lateness_bound_ns: Option<u64>,
 }
 
+/// A flow that a switch classifies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedFlow {
+    /// Position among the switch's flows.
+    pub index: usize,
+    /// The flow's name.
+    pub name: String,
+    /// A name that is unique on the switch and legal in P4.
+    pub p4_name: String,
+    /// The condition on its packets.
+    #[serde(serialize_with = "serialize_filter")]
+    pub filter: Filter,
+    /// Whether the flow is protected: it is classified so that no fault's entry matches its packets.
+    pub protected: bool,
+}
+
+impl PlannedFlow {
+    pub(super) fn as_declared(&self) -> parser_gen::Flow {
+        parser_gen::Flow {
+            name: self.p4_name.clone(),
+            filter: self.filter.clone(),
+        }
+    }
+}
+
+/// A fault in a unit of a switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unit {
+    /// Ingress or egress.
+    pub direction: Direction,
+    /// Number of the unit in declared order, from 0.
+    pub unit: usize,
+    /// The fault's name.
+    pub fault: String,
+}
+
 /// Makes the plan, or returns the reasons why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = scenario.sink();
-    let wanted = place::Wanted::of(&mut sink, scenario);
+    let wanted = wanted::Wanted::new(&mut sink, scenario);
     plan_placed(sink, scenario, target, |sink| {
-        points::place(sink, &wanted?, target)
+        solve::place(sink, &wanted?, target)
     })
 }
 
@@ -159,19 +204,10 @@ fn plan_placed(
     target: &TargetModel,
     place: impl FnOnce(&mut Sink<'_>) -> Option<place::Placement>,
 ) -> Result<Plan, Diagnostics> {
-    for fault in &scenario.faults {
-        if let Some(why) = fault.effect.refused_by(target) {
-            sink.error(
-                Code::Effect,
-                fault.span,
-                format!("this target cannot {why}"),
-            )
-            .hint("the embedded switch and simple_switch_grpc can");
-        }
-    }
+    effects::check(&mut sink, scenario, target);
     key::check(&mut sink, scenario, target);
     triggered::check(&mut sink, scenario, target);
-    let disruptions = disruption::plan(&mut sink, scenario, target);
+    let disruptions = disruptions::plan(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
     marking::check(&mut sink, scenario, target);
     multipath::check(&mut sink, scenario, target);
@@ -182,15 +218,12 @@ fn plan_placed(
     let Some(placement) = place(&mut sink) else {
         return Err(sink.into_diagnostics());
     };
-    let mut switches: Vec<SwitchPlan> = scenario
+    let switches: Vec<SwitchPlan> = scenario
         .topology
         .switches
         .iter()
         .map(|name| switch_plan(&mut sink, scenario, &placement, name, target))
         .collect();
-    for switch in &mut switches {
-        measure(scenario, &placement, target, switch);
-    }
     let lease = lease::plan(&mut sink, scenario, target, &switches);
     if sink.has_errors() {
         return Err(sink.into_diagnostics());
@@ -198,7 +231,7 @@ fn plan_placed(
     let injections = injections(scenario, &placement, &switches, target);
     let injected_on = injections.iter();
     let injected_on = injected_on.map(|point| (point.fault.as_str(), point.switch.as_str()));
-    disruption::check_provable(&mut sink, scenario, injected_on);
+    disruptions::check_provable(&mut sink, scenario, injected_on);
     marking::check_provable(&mut sink, scenario, &injections);
     let blast_radius = blast_radius::reaches(scenario, &injections);
     blast_radius::check(&mut sink, scenario, &blast_radius);
@@ -227,180 +260,6 @@ impl Plan {
     #[must_use]
     pub fn switch(&self, name: &str) -> Option<&SwitchPlan> {
         self.switches.iter().find(|switch| switch.name == name)
-    }
-}
-
-fn switch_plan(
-    sink: &mut Sink<'_>,
-    scenario: &Scenario,
-    placement: &place::Placement,
-    name: &str,
-    target: &TargetModel,
-) -> SwitchPlan {
-    let mut units = Vec::new();
-    for direction in [Direction::Ingress, Direction::Egress] {
-        let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
-        if let Some(first_beyond) = here.get(target.units) {
-            let side = if direction == Direction::Ingress {
-                "ingress"
-            } else {
-                "egress"
-            };
-            let message = format!(
-                "{} faults act in {side} of switch `{name}`, which has capacity for {}",
-                here.len(),
-                target.units
-            );
-            sink.error(Code::Capacity, first_beyond.span, message)
-                .hint("move some to another switch: `where: SWITCH`");
-        }
-        let numbered = here.into_iter().enumerate();
-        units.extend(numbered.map(|(unit, fault)| Unit {
-            direction,
-            unit,
-            fault: fault.id.clone(),
-        }));
-    }
-    let flows = planned_flows(sink, scenario, placement, name);
-    let classes = classes(sink, &flows);
-    let triggers = triggered::of_switch(scenario, placement, name);
-    let mut entries = triggered::entries(scenario, &triggers, &flows, &classes);
-    entries.extend(entries::of_switch(
-        scenario, placement, name, &units, &flows, &classes, target,
-    ));
-    for unit in &units {
-        let table = names::fault::select_table(unit.direction, unit.unit);
-        let count = entries.iter().filter(|entry| entry.table == table).count();
-        let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
-        if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
-            let message = format!(
-                "fault `{}` takes {count} entries of a table that has {MAX_SELECT_ENTRIES}",
-                fault.id
-            );
-            sink.error(Code::Capacity, fault.span, message)
-                .hint("name fewer flows, or steps that follow each other: each set of flows that a packet can be in takes an entry for each run of steps");
-        }
-    }
-    let groups = entries::groups(scenario, name, target);
-    let sums = scenario.sums(name);
-    let before_sum = before_sum::of_switch(scenario, name, &units, target).filter(|_| sums);
-    if sums && before_sum.is_none() {
-        before_sum::check(sink, scenario, name, &units, target);
-    }
-    if sums {
-        cut::check(sink, scenario, name, &units, target);
-        summing::check_children(sink, scenario, name, target);
-        summing::check_deadlines(sink, scenario, name, target);
-        summing::check_rates(sink, scenario, name, target);
-        summing::check_transport(sink, scenario, name, target);
-    }
-    let is_faultless = units.is_empty() && triggers.is_empty();
-    let most = match is_faultless {
-        true => target.frame_values,
-        false => target
-            .frame_values_beside_faults
-            .unwrap_or(target.frame_values),
-    };
-    let aggregates = summing::frame_values(sink, scenario, name, (most, is_faultless), target);
-    let engine = EngineSpec {
-        early: before_sum.as_ref().map(|before| before.early),
-        triggers: triggered::specs(scenario, &triggers, &units, &entries),
-        ..engine::spec(scenario, placement, name, &units, &triggers, &entries)
-    };
-    let sessions = cut::sessions(scenario, &units, &engine, target);
-    wait::check(sink, scenario, &flows, &classes, &units);
-    SwitchPlan {
-        name: name.to_owned(),
-        protocols: Arc::clone(&scenario.protocols),
-        flows,
-        classes,
-        units,
-        triggers,
-        engine,
-        aggregates,
-        guards_jobs: summing::rated(scenario, name).next().is_some(),
-        sums_roce: scenario
-            .jobs
-            .iter()
-            .any(|job| job.is_rdma() && job.on(name).is_some()),
-        multipath: entries
-            .iter()
-            .any(|entry| entry.table == names::forward::NEXT_HOPS),
-        wire: scenario.topology.wire,
-        before_sum,
-        entries,
-        groups,
-        sessions,
-        resources: Resources::default(),
-    }
-}
-
-/// Flows that a fault acts on at this switch, then protected flows that pass it.
-fn planned_flows(
-    sink: &mut Sink<'_>,
-    scenario: &Scenario,
-    placement: &place::Placement,
-    name: &str,
-) -> Vec<PlannedFlow> {
-    let points = placement.points.iter();
-    let here = points.filter(|point| point.switch == name);
-    let mut acted_on: BTreeSet<usize> = here.map(|point| point.flow).collect();
-    let triggers = scenario.triggers.iter().zip(&placement.triggers);
-    let counting = triggers.filter(|(_, on)| on.as_deref() == Some(name));
-    acted_on.extend(counting.flat_map(|(trigger, _)| trigger.flows()));
-    let passes = |flow: &crate::model::Flow| {
-        flow.paths
-            .iter()
-            .any(|path| path.switches.iter().any(|s| s == name))
-    };
-    let mut wanted: Vec<usize> = acted_on.iter().copied().collect();
-    if !acted_on.is_empty() {
-        wanted.extend(
-            scenario
-                .protected()
-                .filter(|(index, flow)| passes(flow) && !acted_on.contains(index))
-                .map(|(index, _)| index),
-        );
-    }
-    if wanted.len() > MAX_FLOWS {
-        let message = format!(
-            "switch `{name}` would tell {} flows apart, and can tell {MAX_FLOWS}",
-            wanted.len()
-        );
-        sink.error(
-            Code::Capacity,
-            scenario.flows[wanted[MAX_FLOWS]].span,
-            message,
-        );
-    }
-    let planned = wanted.into_iter().enumerate().map(|(index, wanted)| {
-        let flow = &scenario.flows[wanted];
-        let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let p4_name = format!(
-            "f{index}_{}",
-            flow.name.chars().map(legal).collect::<String>()
-        );
-        PlannedFlow {
-            index,
-            name: flow.name.clone(),
-            p4_name,
-            filter: flow.filter.clone(),
-            protected: flow.protected,
-        }
-    });
-    planned.collect()
-}
-
-/// The sets of flows that `meta.class` numbers. The scenario's flows have been classified together, so this subset fits
-/// too.
-fn classes(sink: &mut Sink<'_>, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
-    let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
-    match parser_gen::Classes::new(&sink.protocols(), &flows) {
-        Ok(classes) => classes.sets().to_vec(),
-        Err(error) => {
-            sink.error(Code::Capacity, Default::default(), error.to_string());
-            Vec::new()
-        }
     }
 }
 
@@ -441,4 +300,8 @@ fn show_bound(bound: Option<u64>) -> String {
     bound.map_or_else(String::new, |ns| {
         format!(", at most {} late", units::show_duration(ns))
     })
+}
+
+fn serialize_filter<S: Serializer>(filter: &Filter, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(filter.text())
 }

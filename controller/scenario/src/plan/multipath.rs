@@ -5,12 +5,12 @@ use p4lang::runtime::{FieldMatch, Match, TableEntry};
 use parser_gen::engine::Action;
 
 use super::TargetModel;
-use super::entries::call;
+use super::runtime::call;
 use crate::diagnostic::{Code, Sink};
-use crate::effect::Effect;
 use crate::model::Scenario;
-use crate::names::forward;
-use crate::routing::{ToHost, Ways};
+use crate::model::effect::Effect;
+use crate::model::routing::{ToHost, Ways};
+use crate::plan::names::forward;
 
 /// The P4 fields that determine a packet's path: the frame's kind and sender, and its flow.
 const STEERING: [(&str, &str); 11] = [

@@ -14,14 +14,14 @@ use crate::model::{Fault, Scenario};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Over {
     /// The fate of each injection of the new plan, in its order.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<Continuation>,
     /// Faults and flows of the old plan that the new plan does not have.
     pub ended: Vec<Ended>,
 }
 
 /// A fault on a flow in the new plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fate {
+pub struct Continuation {
     /// The fault's name.
     pub fault: String,
     /// The flow's name.
@@ -67,13 +67,13 @@ pub struct Ended {
 impl Over {
     /// Compares two plans of which `new` replaces `old`. Each plan comes with its scenario.
     #[must_use]
-    pub fn of(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
+    pub fn new(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
         let is_same = |a: &Injection, b: &Injection| {
             (&a.fault, &a.flow, &a.switch) == (&b.fault, &b.flow, &b.switch)
         };
         let fates = new.1.injections.iter().map(|injection| {
             let before = old.1.injections.iter().find(|was| is_same(was, injection));
-            Fate {
+            Continuation {
                 fault: injection.fault.clone(),
                 flow: injection.flow.clone(),
                 switch: injection.switch.clone(),
@@ -112,7 +112,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         of.0.faults.iter().find(|fault| fault.id == id).cloned()
     };
     let (Some(before), Some(after)) = (fault(old, &was.fault), fault(new, &now.fault)) else {
-        return Some("it is declared another way");
+        return Some("its declaration differs");
     };
     let filter = |plan: &Plan, at: &Injection| {
         let flows = &plan.switch(&at.switch)?.flows;
@@ -126,7 +126,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("its flow has another filter");
     }
     if before.selection != after.selection {
-        return Some("it selects in another way");
+        return Some("its selection differs");
     }
     if old.1.seed != new.1.seed && after.selection.is_by_chance() {
         return Some("it draws by another seed");
@@ -144,7 +144,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("it waits for another trigger");
     }
     if after.keys.is_some() && (was.unit, was.cell) != (now.unit, now.cell) {
-        return Some("it stands in another unit, where its keys are not");
+        return Some("it is in another unit, which does not have its keys");
     }
     None
 }
@@ -152,7 +152,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
 impl fmt::Display for Over {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fate in &self.fates {
-            let Fate {
+            let Continuation {
                 fault,
                 flow,
                 switch,
@@ -219,7 +219,7 @@ faults:
             (scenario, plan)
         };
         let (old, new) = (load(old), load(new));
-        Over::of((&old.0, &old.1), (&new.0, &new.1)).to_string()
+        Over::new((&old.0, &old.1), (&new.0, &new.1)).to_string()
     }
 
     #[test]
@@ -238,7 +238,7 @@ faults:
     #[test]
     fn it_counts_from_the_beginning_where_anything_else_differs() {
         let cases = [
-            ("every: 5}", "every: 6}", "it selects in another way"),
+            ("every: 5}", "every: 6}", "its selection differs"),
             ("dport == 7", "dport == 9", "its flow has another filter"),
             ("every: 5}}", "every: 5}, per: source}", "it has other keys"),
             (

@@ -1,18 +1,10 @@
-//! Placement: which switch injects which fault.
-//!
-//! The candidates for a (fault, flow) pair are the switches on *every* path of the flow, or the one that the file names
-//! (`where`, or the flow's `on`): each packet passes there exactly once, so one unit counts its ordinals. A fault without
-//! state (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault
-//! with the same paths are placed together. [`planner::injection`] chooses among the candidates; [`super::points`]
-//! prepares its input.
+//! Where faults can be and where the plan puts them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::Fullest;
-use super::triggered::{self, Tie};
-use crate::diagnostic::{Code, Sink};
-use crate::model::{Direction, Fault, Flow, Path, Scenario};
-use crate::selection::Selection;
+use serde::Serialize;
+
+use crate::model::{Direction, Fault, Path, Scenario};
 
 /// An injection point of a fault for one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,250 +68,57 @@ pub(super) struct Choice<'s> {
     pub spreads: bool,
 }
 
-/// All placement decisions of a scenario.
-pub(super) struct Wanted<'s> {
-    pub scenario: &'s Scenario,
-    pub choices: Vec<Choice<'s>>,
-    pub ties: Vec<Tie<'s>>,
+/// The fullest switch and its scarcest resource. The planner minimizes its occupancy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fullest {
+    /// The switch's name; the first one of several.
+    pub switch: String,
+    /// The resource: `units in ingress`.
+    pub resource: String,
+    /// Amount that faults use.
+    pub taken: u64,
+    /// Capacity.
+    pub of: u64,
+    /// Lower bound on the occupancy of the fullest switch in any plan, as a fraction.
+    pub at_least: f64,
+    /// Whether the plan's occupancy is proven to be minimal.
+    pub is_least: bool,
 }
 
-/// Flows of a fault with equal values are placed together: end hosts, the paths if there are several, and candidate
-/// switches.
-type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
+impl Fullest {
+    /// The share of a switch that faults should not exceed; above it, the text of a plan reports the occupancy.
+    const SHARE: f64 = 0.1;
 
-impl<'s> Wanted<'s> {
-    /// Collects the decisions of a scenario; refuses faults that no switch can take even on its own.
-    pub fn of(sink: &mut Sink<'_>, scenario: &'s Scenario) -> Option<Wanted<'s>> {
-        let mut choices: Vec<Choice<'_>> = Vec::new();
-        let mut complete = true;
-        for (index, fault) in scenario.faults.iter().enumerate() {
-            let mut alike: BTreeMap<Alike<'_>, usize> = BTreeMap::new();
-            for (cell, &flow) in fault.flows.iter().enumerate() {
-                let Some(mut found) = candidates(sink, index, fault, &scenario.flows[flow]) else {
-                    complete = false;
-                    continue;
-                };
-                let ends = found.paths.iter();
-                let ends = ends.map(|path| {
-                    let switches = match scenario.ways {
-                        Some(_) => path.switches.as_slice(),
-                        None => &[],
-                    };
-                    (path.from.as_str(), path.to.as_str(), switches)
-                });
-                let choice = *alike
-                    .entry((ends.collect(), found.switches.clone()))
-                    .or_insert(choices.len());
-                if choice < choices.len() {
-                    choices[choice].flows.push((flow, cell));
-                } else {
-                    found.flows.push((flow, cell));
-                    choices.push(found);
-                }
-            }
-        }
-        if !complete {
-            return None;
-        }
-        let errors = sink.errors();
-        let ties = triggered::ties(sink, scenario, &mut choices);
-        (sink.errors() == errors).then_some(Wanted {
-            scenario,
-            choices,
-            ties,
-        })
+    /// Occupancy, as a fraction.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        self.taken as f64 / self.of as f64
     }
 
-    /// The placement with these switches for each choice.
-    pub fn placed(&self, at: &[Vec<String>], fullest: Option<Fullest>) -> Placement {
-        let mut points = Vec::new();
-        for (choice, switches) in self.choices.iter().zip(at) {
-            for &(flow, cell) in &choice.flows {
-                points.extend(switches.iter().map(|switch| Point {
-                    fault: choice.fault,
-                    flow,
-                    cell,
-                    switch: switch.clone(),
-                    direction: choice.direction,
-                }));
-            }
-        }
-        points.sort_by_key(|point| (point.fault, point.cell));
-        let mut triggers = vec![None; self.scenario.triggers.len()];
-        for tie in &self.ties {
-            let of_choice = tie.choices.first().and_then(|choice| at[*choice].first());
-            let switch = of_choice.map_or(tie.switches[0], String::as_str);
-            for trigger in &tie.triggers {
-                triggers[*trigger] = Some(switch.to_owned());
-            }
-        }
-        Placement {
-            points,
-            triggers,
-            fullest,
-        }
+    /// Whether the text reports the occupancy. It does not if a single fault already exceeds the share, as with a chip's
+    /// stages.
+    pub(super) fn is_told(&self) -> bool {
+        self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
     }
 }
 
-/// The choice for a fault and a flow's paths: the switches that every packet passes exactly once. Its list of flows is
-/// still empty.
-fn candidates<'s>(
-    sink: &mut Sink<'_>,
-    index: usize,
-    fault: &'s Fault,
-    flow: &'s Flow,
-) -> Option<Choice<'s>> {
-    let first = flow.paths.first()?;
-    let on_all = |switch: &str| {
-        flow.paths
-            .iter()
-            .all(|path| path.switches.iter().any(|other| other == switch))
-    };
-    let switches = first.switches.iter().map(String::as_str);
-    let mut choice = Choice {
-        fault: index,
-        flows: Vec::new(),
-        paths: &flow.paths,
-        direction: fault
-            .place
-            .as_ref()
-            .map_or(Direction::Ingress, |place| place.direction),
-        switches: switches.filter(|switch| on_all(switch)).collect(),
-        pin: None,
-        is_limited: false,
-        spreads: false,
-    };
-    if let (Some(on), Some(place)) = (&flow.on, &fault.place)
-        && *on != place.switch
-    {
-        let message = format!(
-            "fault `{}` acts on switch `{}`, and flow `{}` is known on `{on}` alone",
-            fault.id, place.switch, flow.name
-        );
-        sink.error(Code::Placement, fault.place_span, message)
-            .hint(format!(
-                "write `where: {on}`, or leave `on: {on}` out of the flow"
-            ));
-        return None;
-    }
-    if let Some(on) = &flow.on {
-        // Flow resolution kept only the paths across this switch.
-        choice.pin = Some(on);
-        choice.switches = vec![on];
-        return Some(choice);
-    }
-    if let Some(place) = &fault.place {
-        if choice.switches.contains(&place.switch.as_str()) {
-            choice.pin = Some(&place.switch);
-            choice.switches = vec![&place.switch];
-            return Some(choice);
-        }
-        report_place(sink, fault, flow, &place.switch);
-        return None;
-    }
-    if choice.switches.is_empty() {
-        let is_alike = !fault.effect.draws() && !fault.effect.goes_by_time();
-        if fault.selection != Selection::Always || !is_alike {
-            report_apart(sink, fault, flow);
-            return None;
-        }
-        choice.spreads = true;
-    }
-    Some(choice)
-}
-
-/// Reports that a fault would need several switches for a flow.
-pub(super) fn report_apart(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow) {
-    let (a, b) = apart(&flow.paths);
-    let message = format!(
-        "no single switch sees every packet of flow `{}` for fault `{}`",
-        flow.name, fault.id
-    );
-    sink.error(Code::Placement, fault.span, message)
-        .hint(format!(
-            "{a} and {b} have no switch in common: split the flow with `from` or `to`"
-        ));
-}
-
-fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
-    let crosses = |path: &&Path| path.switches.iter().any(|other| other == switch);
-    let show = |path: &Path| {
-        format!(
-            "{} → {} over {}",
-            path.from,
-            path.to,
-            path.switches.join(", ")
-        )
-    };
-    let Some(bypass) = flow.paths.iter().find(|path| !crosses(path)) else {
-        return;
-    };
-    if flow.paths.iter().any(|path| crosses(&path)) {
-        let message = format!(
-            "not all packets of flow `{}` cross switch `{switch}`, where fault `{}` acts",
-            flow.name, fault.id
-        );
-        sink.error(Code::Placement, fault.place_span, message)
-            .hint(format!(
-                "{} does not; narrow the flow with `from` or `to`",
-                show(bypass)
-            ));
-    } else {
-        let message = format!(
-            "no path of flow `{}` crosses switch `{switch}`, where fault `{}` acts",
-            flow.name, fault.id
-        );
-        sink.error(Code::Unreachable, fault.place_span, message)
-            .hint(format!("its packets go {}", show(bypass)));
-    }
-}
-
-/// Two paths without a common switch.
-fn apart(paths: &[Path]) -> (String, String) {
-    let show = |path: &Path| format!("{} → {} ({})", path.from, path.to, path.switches.join(", "));
-    for (i, a) in paths.iter().enumerate() {
-        if let Some(b) = paths[..i]
-            .iter()
-            .find(|b| b.switches.iter().all(|switch| !a.switches.contains(switch)))
-        {
-            return (show(b), show(a));
+impl fmt::Display for Fullest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            switch,
+            resource,
+            taken,
+            of,
+            ..
+        } = self;
+        let percent = 100.0 * self.fraction();
+        write!(
+            f,
+            "{percent:.1} % of switch {switch}: {taken} of {of} {resource}, "
+        )?;
+        match self.is_least {
+            true => f.write_str("the least there is"),
+            false => write!(f, "at least {:.1} % in any plan", 100.0 * self.at_least),
         }
     }
-    (
-        paths.first().map(show).unwrap_or_default(),
-        "the others".to_owned(),
-    )
-}
-
-/// Pairs of choices, the earlier one first, whose flows share a packet.
-pub(super) type Meetings = BTreeSet<(usize, usize)>;
-
-pub(super) fn meetings(scenario: &Scenario, choices: &[Choice<'_>]) -> Meetings {
-    let mut of_flow: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, choice) in choices.iter().enumerate() {
-        for (flow, _) in &choice.flows {
-            of_flow.entry(*flow).or_default().push(index);
-        }
-    }
-    let sets = scenario
-        .classes
-        .sets()
-        .iter()
-        .map(|flows| -> BTreeSet<usize> {
-            flows
-                .iter()
-                .filter_map(|flow| of_flow.get(flow))
-                .flatten()
-                .copied()
-                .collect()
-        });
-    // Most classes meet the same choices, so the set is small.
-    let sets: BTreeSet<BTreeSet<usize>> = sets.collect();
-    let mut meetings = Meetings::new();
-    for set in sets {
-        for a in &set {
-            meetings.extend(set.range(a + 1..).map(|b| (*a, *b)));
-        }
-    }
-    meetings
 }

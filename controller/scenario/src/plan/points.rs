@@ -6,16 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planner::injection::{Charge, Choice, InjectionSwitch, Problem, SwitchResource, solve};
+use planner::injection::{Charge, Choice, InjectionSwitch, Problem, SwitchResource};
 
+use super::TargetModel;
 use super::cost::held_by;
-use super::place::{Meetings, Placement, Wanted, meetings};
-use super::{Fullest, TargetModel, refused};
-use crate::diagnostic::Sink;
+use super::place::{Fullest, Placement};
+use super::wanted::{Meetings, Wanted, meetings};
 use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
 
-/// Fixed seed of the planner: a file has the same plan whatever the seed of its packets.
-const SEED: u64 = 0;
 /// Upper bound of a cost, so that sums do not overflow: 18 bits allow more choices than a scenario has.
 const MAX_COST: u64 = u64::MAX >> 20;
 
@@ -40,46 +38,20 @@ pub(super) struct Apart {
 }
 
 /// A problem for the planner, and the meaning of its indices.
-pub(super) struct Asked<'w, 's> {
+pub(super) struct InjectionProblem<'w, 's> {
     pub wanted: &'w [&'w Wanted<'s>],
     pub problem: Problem,
     /// Scenario and choice of each of the problem's choices.
     pub of: Vec<Of>,
 }
 
-/// Places all faults and triggers, or reports why that is impossible.
-pub(super) fn place(
-    sink: &mut Sink<'_>,
-    wanted: &Wanted<'_>,
-    target: &TargetModel,
-) -> Option<Placement> {
-    let all = [wanted];
-    let asked = Asked::of(&all, target, &Apart::default());
-    match solve(&asked.problem, SEED) {
-        Ok(placement) => asked.placements(&placement).pop(),
-        Err(refusal) => {
-            refused::tell(sink, &asked, target, &refusal);
-            None
-        }
-    }
-}
-
-/// Places several scenarios that share switches of the same names.
-pub(super) fn place_together(
-    wanted: &[&Wanted<'_>],
-    target: &TargetModel,
-    apart: &Apart,
-) -> Result<Vec<Placement>, crate::Diagnostics> {
-    let asked = Asked::of(wanted, target, apart);
-    match solve(&asked.problem, SEED) {
-        Ok(placement) => Ok(asked.placements(&placement)),
-        Err(refusal) => Err(refused::tell_together(&asked, &refusal)),
-    }
-}
-
-impl<'w, 's> Asked<'w, 's> {
-    fn of(wanted: &'w [&'w Wanted<'s>], target: &TargetModel, apart: &Apart) -> Asked<'w, 's> {
-        let mut asked = Asked {
+impl<'w, 's> InjectionProblem<'w, 's> {
+    pub(super) fn new(
+        wanted: &'w [&'w Wanted<'s>],
+        target: &TargetModel,
+        apart: &Apart,
+    ) -> InjectionProblem<'w, 's> {
+        let mut asked = InjectionProblem {
             wanted,
             problem: Problem {
                 resources: resources(target),
@@ -127,7 +99,7 @@ impl<'w, 's> Asked<'w, 's> {
                     Direction::Ingress => UNITS_IN,
                     Direction::Egress => UNITS_OUT,
                 };
-                self.charge(std::iter::once((kind, 1)).chain(of_chip(target)))
+                self.charge(std::iter::once((kind, 1)).chain(chip_resources(target)))
             });
             let entries = (of.flows.len() * fault.epochs.len()) as u64;
             let held: u64 = (of.flows.iter())
@@ -219,7 +191,7 @@ impl<'w, 's> Asked<'w, 's> {
     }
 
     /// Translates a solution into a placement for each scenario.
-    fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
+    pub(super) fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
         let mut at: Vec<Vec<Vec<String>>> = vec![Vec::new(); self.wanted.len()];
         for ((scenario, _), switches) in self.of.iter().zip(&found.at) {
             let names = switches
@@ -233,7 +205,7 @@ impl<'w, 's> Asked<'w, 's> {
             .collect()
     }
 
-    fn fullest(&self, found: &planner::injection::Placement) -> Option<Fullest> {
+    pub(super) fn fullest(&self, found: &planner::injection::Placement) -> Option<Fullest> {
         let rows = found.taken.iter().enumerate().flat_map(|(switch, taken)| {
             let taken = taken.iter().enumerate();
             taken.map(move |(resource, taken)| (switch, resource, *taken))
@@ -264,15 +236,16 @@ fn resources(target: &TargetModel) -> Vec<SwitchResource> {
         [
             "units in ingress",
             "units in egress",
-            "flows that can be told apart",
+            "distinguishable flows",
             "entries of its units",
             "bit/s of recirculation",
         ]
         .map(resource),
     );
     resources[RECIRCULATION].binds = false;
-    let of_chip = target.fault_takes.iter();
-    resources.extend(of_chip.map(|(name, _)| resource(&format!("thousandths of its {name}"))));
+    let chip_resources = target.fault_takes.iter();
+    resources
+        .extend(chip_resources.map(|(name, _)| resource(&format!("thousandths of its {name}"))));
     resources
 }
 
@@ -294,7 +267,7 @@ fn switch(name: &str, target: &TargetModel) -> InjectionSwitch {
     }
 }
 
-fn of_chip(target: &TargetModel) -> impl Iterator<Item = (usize, u64)> {
+fn chip_resources(target: &TargetModel) -> impl Iterator<Item = (usize, u64)> {
     let takes = target.fault_takes.iter().enumerate();
     takes.map(|(number, (_, thousandths))| (OF_CHIP + number, *thousandths))
 }

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Injection, Plan, TargetModel, flows_met, plan};
 use crate::diagnostic::{Code, Diagnostics, Sink, few_names};
+use crate::model::overlap;
+use crate::model::selection::Selection;
 use crate::model::{Direction, Fault, Flow, Scenario};
-use crate::overlap;
-use crate::selection::Selection;
 
 /// Makes the plan of a scenario whose faults captures are to prove, or returns the reasons why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
@@ -25,7 +25,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     let points: Vec<_> = plan
         .injections
         .iter()
-        .filter_map(|injection| Point::of(scenario, &flows, injection))
+        .filter_map(|injection| Point::new(scenario, &flows, injection))
         .collect();
     let mut held = Held::default();
     for point in &points {
@@ -97,7 +97,7 @@ struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    fn of(
+    fn new(
         scenario: &'a Scenario,
         flows: &BTreeMap<&str, usize>,
         injection: &'a Injection,
@@ -240,7 +240,7 @@ fn entries<'f>(scenario: &Scenario, flow: &'f Flow, switch: &str) -> BTreeSet<&'
     });
     let mut from: BTreeSet<&str> = from.collect();
     if from.len() > 1 && flow.filter.fields().contains(&overlap::PORT) {
-        let allowed = overlap::Allowed::of(&scenario.protocols, &flow.filter);
+        let allowed = overlap::Allowed::new(&scenario.protocols, &flow.filter);
         from.retain(|neighbor| allowed.enters(&scenario.topology, switch, neighbor));
     }
     from

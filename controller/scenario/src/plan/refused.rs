@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use planner::injection::{Conflict, Refusal};
 
 use super::TargetModel;
-use super::place::report_apart;
-use super::points::{Asked, UNITS_IN, UNITS_OUT};
+use super::points::{InjectionProblem, UNITS_IN, UNITS_OUT};
+use super::wanted::report_apart;
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
-use crate::model::Fault;
+use crate::model::{Direction, Fault};
 
 /// Reports the refusal for one scenario.
 pub(super) fn tell(
     sink: &mut Sink<'_>,
-    asked: &Asked<'_, '_>,
+    asked: &InjectionProblem<'_, '_>,
     target: &TargetModel,
     refusal: &Refusal,
 ) {
@@ -75,7 +75,7 @@ pub(super) fn tell(
 }
 
 /// Reports the refusal for several scenarios that run together; each of them has a plan on its own.
-pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnostics {
+pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
             let why = "may hit the same packets, and have no other switch".to_owned();
@@ -120,7 +120,23 @@ pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnos
     sink.into_diagnostics()
 }
 
-impl<'s> Asked<'_, 's> {
+/// Reports that more faults act in a pipeline than it has units; `fault` is the first one beyond them.
+pub(super) fn tell_units(
+    sink: &mut Sink<'_>,
+    fault: &Fault,
+    count: usize,
+    (direction, switch): (Direction, &str),
+    target: &TargetModel,
+) {
+    let most = target.units;
+    let message = format!(
+        "{count} faults act in {direction} of switch `{switch}`, which has capacity for {most}"
+    );
+    sink.error(Code::Capacity, fault.span, message)
+        .hint("move some to another switch: `where: SWITCH`");
+}
+
+impl<'s> InjectionProblem<'_, 's> {
     fn fault(&self, choice: usize) -> &'s Fault {
         let (scenario, choice) = self.of[choice];
         let wanted = self.wanted[scenario];
@@ -184,18 +200,12 @@ impl<'s> Asked<'_, 's> {
         let Some(first_beyond) = here.iter().nth(target.units) else {
             return false;
         };
-        let side = match resource {
-            UNITS_IN => "ingress",
-            _ => "egress",
+        let direction = match resource {
+            UNITS_IN => Direction::Ingress,
+            _ => Direction::Egress,
         };
-        let message = format!(
-            "{} faults act in {side} of switch `{name}`, which has capacity for {}",
-            here.len(),
-            target.units
-        );
         let fault = &self.wanted[0].scenario.faults[*first_beyond];
-        sink.error(Code::Capacity, fault.span, message)
-            .hint("move some to another switch: `where: SWITCH`");
+        tell_units(sink, fault, here.len(), (direction, name), target);
         true
     }
 }

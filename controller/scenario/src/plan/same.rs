@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostics, Span};
 use crate::model::Scenario;
-use crate::topology::{Link, Topology};
+use crate::model::topology::{Link, Topology};
 
 /// Refuses scenarios whose `topology` or `routing` differs from that of the first.
 pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
@@ -21,14 +21,14 @@ pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
             None if first.topology.routing != other.topology.routing => (
                 "`routing` is another".to_owned(),
                 [first, other].map(|one| routing(one)),
-                "packets take their ways by one `routing`: give all of them the same",
+                "one `routing` holds for all packets: write the same in each file",
             ),
             None => continue,
         };
         let mut sink = other.sink();
         let message = format!("together with {}: {what}", first.file);
         sink.error(Code::Topology, at_other, message)
-            .related(&first.source(), at_first, "here it is said first")
+            .related(&first.source(), at_first, "first declared here")
             .hint(hint);
         return Err(sink.into_diagnostics());
     }

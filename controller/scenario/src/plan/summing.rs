@@ -4,8 +4,8 @@ use parser_gen::FrameValues;
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::Job;
 use crate::model::Scenario;
+use crate::model::job::Job;
 
 /// The number of values in the frames that a switch sums or may have to sum: that of its jobs, capped by the chip's
 /// `most`. A job beyond `most` is refused if the file declares the number, or if `weir run` starts the programs that rely
@@ -77,7 +77,7 @@ pub(super) fn check_deadlines(
     for deadline in summed.filter_map(|job| job.deadline) {
         if !target.closes_chunks {
             let message = format!(
-                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
+                "switch `{switch}` waits for all ranks: a slot of this target has no space for a `deadline`"
             );
             sink.error(Code::Capacity, deadline.span, message)
                 .hint("the embedded switch and BMv2 have it");

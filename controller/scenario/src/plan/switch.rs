@@ -1,19 +1,24 @@
 //! The plan of one switch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
-use parser_gen::{Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Options};
-use serde::{Serialize, Serializer};
+use parser_gen::{Arch, EngineSpec, FrameValues, GenerateError, Generated, Options};
+use serde::Serialize;
 
 use super::before_sum::{self, BeforeSum};
-use super::cost::Resources;
+use super::cost::{Resources, measure};
+use super::place::Placement;
 use super::triggered::PlannedTrigger;
-use super::{cut, entries};
-use crate::model::Direction;
-use crate::names;
-use crate::protocols::Protocols;
+use super::{
+    PlannedFlow, TargetModel, Unit, cut, engine, entries, forwarding, refused, runtime, summing,
+    triggered, wait,
+};
+use crate::diagnostic::{Code, Sink};
+use crate::model::protocols::Protocols;
+use crate::model::{Direction, Fault, Flow, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
+use crate::plan::names;
 
 /// The plan of one switch: its program and its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,10 +59,10 @@ pub struct SwitchPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sum: Option<BeforeSum>,
     /// Entries of fault units and forwarding, written while the epoch is 0. parser-gen adds the classifier's entries.
-    #[serde(serialize_with = "entries::serialize_entries")]
+    #[serde(serialize_with = "runtime::serialize_entries")]
     pub entries: Vec<TableEntry>,
     /// Multicast groups for duplicates, broadcasts, results of a job.
-    #[serde(serialize_with = "entries::serialize_groups")]
+    #[serde(serialize_with = "runtime::serialize_groups")]
     pub groups: Vec<MulticastGroup>,
     /// Clone sessions that truncate packets, on targets that use them.
     #[serde(
@@ -67,42 +72,6 @@ pub struct SwitchPlan {
     pub sessions: Vec<CloneSession>,
     /// Resources that the plan uses.
     pub resources: Resources,
-}
-
-/// A flow that a switch classifies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlannedFlow {
-    /// Position among the switch's flows.
-    pub index: usize,
-    /// The flow's name.
-    pub name: String,
-    /// A name that is unique on the switch and legal in P4.
-    pub p4_name: String,
-    /// The condition on its packets.
-    #[serde(serialize_with = "serialize_filter")]
-    pub filter: Filter,
-    /// Whether the flow is protected: it is classified so that no fault's entry matches its packets.
-    pub protected: bool,
-}
-
-impl PlannedFlow {
-    pub(super) fn as_declared(&self) -> parser_gen::Flow {
-        parser_gen::Flow {
-            name: self.p4_name.clone(),
-            filter: self.filter.clone(),
-        }
-    }
-}
-
-/// A fault in a unit of a switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unit {
-    /// Ingress or egress.
-    pub direction: Direction,
-    /// Number of the unit in declared order, from 0.
-    pub unit: usize,
-    /// The fault's name.
-    pub fault: String,
 }
 
 impl SwitchPlan {
@@ -185,9 +154,9 @@ impl SwitchPlan {
     pub fn written(&self, arch: Arch, generated: &Generated) -> impl Serialize {
         #[derive(Serialize)]
         struct Written {
-            #[serde(serialize_with = "entries::serialize_entries")]
+            #[serde(serialize_with = "runtime::serialize_entries")]
             entries: Vec<TableEntry>,
-            #[serde(serialize_with = "entries::serialize_groups")]
+            #[serde(serialize_with = "runtime::serialize_groups")]
             groups: Vec<MulticastGroup>,
             #[serde(
                 serialize_with = "cut::serialize",
@@ -216,6 +185,174 @@ impl SwitchPlan {
     }
 }
 
-fn serialize_filter<S: Serializer>(filter: &Filter, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(filter.text())
+/// Makes the plan of one switch.
+pub(super) fn switch_plan(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    placement: &Placement,
+    name: &str,
+    target: &TargetModel,
+) -> SwitchPlan {
+    let mut units = Vec::new();
+    for direction in [Direction::Ingress, Direction::Egress] {
+        let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
+        if let Some(first_beyond) = here.get(target.units) {
+            refused::tell_units(sink, first_beyond, here.len(), (direction, name), target);
+        }
+        let numbered = here.into_iter().enumerate();
+        units.extend(numbered.map(|(unit, fault)| Unit {
+            direction,
+            unit,
+            fault: fault.id.clone(),
+        }));
+    }
+    let flows = planned_flows(sink, scenario, placement, name);
+    let classes = classes(sink, &scenario.protocols, &flows);
+    let triggers = triggered::for_switch(scenario, placement, name);
+    let mut entries = triggered::entries(scenario, &triggers, &flows, &classes);
+    entries.extend(entries::for_switch(
+        scenario, placement, name, &units, &flows, &classes, target,
+    ));
+    for unit in &units {
+        let table = names::fault::select_table(unit.direction, unit.unit);
+        let count = entries.iter().filter(|entry| entry.table == table).count();
+        let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
+        if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
+            let message = format!(
+                "fault `{}` takes {count} entries of a table that has {MAX_SELECT_ENTRIES}",
+                fault.id
+            );
+            sink.error(Code::Capacity, fault.span, message)
+                .hint("name fewer flows, or steps that follow each other: each set of flows that a packet can be in takes an entry for each run of steps");
+        }
+    }
+    let groups = forwarding::groups(scenario, name, target);
+    let sums = scenario.sums(name);
+    let before_sum = before_sum::for_switch(scenario, name, &units, target).filter(|_| sums);
+    if sums && before_sum.is_none() {
+        before_sum::check(sink, scenario, name, &units, target);
+    }
+    if sums {
+        cut::check(sink, scenario, name, &units, target);
+        summing::check_children(sink, scenario, name, target);
+        summing::check_deadlines(sink, scenario, name, target);
+        summing::check_rates(sink, scenario, name, target);
+        summing::check_transport(sink, scenario, name, target);
+    }
+    let is_faultless = units.is_empty() && triggers.is_empty();
+    let most = match is_faultless {
+        true => target.frame_values,
+        false => target
+            .frame_values_beside_faults
+            .unwrap_or(target.frame_values),
+    };
+    let aggregates = summing::frame_values(sink, scenario, name, (most, is_faultless), target);
+    let engine = EngineSpec {
+        early: before_sum.as_ref().map(|before| before.early),
+        triggers: triggered::specs(scenario, &triggers, &units, &entries),
+        ..engine::spec(scenario, placement, name, &units, &triggers, &entries)
+    };
+    let sessions = cut::sessions(scenario, &units, &engine, target);
+    wait::check(sink, scenario, &flows, &classes, &units);
+    let resources = measure(
+        scenario,
+        placement,
+        target,
+        name,
+        (&units, &classes),
+        (&entries, &groups),
+    );
+    SwitchPlan {
+        name: name.to_owned(),
+        protocols: Arc::clone(&scenario.protocols),
+        flows,
+        classes,
+        units,
+        triggers,
+        engine,
+        aggregates,
+        guards_jobs: summing::rated(scenario, name).next().is_some(),
+        sums_roce: scenario
+            .jobs
+            .iter()
+            .any(|job| job.is_rdma() && job.on(name).is_some()),
+        multipath: entries
+            .iter()
+            .any(|entry| entry.table == names::forward::NEXT_HOPS),
+        wire: scenario.topology.wire,
+        before_sum,
+        entries,
+        groups,
+        sessions,
+        resources,
+    }
+}
+
+/// Flows that a fault acts on at this switch, then protected flows that pass it.
+fn planned_flows(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    placement: &Placement,
+    name: &str,
+) -> Vec<PlannedFlow> {
+    let points = placement.points.iter();
+    let here = points.filter(|point| point.switch == name);
+    let mut acted_on: BTreeSet<usize> = here.map(|point| point.flow).collect();
+    let triggers = scenario.triggers.iter().zip(&placement.triggers);
+    let counting = triggers.filter(|(_, on)| on.as_deref() == Some(name));
+    acted_on.extend(counting.flat_map(|(trigger, _)| trigger.flows()));
+    let passes = |flow: &Flow| {
+        flow.paths
+            .iter()
+            .any(|path| path.switches.iter().any(|s| s == name))
+    };
+    let mut wanted: Vec<usize> = acted_on.iter().copied().collect();
+    if !acted_on.is_empty() {
+        wanted.extend(
+            scenario
+                .protected()
+                .filter(|(index, flow)| passes(flow) && !acted_on.contains(index))
+                .map(|(index, _)| index),
+        );
+    }
+    if wanted.len() > MAX_FLOWS {
+        let message = format!(
+            "switch `{name}` would have to distinguish {} flows; it can distinguish {MAX_FLOWS}",
+            wanted.len()
+        );
+        sink.error(
+            Code::Capacity,
+            scenario.flows[wanted[MAX_FLOWS]].span,
+            message,
+        );
+    }
+    let planned = wanted.into_iter().enumerate().map(|(index, wanted)| {
+        let flow = &scenario.flows[wanted];
+        let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let p4_name = format!(
+            "f{index}_{}",
+            flow.name.chars().map(legal).collect::<String>()
+        );
+        PlannedFlow {
+            index,
+            name: flow.name.clone(),
+            p4_name,
+            filter: flow.filter.clone(),
+            protected: flow.protected,
+        }
+    });
+    planned.collect()
+}
+
+/// The sets of flows that `meta.class` numbers. The scenario's flows have been classified together, so this subset fits
+/// too.
+fn classes(sink: &mut Sink<'_>, protocols: &Protocols, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
+    let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
+    match parser_gen::Classes::new(protocols, &flows) {
+        Ok(classes) => classes.sets().to_vec(),
+        Err(error) => {
+            sink.error(Code::Capacity, Default::default(), error.to_string());
+            Vec::new()
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use parser_gen::FrameValues;
 use serde::Serialize;
 
-use crate::job::MAX_CHILDREN;
-use crate::names;
+use crate::model::job::MAX_CHILDREN;
+use crate::plan::names;
 
 /// Properties of a switch that the planner relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

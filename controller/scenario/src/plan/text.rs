@@ -4,12 +4,11 @@ use std::fmt;
 
 use p4lang::runtime::TableEntry;
 
-use super::entries::show_match;
+use super::runtime::show_match;
 use super::{LOOK_EVERY_NS, Plan, Resources, SwitchPlan, engine, show_bound};
-use crate::decision;
-use crate::gradient;
-use crate::model::Direction;
-use crate::names;
+use crate::model::decision;
+use crate::model::gradient;
+use crate::plan::names;
 use crate::units::{show_duration, show_rate};
 
 impl fmt::Display for Plan {
@@ -81,7 +80,7 @@ impl fmt::Display for Plan {
             writeln!(f, "\nno fault")?;
         }
         for point in &self.injections {
-            let side = side(point.direction);
+            let side = point.direction;
             let place = format!(
                 "{} {side}, unit {}, cell {}",
                 point.switch, point.unit, point.cell
@@ -139,9 +138,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> f
         writeln!(
             f,
             "  {} unit {}: {}{place}",
-            side(unit.direction),
-            unit.unit,
-            unit.fault
+            unit.direction, unit.unit, unit.fault
         )?;
     }
     for trigger in &switch.triggers {
@@ -235,11 +232,4 @@ fn is_word(entry: &TableEntry) -> bool {
     let action = entry.action.name.rsplit('.').next();
     action == Some(names::fault::LOT)
         || (0..decision::TABLES).any(|table| action == Some(names::fault::words(table).1.as_str()))
-}
-
-fn side(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "ingress",
-        Direction::Egress => "egress",
-    }
 }

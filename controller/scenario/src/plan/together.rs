@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parser_gen::Classes;
 
-use super::place::Wanted;
-use super::points::{self, Apart};
+use super::points::Apart;
+use super::solve::place_together;
+use super::wanted::Wanted;
 use super::{Plan, TargetModel, same};
 use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::disruption::Subject;
+use crate::model::disruption::Subject;
 use crate::model::{Direction, Fault, Scenario};
 
 /// Plans scenarios that run at the same time in one network, which all of them must describe equally. Their resource use
@@ -24,7 +25,7 @@ pub fn plan_together(
     for scenario in scenarios {
         alone.push(super::plan(scenario, target)?);
         let mut sink = scenario.sink();
-        match Wanted::of(&mut sink, scenario) {
+        match Wanted::new(&mut sink, scenario) {
             Some(one) => wanted.push(one),
             None => return Err(sink.into_diagnostics()),
         }
@@ -39,8 +40,8 @@ pub fn plan_together(
         None => return Err(refused(&alone).unwrap_or_default()),
     };
     // Diagnostics about the separate plans name both faults of every pair.
-    let placements = points::place_together(&all, target, &apart)
-        .map_err(|why| refused(&alone).unwrap_or(why))?;
+    let placements =
+        place_together(&all, target, &apart).map_err(|why| refused(&alone).unwrap_or(why))?;
     let plans = scenarios
         .iter()
         .zip(placements)
@@ -133,10 +134,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
         return;
     };
     for switch in &plan.switches {
-        for (direction, side) in [
-            (Direction::Ingress, "ingress"),
-            (Direction::Egress, "egress"),
-        ] {
+        for direction in [Direction::Ingress, Direction::Egress] {
             let of = |plan: &Plan| {
                 let units = plan.switch(&switch.name).map(|switch| switch.units.iter());
                 let units = units.into_iter().flatten();
@@ -157,7 +155,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
             let mut faults = last.faults.iter();
             let fault = beyond.and_then(|unit| faults.find(|fault| fault.id == unit.fault));
             let message = format!(
-                "together with {}: {} faults act in {side} of switch `{}`, which has capacity for {}",
+                "together with {}: {} faults act in {direction} of switch `{}`, which has capacity for {}",
                 enumerate(others.iter().map(|(scenario, _)| scenario.file.as_str())),
                 own + before,
                 switch.name,

@@ -10,13 +10,14 @@ use parser_gen::engine::{Keys, RESETS, Stage, TriggerSpec};
 use parser_gen::key::WAYS;
 use serde::Serialize;
 
-use super::entries::call;
-use super::place::{Choice, Placement};
+use super::place::Placement;
+use super::runtime::call;
+use super::ties::faults_of;
 use super::{PlannedFlow, TargetModel, Unit};
-use crate::diagnostic::{Code, Sink, few_names};
+use crate::diagnostic::{Code, Sink};
+use crate::model::trigger::{Event, Trigger};
 use crate::model::{Direction, Scenario};
-use crate::names::{fault, trigger as names};
-use crate::trigger::{Event, Trigger};
+use crate::plan::names::{fault, trigger as names};
 
 /// A trigger on a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,116 +55,8 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         .hint("the embedded switch and BMv2 have them");
 }
 
-/// Faults and triggers that must share one switch.
-pub(super) struct Tie<'s> {
-    /// Indexes of the scenario's triggers.
-    pub triggers: Vec<usize>,
-    /// Indexes of the choices that these triggers count or enable.
-    pub choices: Vec<usize>,
-    /// The possible switches, nearest to the senders first; never empty.
-    pub switches: Vec<&'s str>,
-}
-
-/// The groups of faults and triggers that must share a switch, and restricts their choices to it. Refuses groups without
-/// a switch.
-pub(super) fn ties<'s>(
-    sink: &mut Sink<'_>,
-    scenario: &'s Scenario,
-    choices: &mut [Choice<'s>],
-) -> Vec<Tie<'s>> {
-    let mut ties = Vec::new();
-    for triggers in groups(scenario) {
-        let faults: Vec<usize> = triggers
-            .iter()
-            .flat_map(|trigger| of(scenario, *trigger))
-            .collect();
-        let tied: Vec<usize> = (0..choices.len())
-            .filter(|choice| faults.contains(&choices[*choice].fault))
-            .collect();
-        let mut seen_by: Vec<Vec<&str>> = (tied.iter())
-            .map(|choice| choices[*choice].switches.clone())
-            .collect();
-        for flow in triggers.iter().flat_map(|t| scenario.triggers[*t].flows()) {
-            let flow = &scenario.flows[flow];
-            let mut paths = flow.paths.iter();
-            let first = paths.next().map_or(&[][..], |path| &path.switches);
-            let on_all = |switch: &&String| {
-                flow.on.as_ref().is_none_or(|on| on == *switch)
-                    && flow.paths.iter().all(|path| path.switches.contains(switch))
-            };
-            seen_by.push(first.iter().filter(on_all).map(String::as_str).collect());
-        }
-        let Some((first, others)) = seen_by.split_first() else {
-            continue;
-        };
-        let common = first.iter().copied();
-        let common = common.filter(|switch| others.iter().all(|other| other.contains(switch)));
-        let switches: Vec<&str> = common.collect();
-        if switches.is_empty() {
-            refuse(sink, scenario, &triggers, &faults);
-            continue;
-        }
-        for choice in &tied {
-            let choice = &mut choices[*choice];
-            choice.switches.retain(|switch| switches.contains(switch));
-            choice.is_limited = true;
-        }
-        ties.push(Tie {
-            triggers,
-            choices: tied,
-            switches,
-        });
-    }
-    ties
-}
-
-fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[usize]) {
-    let trigger = &scenario.triggers[group[0]];
-    let mut names: Vec<&str> = faults
-        .iter()
-        .map(|fault| scenario.faults[*fault].id.as_str())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let message = format!(
-        "no single switch meets every packet of trigger `{}`: what it counts, and {} with all their flows",
-        trigger.name,
-        few_names(names)
-    );
-    sink.error(Code::Placement, trigger.span, message)
-        .hint("a trigger is a register of one switch: narrow the flows with `from` or `to`, or let the faults wait for triggers of their own");
-}
-
-/// Indexes of the faults that a trigger counts or enables.
-fn of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
-    let waiting = scenario.faults.iter().enumerate();
-    let waiting = waiting.filter(|(_, fault)| fault.when == Some(trigger));
-    let counted = scenario.triggers[trigger].faults();
-    counted.chain(waiting.map(|(index, _)| index)).collect()
-}
-
-/// Groups of triggers that share a fault, directly or through others.
-fn groups(scenario: &Scenario) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-    for trigger in 0..scenario.triggers.len() {
-        let mut faults = of(scenario, trigger);
-        let mut triggers = Vec::new();
-        let (joined, apart): (Vec<_>, Vec<_>) = groups
-            .into_iter()
-            .partition(|(_, others)| others.iter().any(|fault| faults.contains(fault)));
-        groups = apart;
-        for (more, others) in joined {
-            triggers.extend(more);
-            faults.extend(others);
-        }
-        triggers.push(trigger);
-        groups.push((triggers, faults));
-    }
-    groups.into_iter().map(|(triggers, _)| triggers).collect()
-}
-
 /// The triggers of a switch, in declared order.
-pub(super) fn of_switch(
+pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
@@ -193,7 +86,7 @@ pub(super) fn of_switch(
 /// The flows that a trigger depends on or affects: flows that it counts, flows of faults whose hits it counts, and flows
 /// of faults that wait for it.
 pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> {
-    let faults = of(scenario, trigger).into_iter();
+    let faults = faults_of(scenario, trigger).into_iter();
     let flows = faults
         .flat_map(|fault| &scenario.faults[fault].flows)
         .copied();

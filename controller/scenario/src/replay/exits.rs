@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use p4lang::runtime::{ActionCall, Match, TableEntry};
 
 use super::Engine;
-use crate::names::forward;
-use crate::routing::hash;
+use crate::model::routing::hash;
+use crate::plan::names::forward;
 
 /// A switch's forwarding entries, indexed by key, since every frame needs them.
 #[derive(Debug, Clone, Default)]
@@ -117,7 +117,7 @@ impl Engine {
         };
         let turn = param(list, forward::TURN).unwrap_or(0) as u8;
         let ways = param(list, forward::NUM_WAYS)? as u16;
-        let way = hash::way(hash::of_frame(frame), turn, ways);
+        let way = hash::way(hash::frame_hash(frame), turn, ways);
         let key = [
             (forward::KEY_LIST, u128::from(param(list, forward::LIST)?)),
             (forward::KEY_WAY, u128::from(way)),

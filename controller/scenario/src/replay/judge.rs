@@ -2,11 +2,11 @@
 
 use parser_gen::psn::DataPacket;
 
-use super::unit::{Entry, Unit};
+use super::unit::{Entry, FaultUnit};
 use super::verdict::{Act, Verdict};
 use super::{Classified, Engine, FlowSet, State};
-use crate::effect::{Fate, OVER};
-use crate::selection::{Cell, Turn};
+use crate::model::effect::{Fate, OVER};
+use crate::model::selection::{Cell, Turn};
 
 /// Maximum time, in nanoseconds, by which a switch may take a frame later than captures show. Within this margin of a
 /// full queue or of a trigger's end, the observed fate of the frame decides on which side it was.
@@ -15,13 +15,13 @@ pub(super) const CLOCK_NS: u64 = 5_000_000;
 pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 
 /// A unit that fired, its injection, and the word that its effect uses.
-type Fired<'e> = (&'e Unit, usize, u32);
+type Fired<'e> = (&'e FaultUnit, usize, u32);
 
 impl Engine {
     #[inline]
     pub(super) fn judge(
         &self,
-        units: &[Unit],
+        units: &[FaultUnit],
         state: &mut State,
         (flows, on): (&FlowSet, &[bool]),
         epoch: u16,
@@ -67,7 +67,7 @@ impl Engine {
         }
         verdict.fate = Fate::after(fired.iter().map(|(unit, _, w)| (&unit.effect, *w)));
         if verdict.fate.is_dropped() {
-            let hides_itself = |unit: &Unit, w: u32| unit.effect.pace().is_some() && w == OVER;
+            let hides_itself = |unit: &FaultUnit, w: u32| unit.effect.pace().is_some() && w == OVER;
             let hidden = fired
                 .iter()
                 .filter(|(unit, _, w)| unit.effect.is_overridden() && !hides_itself(unit, *w));
@@ -84,7 +84,7 @@ impl Engine {
         &self,
         verdict: &mut Verdict,
         state: &mut State,
-        (number, unit): (usize, &Unit),
+        (number, unit): (usize, &FaultUnit),
         entry: &Entry,
         frame: &Classified,
     ) -> Option<(bool, u32)> {
@@ -137,7 +137,7 @@ impl Engine {
 
 /// Enters a packet into a unit's queue and returns its waiting time in nanoseconds; `None` if the queue is full.
 #[inline]
-fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> {
+fn take_turn(unit: &FaultUnit, free_ns: &mut u64, frame: &Classified) -> Option<u64> {
     let pace = unit.effect.pace()?;
     let wait_ns = free_ns.saturating_sub(frame.at_ns);
     let wait_ns = wait_ns.saturating_add(pace.cost_ns(frame.bytes));
@@ -153,7 +153,10 @@ fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> 
 }
 
 #[inline]
-pub(super) fn acts<'e>(units: &'e [Unit], verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
+pub(super) fn acts<'e>(
+    units: &'e [FaultUnit],
+    verdict: &'e Verdict,
+) -> impl Iterator<Item = Act<'e>> {
     units.iter().filter_map(|unit| {
         let (first, last) = (unit.entries.first()?, unit.entries.last()?);
         // A unit's injections are consecutive in the plan.

@@ -9,6 +9,7 @@ mod exits;
 mod frame;
 mod judge;
 mod progress;
+mod slots;
 mod state;
 mod trigger;
 mod unit;
@@ -23,18 +24,18 @@ use parser_gen::key::KeyHash;
 use parser_gen::psn::DataPacket;
 use parser_gen::{FieldId, Headers};
 
-use crate::decision::Draws;
-use crate::effect::Effect;
+use crate::model::decision::Draws;
+use crate::model::effect::Effect;
+use crate::model::protocols::Protocols;
 use crate::model::{Direction, Scenario};
 use crate::plan::{Plan, SwitchPlan};
-use crate::protocols::Protocols;
 use exits::Forwarding;
 pub use frame::{Classified, Recorded, Rewritten};
 use judge::{SHARED_CLOCK_NS, acts};
 pub use state::State;
 pub use trigger::Doubt;
-use trigger::Trigger;
-use unit::Unit;
+use trigger::SwitchTrigger;
+use unit::FaultUnit;
 pub use verdict::{Act, Passage, Triggered, Verdict};
 
 /// The flows that a packet belongs to: positions among the switch's flows, ascending.
@@ -48,14 +49,14 @@ pub struct Engine {
     plan: SwitchPlan,
     forwarding: Forwarding,
     /// Cache of classified packets, by all fields that the filters read: filters are many, and packets repeat.
-    seen: Mutex<Seen>,
+    seen: Mutex<FlowCache>,
     /// Fields that the filters read.
     fields: Vec<FieldId>,
     /// Fields that identify the opening of a TCP connection.
     beginning: Vec<FieldId>,
-    ingress: Vec<Unit>,
-    egress: Vec<Unit>,
-    triggers: Vec<Trigger>,
+    ingress: Vec<FaultUnit>,
+    egress: Vec<FaultUnit>,
+    triggers: Vec<SwitchTrigger>,
     /// Whether no egress unit examines frames, and all frames to one destination take one path.
     is_plain: bool,
     /// Number of injections in the plan, on all switches.
@@ -65,7 +66,7 @@ pub struct Engine {
 
 /// Cache of packets' flows by the fields that filters read, with a reusable buffer for the key.
 #[derive(Debug, Default)]
-struct Seen {
+struct FlowCache {
     key: Vec<u8>,
     flows: HashMap<Box<[u8]>, FlowSet, FixedState>,
     /// Exits by destination and ingress port.
@@ -91,7 +92,7 @@ impl Engine {
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;
         let mut start = State::default();
-        let mut units_of = |direction| -> Vec<Unit> {
+        let mut units_of = |direction| -> Vec<FaultUnit> {
             let units = planned.units.iter();
             let units = units.filter(|unit| unit.direction == direction);
             units
@@ -101,12 +102,12 @@ impl Engine {
                             && point.direction == direction
                             && point.fault == unit.fault
                     });
-                    Unit::new(scenario, plan, planned, &unit.fault, injections, &mut start)
+                    FaultUnit::new(scenario, plan, planned, &unit.fault, injections, &mut start)
                 })
                 .collect()
         };
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
-        let triggers = Trigger::of_switch(scenario, plan, planned);
+        let triggers = SwitchTrigger::for_switch(scenario, plan, planned);
         start.await_triggers(triggers.len());
         let mut engine = Engine {
             is_plain: false,
@@ -169,8 +170,8 @@ impl Engine {
             false => flows(port),
         };
         let Exits { exits, untouched } = self.known_exits(frame, port, &flows);
-        let restarts =
-            self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
+        let restarts = self.ingress.iter().any(FaultUnit::restarts)
+            || self.triggers.iter().any(SwitchTrigger::restarts);
         Classified {
             port,
             may_turn: Arc::default(),
@@ -278,7 +279,7 @@ impl Engine {
     #[inline]
     pub fn key_of(&self, frame: &Classified, injection: usize) -> Option<Arc<[u8]>> {
         let mut units = self.ingress.iter().zip(frame.keys.iter());
-        let is_of = |unit: &Unit| {
+        let is_of = |unit: &FaultUnit| {
             unit.entries
                 .iter()
                 .any(|entry| entry.injection == injection)
@@ -299,7 +300,7 @@ impl Engine {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
             return Arc::default();
         }
-        let hash = |unit: &Unit| {
+        let hash = |unit: &FaultUnit| {
             let key = unit.key();
             key.map_or_else(KeyHash::default, |key| {
                 key.hash(&self.library, frame, headers)
@@ -312,7 +313,7 @@ impl Engine {
     #[inline]
     fn data(&self, frame: &[u8]) -> Option<DataPacket> {
         let mut units = self.ingress.iter();
-        let asks = units.any(Unit::places);
+        let asks = units.any(FaultUnit::places);
         asks.then(|| DataPacket::parse(&self.library, frame))
             .flatten()
     }
@@ -332,7 +333,7 @@ impl Engine {
     #[inline]
     fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Seen {
+        let FlowCache {
             key, flows: known, ..
         } = &mut *seen;
         key.clear();
@@ -355,8 +356,8 @@ impl Engine {
     #[must_use]
     #[inline]
     pub fn ignores(&self, frame: &Classified) -> bool {
-        let idle = |units: &[Unit], flows: &FlowSet| {
-            let met = |unit: &Unit| flows.iter().any(|flow| unit.of_flow.contains_key(flow));
+        let idle = |units: &[FaultUnit], flows: &FlowSet| {
+            let met = |unit: &FaultUnit| flows.iter().any(|flow| unit.of_flow.contains_key(flow));
             !units.iter().any(met)
         };
         let mut triggers = self.triggers.iter();
@@ -466,7 +467,7 @@ impl Engine {
     #[inline]
     pub fn may_rewrite(&self, frame: &Classified) -> bool {
         let mut units = self.ingress.iter().filter(|unit| unit.effect.changes());
-        let met = |unit: &Unit| {
+        let met = |unit: &FaultUnit| {
             frame
                 .ingress
                 .iter()

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::Classified;
-use super::state::Slots;
+use super::slots::Slots;
 
 /// Frames from different ports within this time, in nanoseconds, may be taken in either order: one iteration of the
 /// packet loop takes waiting frames port by port.

@@ -9,16 +9,16 @@ use parser_gen::key::{KeyHash, PacketKey};
 
 use super::judge::CLOCK_NS;
 use super::progress::{Followed, Progress, RACE_NS};
-use super::state::Place;
+use super::slots::CellPlace;
 use super::verdict::{Triggered, Verdict};
 use super::{Classified, Engine, FlowSet, Passage, State};
 use crate::model::Scenario;
+use crate::model::trigger::Event;
 use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
-use crate::trigger::Event;
 
 /// A trigger on the switch.
 #[derive(Debug)]
-pub(super) struct Trigger {
+pub(super) struct SwitchTrigger {
     /// Index among the scenario's triggers.
     index: usize,
     /// Whether a counter of the switch counts how often the trigger came on.
@@ -59,7 +59,7 @@ const NO_SALT: u32 = 0;
 pub struct Doubt {
     /// Number of the trigger on the switch.
     trigger: usize,
-    way: Way,
+    way: Assumption,
     /// Whether the trigger is per key; the frames of a key mostly resolve the doubt among themselves.
     pub is_of_key: bool,
 }
@@ -68,12 +68,12 @@ impl Doubt {
     /// Whether the doubt is about the end of a time limit: one clock then also orders later frames.
     #[must_use]
     pub fn is_of_time(&self) -> bool {
-        matches!(self.way, Way::Ended(_))
+        matches!(self.way, Assumption::Ended(_))
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Assumption {
     /// Whether the time limit ended before the frame, by the switch's clock.
     Ended(bool),
     /// Whether a frame from another port at about the same time changed the trigger first.
@@ -83,9 +83,13 @@ enum Way {
 /// Number of events before coming on within which a trigger may already be on for a slightly earlier frame.
 const NEARLY: u32 = 4;
 
-impl Trigger {
+impl SwitchTrigger {
     /// The triggers of a switch, in the order of their numbers.
-    pub fn of_switch(scenario: &Scenario, plan: &Plan, planned: &SwitchPlan) -> Vec<Trigger> {
+    pub fn for_switch(
+        scenario: &Scenario,
+        plan: &Plan,
+        planned: &SwitchPlan,
+    ) -> Vec<SwitchTrigger> {
         let positions = planned.positions();
         let triggers = planned.triggers.iter().map(|named| {
             let trigger = &scenario.triggers[named.index];
@@ -123,7 +127,7 @@ impl Trigger {
                 Some(*sum)
             });
             let next = trigger.stages.iter().skip(1).map(|stage| stage.within_ns);
-            Trigger {
+            SwitchTrigger {
                 index: named.index,
                 is_counted: named.counter.is_some(),
                 keys: trigger.keys.as_ref().map(|keys| Follows {
@@ -173,7 +177,7 @@ impl Trigger {
     }
 
     /// The position of the cell for a frame's key; `None` if all packets share the trigger.
-    fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<Place> {
+    fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<CellPlace> {
         let keys = self.keys.as_ref()?;
         let hash = frame.trigger_keys.get(number)?;
         Some(followed.keyed.place(hash, NO_SALT, keys.bits))
@@ -183,8 +187,8 @@ impl Trigger {
     fn progress(&self, number: usize, followed: &Followed, frame: &Classified) -> Progress {
         match self.place(number, followed, frame) {
             None => followed.shared,
-            Some(Place::Own(at)) => followed.keyed.get(at).cell,
-            Some(Place::Free(_) | Place::Nowhere) => Progress::default(),
+            Some(CellPlace::Own(at)) => followed.keyed.get(at).cell,
+            Some(CellPlace::Free(_) | CellPlace::Nowhere) => Progress::default(),
         }
     }
 
@@ -229,7 +233,7 @@ impl Engine {
         if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
             return Arc::default();
         }
-        let hash = |trigger: &Trigger| {
+        let hash = |trigger: &SwitchTrigger| {
             let keys = trigger.keys.as_ref();
             keys.map_or_else(KeyHash::default, |keys| {
                 keys.key.hash(&self.library, frame, headers)
@@ -281,12 +285,12 @@ impl Engine {
                 return false;
             }
             let place = trigger.place(number, followed, frame);
-            if let Some(Place::Own(at)) = place {
+            if let Some(CellPlace::Own(at)) = place {
                 trigger.begin(number, followed, at, frame);
             }
             let progress = match place {
                 None => &mut followed.shared,
-                Some(Place::Own(at)) if followed.keyed.get(at).cell.is_over(frame.at_ns) => {
+                Some(CellPlace::Own(at)) if followed.keyed.get(at).cell.is_over(frame.at_ns) => {
                     &mut followed.keyed.get_mut(at).cell
                 }
                 _ => &mut trigger.progress(number, followed, frame),
@@ -325,7 +329,7 @@ impl Engine {
             let events = flows.chain(hits).fold(0, |events, more| events | more);
             let at = match (trigger.place(number, followed, frame), events) {
                 (None, _) => None,
-                (Some(Place::Own(at)), _) => {
+                (Some(CellPlace::Own(at)), _) => {
                     let hash = &frame.trigger_keys[number];
                     if trigger.meets(frame) && followed.keyed.get(at).is_of_another(hash) {
                         triggered.conflated.push(trigger.index);
@@ -333,14 +337,14 @@ impl Engine {
                     Some(at)
                 }
                 (Some(_), 0) => continue,
-                (Some(Place::Free(at)), _) => {
+                (Some(CellPlace::Free(at)), _) => {
                     let slot = followed
                         .keyed
                         .take(at, &frame.trigger_keys[number], NO_SALT);
                     slot.born = frame.begins.filter(|_| trigger.restarts()).unwrap_or(0);
                     Some(at)
                 }
-                (Some(Place::Nowhere), _) => {
+                (Some(CellPlace::Nowhere), _) => {
                     triggered.keyless.push(trigger.index);
                     continue;
                 }
@@ -408,7 +412,7 @@ impl Engine {
                 continue;
             }
             let progress = trigger.progress(number, followed, frame);
-            let both = |way: fn(bool) -> Way| {
+            let both = |way: fn(bool) -> Assumption| {
                 [true, false].map(|is_so| Doubt {
                     trigger: number,
                     way: way(is_so),
@@ -417,14 +421,14 @@ impl Engine {
             };
             let near = |end_ns: u64| frame.at_ns.abs_diff(end_ns) <= progress.doubt_ns;
             if progress.end_ns.is_some_and(near) {
-                doubts.push(both(Way::Ended));
+                doubts.push(both(Assumption::Ended));
             }
             let was_turned = followed.was_turned(print(number, frame), frame);
             let last = trigger.ends.last().copied().unwrap_or(0);
             let is_near = progress.step.saturating_add(NEARLY) >= last;
             let may_turn = frame.may_turn.get(number).copied().unwrap_or(false);
             if was_turned || (may_turn && is_near) {
-                doubts.push(both(Way::Turned));
+                doubts.push(both(Assumption::Turned));
             }
         }
         doubts
@@ -441,12 +445,12 @@ impl Engine {
         let mut known = trigger.progress(doubt.trigger, followed, frame);
         let (progress, own) = match place {
             None => (&mut followed.shared, None),
-            Some(Place::Own(at)) => (&mut followed.keyed.get_mut(at).cell, Some(at)),
-            Some(Place::Free(_) | Place::Nowhere) => (&mut known, None),
+            Some(CellPlace::Own(at)) => (&mut followed.keyed.get_mut(at).cell, Some(at)),
+            Some(CellPlace::Free(_) | CellPlace::Nowhere) => (&mut known, None),
         };
         match doubt.way {
-            Way::Ended(true) => progress.start_again(),
-            Way::Ended(false) => {
+            Assumption::Ended(true) => progress.start_again(),
+            Assumption::Ended(false) => {
                 if let Some(end_ns) = progress.end_ns {
                     progress.slack_ns = progress.slack_ns.max(frame.at_ns.saturating_sub(end_ns));
                 }
@@ -454,8 +458,8 @@ impl Engine {
                     followed.ends_in_time(at);
                 }
             }
-            Way::Turned(false) => {}
-            Way::Turned(true) => {
+            Assumption::Turned(false) => {}
+            Assumption::Turned(true) => {
                 let is_on = trigger.is_on(progress) && !progress.is_over(frame.at_ns);
                 let key = print(doubt.trigger, frame);
                 followed.view = Some(!is_on);
@@ -480,7 +484,7 @@ impl Engine {
     }
 }
 
-impl Trigger {
+impl SwitchTrigger {
     /// Restarts a key when its connection is opened again, unless the opening packet is a retransmission.
     fn begin(&self, number: usize, followed: &mut Followed, at: u32, frame: &Classified) {
         let seq = frame.begins.filter(|_| self.restarts());

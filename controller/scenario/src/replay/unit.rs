@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use parser_gen::key::PacketKey;
 
 use super::{FlowSet, State};
-use crate::decision;
-use crate::effect::Effect;
 use crate::model::Scenario;
+use crate::model::decision;
+use crate::model::effect::Effect;
+use crate::model::selection::Selection;
 use crate::plan::{Injection, Plan, SwitchPlan};
-use crate::selection::Selection;
 
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct FaultUnit {
     pub effect: Effect,
     pub selection: Selection,
     /// Flows in declared order: a packet in two flows of a fault belongs to the one declared first.
@@ -23,12 +23,12 @@ pub(super) struct Unit {
     /// The trigger that the unit waits for, by its number on the switch.
     pub when: Option<usize>,
     /// The key, if the packets of each key are numbered separately.
-    pub keys: Option<Numbered>,
+    pub keys: Option<KeyCells>,
 }
 
 /// How the unit finds the cell of a key.
 #[derive(Debug)]
-pub(super) struct Numbered {
+pub(super) struct KeyCells {
     pub key: PacketKey,
     pub bits: u32,
     pub restarts: bool,
@@ -47,7 +47,7 @@ pub(super) struct Entry {
     pub cell: usize,
 }
 
-impl Unit {
+impl FaultUnit {
     pub fn new<'p>(
         scenario: &Scenario,
         plan: &Plan,
@@ -55,9 +55,9 @@ impl Unit {
         fault: &str,
         injections: impl Iterator<Item = (usize, &'p Injection)>,
         start: &mut State,
-    ) -> Option<Unit> {
+    ) -> Option<FaultUnit> {
         let fault = scenario.faults.iter().find(|other| other.id == fault)?;
-        let mut unit = Unit {
+        let mut unit = FaultUnit {
             effect: fault.effect.clone(),
             // The selection as precisely as the switch represents it.
             selection: fault.selection.rounded(plan.draw_bits).ok()?,
@@ -67,7 +67,7 @@ impl Unit {
                 let mut triggers = planned.triggers.iter();
                 triggers.position(|trigger| trigger.index == when)
             }),
-            keys: fault.keys.as_ref().map(|keys| Numbered {
+            keys: fault.keys.as_ref().map(|keys| KeyCells {
                 key: keys.key.clone(),
                 bits: keys.bits(),
                 restarts: keys.restarts,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parser_gen::psn::PsnPosition;
 
-use crate::effect::{Effect, Fate};
+use crate::model::effect::{Effect, Fate};
 
 /// A unit and its action on a packet.
 #[derive(Debug, Clone, Copy)]

@@ -74,7 +74,7 @@ pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u6
 }
 
 /// A bare rate unit in weir's units: the hint for `mbps` without a number.
-pub(crate) fn of_rate(unit: &str) -> Option<String> {
+pub(crate) fn rate_unit(unit: &str) -> Option<String> {
     let own = |one: &str| {
         let unit = one.strip_prefix('1')?;
         Dimension::Rate

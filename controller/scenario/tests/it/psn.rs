@@ -15,8 +15,8 @@ use roce::{
     RtrAttributes, RtsAttributes, SendRequest, Work,
 };
 use scenario::model::Scenario;
+use scenario::plan::announcement::{Announcement, Announcements, Stream};
 use scenario::replay::{Classified, Engine, State};
-use scenario::telling::{Stream, Telling, Told};
 use scenario::{Plan, TargetModel};
 
 /// Whose programs know connections.
@@ -43,7 +43,7 @@ struct Lab {
     hits: Vec<u64>,
     keyless: u64,
     now_ns: u64,
-    tellings: Vec<Telling>,
+    tellings: Vec<Announcement>,
 }
 
 impl Lab {
@@ -117,7 +117,7 @@ impl Lab {
             }
         }
         self.now_ns += 1;
-        self.tellings.push(Telling {
+        self.tellings.push(Announcement {
             switch: "sw".to_owned(),
             stream,
             first_psn: first,
@@ -161,7 +161,7 @@ impl Lab {
         let from = if is_back { "s" } else { "a" };
         let port = self.scenario.topology.next_hop("sw", from).unwrap().number;
         let packet = Packet::parse(&self.scenario.protocols, frame);
-        let told = Told::at("sw", &self.tellings);
+        let told = Announcements::at("sw", &self.tellings);
         let classified = Classified {
             told: packet.and_then(|packet| told.begun(&packet, self.now_ns)),
             ..self.engine.classify(frame, port)

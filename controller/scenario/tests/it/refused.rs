@@ -273,7 +273,7 @@ const MISTAKES: [(&str, &str, Code, &str, &str); 22] = [
         "timeline-overlap",
         Code::OutOfRange,
         "2s",
-        "starts before step `one` is over",
+        "starts before step `one` ends",
     ),
     (
         "a flow without a path",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planner::routing::{self, Costs};
 use proptest::prelude::*;
 use scenario::routing::hash::{self, FiveTuple};
-use scenario::routing::{ToHost, Told, Ways};
+use scenario::routing::{PathTables, ToHost, Ways};
 use scenario::topology::Topology;
 use scenario::{Scenario, TargetModel, load, plan, topology_network};
 
@@ -27,7 +27,7 @@ fn switches(scenario: &Scenario, from: &str, to: &str) -> BTreeSet<Vec<String>> 
 /// What switches do that were told this: P4's tables, by hand.
 fn walk(
     topology: &Topology,
-    told: &BTreeMap<&str, Told>,
+    told: &BTreeMap<&str, PathTables>,
     (from, to): (&str, &str),
     hash: u32,
 ) -> Vec<(String, u32)> {
@@ -76,7 +76,7 @@ fn hold(scenario: &Scenario, hashes: &[u32]) {
     let topology = &scenario.topology;
     let ways = ways(scenario);
     let names = topology.switches.iter().map(String::as_str);
-    let told: BTreeMap<&str, Told> = names.map(|name| (name, ways.told(name))).collect();
+    let told: BTreeMap<&str, PathTables> = names.map(|name| (name, ways.told(name))).collect();
     for from in &topology.hosts {
         for to in topology.hosts.iter().filter(|to| to.name != from.name) {
             let ends = (from.name.as_str(), to.name.as_str());

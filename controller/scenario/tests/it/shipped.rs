@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use p4lang::runtime::Match;
 use scenario::decision::{self, Draws};
-use scenario::expect::{Metric, Metrics, evaluate};
+use scenario::expect::{Metric, Metrics};
 use scenario::model::Direction;
+use scenario::outcome::evaluate;
 use scenario::topology::Topology;
 use scenario::{Plan, Scenario, TargetModel, load, plan};
 

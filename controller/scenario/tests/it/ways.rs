@@ -214,7 +214,7 @@ fn hold_against(arch: Arch, text: &str, frames: &[(Index, Index, Kind)]) {
         let (walked, receiver) = net.walk(from, &frame);
         assert_eq!(receiver, *to);
         let ways = net.scenario.ways.as_ref().unwrap();
-        let taken = ways.taken(from, to, hash::of_frame(&frame)).unwrap();
+        let taken = ways.taken(from, to, hash::frame_hash(&frame)).unwrap();
         let said: Vec<_> = taken
             .switches
             .iter()

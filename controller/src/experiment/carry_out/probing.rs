@@ -8,7 +8,7 @@ use std::time::Duration;
 use scenario::Scenario;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric};
 use scenario::probe::{Ask, Endpoint, Probe};
-use scenario::workload::commands::Run;
+use scenario::workload::commands::CommandLine;
 use serde::{Serialize, Serializer};
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::Host;
@@ -135,10 +135,10 @@ fn authority(to: &Endpoint) -> String {
 }
 
 /// A program and its arguments, as a user writes them.
-fn as_typed(run: &Run) -> String {
+fn as_typed(run: &CommandLine) -> String {
     match run {
-        Run::Line(line) => line.text().trim().to_owned(),
-        Run::Words(words) => {
+        CommandLine::Line(line) => line.text().trim().to_owned(),
+        CommandLine::Words(words) => {
             let words: Vec<&str> = words.iter().map(|word| word.text()).collect();
             words.join(" ")
         }

@@ -62,7 +62,7 @@ impl Replacement {
         let held = Duration::from_nanos(old.scenario.longest_stay_ns());
         Ok(Replacement {
             programs,
-            over: Over::of((&old.scenario, &old.plan), (&new.scenario, &new.plan)),
+            over: Over::new((&old.scenario, &old.plan), (&new.scenario, &new.plan)),
             held: match held.is_zero() {
                 true => held,
                 false => held.min(LONGEST_STAY) + GRACE,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use scenario::Scenario;
 use scenario::probe::{Ask, Probe};
-use scenario::workload::commands::{Command, Run};
+use scenario::workload::commands::{Command, CommandLine};
 use scenario::workload::{Template, Variable, Workload};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{CommandOutput, Missing, Program, Scratch, User, open_host, publish_names};
@@ -162,14 +162,19 @@ impl Environment {
     }
 
     /// Builds the process that starts a program for the n-th time.
-    pub fn command(&self, run: &Run, folders: &ProgramFolders, number: u32) -> process::Command {
+    pub fn command(
+        &self,
+        run: &CommandLine,
+        folders: &ProgramFolders,
+        number: u32,
+    ) -> process::Command {
         let mut words: Vec<String> = match run {
-            Run::Line(line) => vec![
+            CommandLine::Line(line) => vec![
                 SHELL.to_owned(),
                 "-c".to_owned(),
                 self.expand(line, folders, number),
             ],
-            Run::Words(words) => {
+            CommandLine::Words(words) => {
                 let words = words.iter();
                 words
                     .map(|word| self.expand(word, folders, number))
@@ -204,7 +209,7 @@ impl Environment {
     pub fn asker(
         self: &Arc<Self>,
         probe: &Probe,
-        run: &Run,
+        run: &CommandLine,
     ) -> Arc<dyn Fn(u32) -> process::Command + Send + Sync> {
         let (environment, run) = (Arc::clone(self), run.clone());
         let folders = self.folders_of(&folder_of(probe), probe.file.as_deref());
@@ -221,7 +226,7 @@ pub fn commands(scenario: &Scenario) -> &[Command] {
 }
 
 /// The programs of a scenario's probes.
-pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &Run)> {
+pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &CommandLine)> {
     scenario.probes.iter().filter_map(|probe| match &probe.ask {
         Ask::Run(run) => Some((probe, run)),
         _ => None,

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use scenario::Scenario;
-use scenario::workload::commands::Run;
+use scenario::workload::commands::CommandLine;
 use scenario::workload::{Template, Variable};
 use testbeds::command::{Missing, missing_of_line, missing_of_words};
 
@@ -40,11 +40,11 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), EnvironmentError> {
 }
 
 /// The program of a command if it is known and not installed.
-fn missing_of(run: &Run, here: &Path, path: &OsStr) -> Option<Missing> {
+fn missing_of(run: &CommandLine, here: &Path, path: &OsStr) -> Option<Missing> {
     let filled = |template: &Template| template.expand(|_| here.display().to_string());
     match run {
-        Run::Line(line) => missing_of_line(&filled(line), path),
-        Run::Words(words) => match words.first() {
+        CommandLine::Line(line) => missing_of_line(&filled(line), path),
+        CommandLine::Words(words) => match words.first() {
             Some(program) if is_known(program) => missing_of_words(&filled(program), path),
             _ => None,
         },

@@ -156,7 +156,7 @@ fn may_leave_anywhere(scenario: &Scenario, flow: &Flow) -> bool {
     if scenario.topology.wire || flow.on.is_some() {
         return false;
     }
-    let allowed = Allowed::of(&scenario.protocols, &flow.filter);
+    let allowed = Allowed::new(&scenario.protocols, &flow.filter);
     let only = allowed.only(&[], "ip.dst");
     let mut hosts = scenario.topology.hosts.iter();
     let is_one = |address| hosts.any(|host| u128::from(host.ip.to_bits()) == address);

@@ -369,7 +369,7 @@ fn who_has_started_nothing_refuses_to_end_it() {
         refused.expect_code(ERROR);
         for said in [
             "this target cannot pause a program: weir starts nothing on its hosts",
-            "this target cannot restart a switch: its switches are started by somebody else",
+            "this target cannot restart a switch: weir does not start its switches",
         ] {
             assert!(refused.stderr.contains(said), "{}", refused.stderr);
         }

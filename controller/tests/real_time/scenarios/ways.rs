@@ -42,7 +42,7 @@ fn connections_over_one_spine_are_lost() {
     let mut spines: BTreeMap<FiveTuple, BTreeSet<String>> = BTreeMap::new();
     for spine in ["spine0", "spine1"] {
         for frame in frames(&folder.path().join(format!("run/{spine}.pcapng"))) {
-            let flow = FiveTuple::of_frame(&frame).filter(|flow| flow.dst_port == PORT);
+            let flow = FiveTuple::from_frame(&frame).filter(|flow| flow.dst_port == PORT);
             if let Some(flow) = flow {
                 spines.entry(flow).or_default().insert(spine.to_owned());
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regex_lite::Regex;
-use scenario::workload::commands::{Command, Series, Source, When};
+use scenario::workload::commands::{Command, Series, SeriesSource, When};
 use testbeds::command::Stream;
 
 use crate::experiment::fleet::now_ns;
@@ -53,8 +53,8 @@ impl Watch {
         let series = command.series.iter().map(|declared| Watched {
             declared: declared.clone(),
             regex: match &declared.source {
-                Source::Regex(text) => compile(text),
-                Source::Json(_) => None,
+                SeriesSource::Regex(text) => compile(text),
+                SeriesSource::Json(_) => None,
             },
             numbers: Vec::new(),
             written_ns: Vec::new(),
@@ -63,7 +63,7 @@ impl Watch {
             first_unread: String::new(),
         });
         let mut sources = command.series.iter().map(|series| &series.source);
-        let wants_document = sources.any(|source| matches!(source, Source::Json(_)));
+        let wants_document = sources.any(|source| matches!(source, SeriesSource::Json(_)));
         Watch(Arc::new(Mutex::new(State {
             ready,
             is_ready: false,
@@ -121,7 +121,7 @@ impl Watch {
             return;
         };
         for watched in &mut state.series {
-            let Source::Json(pointer) = &watched.declared.source else {
+            let SeriesSource::Json(pointer) = &watched.declared.source else {
                 continue;
             };
             let value = json.pointer(pointer).and_then(|value| match value {

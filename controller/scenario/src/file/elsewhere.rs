@@ -1,0 +1,136 @@
+//! Scenarios on switches and in a network that already run: which parts of the file have no effect there. On the hosts of
+//! such a network we run no program, send no probe and capture on no link.
+//!
+//! A file for `weir run` may contain all these parts; each ignored section is reported. A condition that would wait for a
+//! value that never comes is refused.
+
+use crate::diagnostic::{Code, Diagnostics, Sink, Span};
+use crate::model::Scenario;
+use crate::model::expect::{Expectation, Metric};
+use crate::model::workload::{Training, Workload};
+
+/// A part of the file that has no effect.
+struct Idle {
+    /// Name of the part: a section, or a key of one.
+    name: &'static str,
+    span: Span,
+    why: &'static str,
+    hint: &'static str,
+}
+
+/// Names of the parts of a file that have no effect in such a network, in the order of the file.
+#[must_use]
+pub fn ignored(scenario: &Scenario) -> Vec<&'static str> {
+    idle(scenario).iter().map(|part| part.name).collect()
+}
+
+/// Reports the parts that have no effect in such a network.
+///
+/// # Errors
+///
+/// Returns an error for conditions on probes and on capture results, which would never hold.
+pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
+    let mut sink = Sink::new(scenario.source());
+    refuse_unknown(
+        &mut sink,
+        &scenario.abort_if,
+        "this condition never holds, and so ends nothing",
+        "end it yourself: `weir control` disarms all faults when its standard input ends",
+    );
+    refuse_unknown(
+        &mut sink,
+        &scenario.awaited,
+        "this step would never begin",
+        "name a time in `at`, or wait for `fault.ID.fired` or `trigger.NAME.on`",
+    );
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
+    for part in idle(scenario) {
+        let message = format!("`{}` has no effect here: {}", part.name, part.why);
+        sink.warning(Code::NoEffect, part.span, message)
+            .hint(part.hint);
+    }
+    Ok(sink.into_diagnostics())
+}
+
+fn refuse_unknown(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, hint: &str) {
+    for (metric, span) in conditions.iter().flat_map(Expectation::metrics) {
+        let message = match metric {
+            Metric::Probe { .. } => {
+                format!("`weir control` asks no probes, nor has it `{metric}`: {what}")
+            }
+            _ if metric.is_judged_live() => {
+                format!("`weir control` captures no frames, nor has it `{metric}`: {what}")
+            }
+            _ => continue,
+        };
+        sink.error(Code::NoEffect, span, message).hint(hint);
+    }
+}
+
+/// Sections that need a network of our own: name, reason why they have no effect, and what to do instead.
+const SECTIONS: [(&str, &str, &str); 3] = [
+    (
+        WORKLOAD,
+        "`weir control` starts nothing on hosts",
+        "start it on the hosts yourself, behind `ready`",
+    ),
+    (
+        "probes",
+        "`weir control` asks no probes",
+        "ask from the hosts themselves; `weir run` has probes",
+    ),
+    (
+        "expect",
+        "`weir control` judges nothing",
+        "what fired is in the JSON object that it prints at the end",
+    ),
+];
+const WORKLOAD: &str = "workload";
+
+/// The parts without effect, in the order of the file.
+fn idle(scenario: &Scenario) -> Vec<Idle> {
+    // A training whose gradients a switch sums is configured on the switch.
+    let sections = SECTIONS
+        .iter()
+        .filter(|(name, ..)| *name != WORKLOAD || !sums(scenario));
+    let there = sections.filter_map(|&(name, why, hint)| {
+        let span = scenario.span_of(&[name])?;
+        Some(Idle {
+            name,
+            span,
+            why,
+            hint,
+        })
+    });
+    let mut found: Vec<Idle> = there.collect();
+    let kept = [
+        (
+            "captures",
+            scenario.captures_span,
+            "`weir run` keeps frames",
+        ),
+        (
+            "limits.disk",
+            scenario.limits.disk_span,
+            "`limits.time` and `limits.hits` hold",
+        ),
+    ];
+    found.extend(kept.into_iter().filter_map(|(name, span, hint)| {
+        Some(Idle {
+            name,
+            span: span?,
+            why: "`weir control` captures nothing",
+            hint,
+        })
+    }));
+    found.sort_by_key(|part| part.span.start);
+    found
+}
+
+fn sums(scenario: &Scenario) -> bool {
+    let is_summed =
+        |training: &Training| training.aggregate_on.is_some() || scenario.gradients.is_some();
+    matches!(&scenario.workload, Some(Workload::Training(training)) if is_summed(training))
+}

@@ -1,0 +1,122 @@
+//! Metric names from other tools, and the metric of this program that each of them means.
+
+use crate::model::expect::Term;
+use crate::model::expect::metric::{ClientMetric, CommandMetric, FlowMetric, Metric, ProbeMetric};
+
+/// The metric's first word, foreign words for its last word, and its last word here.
+const WORDS: [(&str, &[&str], &str); 24] = [
+    ("run", &["time", "duration", "elapsed", "runtime"], "wall"),
+    (
+        "fault",
+        &["hits", "count", "triggered", "injected", "packets"],
+        "fired",
+    ),
+    (
+        "fault",
+        &["delay", "late", "lateness", "latency", "jitter"],
+        "beyond",
+    ),
+    ("trigger", &["fired", "count", "hits"], "on"),
+    ("flow", &["packets", "count", "tx", "total"], "sent"),
+    ("flow", &["rx", "delivered"], "received"),
+    ("flow", &["drops", "dropped", "drop", "missing"], "lost"),
+    ("flow", &["duplicates", "duplicated", "dup"], "extra"),
+    (
+        "flow",
+        &["latency", "delay", "max", "p99", "p100", "rtt"],
+        "longest",
+    ),
+    ("switch", &["rx", "in", "packets"], "received"),
+    ("switch", &["tx", "out"], "sent"),
+    ("switch", &["ecn", "ce"], "marked"),
+    ("client", &["latency", "rtt"], "p50"),
+    ("client", &["count", "total"], "requests"),
+    ("client", &["failures", "failed"], "errors"),
+    ("probe", &["latency", "rtt"], "p50"),
+    ("probe", &["requests", "total"], "count"),
+    ("probe", &["errors", "failed"], "failures"),
+    (
+        "command",
+        &["time", "elapsed", "runtime", "latency"],
+        "duration",
+    ),
+    ("command", &["p50", "median"], "duration.p50"),
+    ("command", &["p90"], "duration.p90"),
+    ("command", &["p99"], "duration.p99"),
+    (
+        "command",
+        &["code", "status", "rc", "exit_code", "returncode"],
+        "exit",
+    ),
+    ("command", &["errors", "failed"], "failures"),
+];
+
+/// Foreign words for shares of packets, and the count that each share refers to.
+const SHARES: [(&[&str], &str); 2] = [
+    (&["loss", "loss_rate", "drop_rate"], "lost"),
+    (&["duplication"], "extra"),
+];
+
+/// Counts that this group does not have, and what to use instead.
+const ELSEWHERE: [(&str, &[&str], &str); 2] = [
+    (
+        "flow",
+        &["bytes", "throughput", "rate", "bps"],
+        "a flow counts packets; what a program measures is a `metrics` of its command",
+    ),
+    (
+        "switch",
+        &["dropped", "drops", "lost", "loss"],
+        "a switch counts no drops; a flow does, as `flow.NAME.lost`",
+    ),
+];
+
+/// The hint for a foreign metric name, if the run has the metric that it means.
+pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
+    let (stem, word) = name.rsplit_once('.')?;
+    let group = stem.split('.').next()?;
+    let is_of_run = |own: &str| is_known(&format!("{stem}.{own}"));
+    let mut shares = SHARES.iter();
+    if group == "flow"
+        && let Some((_, own)) = shares.find(|(words, _)| words.contains(&word))
+        && is_of_run(own)
+    {
+        return Some(format!(
+            "write `{stem}.{own} / {stem}.sent`, which is a share; `{own}` alone counts packets"
+        ));
+    }
+    let mut elsewhere = ELSEWHERE.iter();
+    if let Some((.., what)) = elsewhere.find(|(of, words, _)| *of == group && words.contains(&word))
+    {
+        return Some((*what).to_owned());
+    }
+    let mut known = WORDS.iter();
+    let (.., own) =
+        known.find(|(of, words, own)| *of == group && words.contains(&word) && is_of_run(own))?;
+    Some(format!("write `{stem}.{own}`"))
+}
+
+/// The metric that a count is a part of: lost packets are a part of sent packets.
+pub(super) fn whole(count: &Term) -> Option<Metric> {
+    let Term::Metric { metric, .. } = count else {
+        return None;
+    };
+    match metric {
+        Metric::Flow { name, .. } => Some(Metric::flow(name.as_str(), FlowMetric::Sent)),
+        Metric::Command { name, what } if *what == CommandMetric::Failures => {
+            Some(Metric::command(name.as_str(), CommandMetric::Runs))
+        }
+        Metric::Probe { name, what } if *what == ProbeMetric::Failures => {
+            Some(Metric::probe(name.as_str(), ProbeMetric::Count))
+        }
+        Metric::Client {
+            name,
+            command: None,
+            what,
+        } if *what == ClientMetric::Errors => {
+            Some(Metric::client(name.as_str(), None, ClientMetric::Requests))
+        }
+        _ => None,
+    }
+    .filter(|whole| whole != metric)
+}

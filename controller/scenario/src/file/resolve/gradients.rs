@@ -1,0 +1,37 @@
+//! `plan`: where the training of a file is summed.
+
+use crate::diagnostic::{Code, Sink};
+use crate::file::schema::Raw;
+use crate::model::gradient::{Gradients, PlanRequest, plan};
+use crate::model::job::JOB;
+
+/// Lets a planner choose where the training of a file is summed, if the file asks for a plan.
+pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
+    let by = raw.plan.as_ref()?;
+    let Some((training, _)) = raw.training() else {
+        let message = "`plan` chooses where a `training` is summed; the file has no `training`";
+        sink.error(Code::NoEffect, by.span, message)
+            .hint("`workload: {training: …}`, or leave `plan` out");
+        return None;
+    };
+    if let Some(on) = &training.aggregate_on {
+        let message =
+            format!("`plan` chooses where gradients are summed; so does `aggregate_on: {on}`");
+        sink.error(Code::Contradiction, by.span, message)
+            .hint("leave one of them out");
+        return None;
+    }
+    let hosts = training.workers.iter().chain([&training.server]);
+    if hosts
+        .into_iter()
+        .any(|host| raw.topology.host(host).is_none())
+    {
+        // The workload's error has been reported already.
+        return None;
+    }
+    let asked = PlanRequest {
+        first: JOB + 1,
+        is_proven: true,
+    };
+    plan(sink, &raw.topology, training, by, asked)
+}

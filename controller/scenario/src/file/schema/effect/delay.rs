@@ -1,0 +1,163 @@
+//! `delay: 20ms`, or a mapping with a distribution.
+
+use super::EffectSyntax;
+use super::distribution;
+use crate::diagnostic::{Code, Sink};
+use crate::file::schema::reader;
+use crate::file::schema::shape::{DURATION, Object, Shape, may};
+use crate::file::yaml::{Kind, Node};
+use crate::model::effect::{Delay, DelayTime, Effect, MAX_DELAY_NS};
+use crate::units::{self, Dimension, mended};
+
+const LATENCY: &str = "latency";
+
+static DELAY: Shape = Shape::Either(&[DURATION, Shape::Object(&BY_CHANCE)]);
+
+static BY_CHANCE: Object = Object {
+    what: "`delay`",
+    keys: &[
+        may(LATENCY, DURATION, "the delay of all packets"),
+        may("jitter", DURATION, "by how much it varies"),
+        may(
+            "distribution",
+            Shape::Word(&distribution::JITTERS),
+            "what `jitter` is distributed like; `uniform`",
+        ),
+        may(
+            "order",
+            Shape::Word(&["kept", "free"]),
+            "whether packets keep their order; `free`",
+        ),
+        may("uniform", Shape::List(&DURATION), "between the two"),
+        may(
+            "normal",
+            Shape::Object(&distribution::NORMAL),
+            "with a mean and a deviation",
+        ),
+        may(
+            "pareto",
+            Shape::Object(&distribution::PARETO),
+            "with a heavy tail",
+        ),
+        may(
+            "quantiles",
+            Shape::List(&DURATION),
+            "through these, evenly spaced from the least to the most",
+        ),
+    ],
+};
+
+const EXAMPLE: &str = "20ms";
+
+pub(super) const KIND: EffectSyntax = EffectSyntax {
+    word: "delay",
+    about: "it leaves this much later",
+    shape: Some(&DELAY),
+    example: EXAMPLE,
+    read: |sink, _, written| {
+        let node = written.needed(sink, EXAMPLE)?;
+        if let Kind::Map(_) = node.kind {
+            return read_map(sink, node).map(Effect::Delay);
+        }
+        if let Some(hint) = range(node).or_else(|| latency_and_jitter(node)) {
+            let message = format!(
+                "`delay` is one time or a mapping; found {}",
+                node.describe()
+            );
+            sink.error(Code::WrongType, node.span, message).hint(hint);
+            return None;
+        }
+        Some(Effect::Delay(Delay {
+            time: DelayTime::Fixed(fixed(sink, node, "`delay`")?),
+            keeps_order: false,
+        }))
+    },
+};
+
+/// The hint for netem's `100ms 10ms`, a latency and its jitter.
+fn latency_and_jitter(node: &Node) -> Option<String> {
+    let Kind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    let mut words = value.split_whitespace();
+    let (latency, jitter) = (words.next()?, words.next()?);
+    let (latency, asked) = mended(latency, Dimension::Duration)?;
+    let (jitter, _) = mended(jitter, Dimension::Duration)?;
+    let asked = asked.map_or_else(String::new, |asked| format!("; {asked}"));
+    let rest: Vec<&str> = words.collect();
+    let shape = match rest.as_slice() {
+        [.., "distribution", shape] => format!(", distribution: {shape}"),
+        _ => String::new(),
+    };
+    Some(format!(
+        "write `{{delay: {{latency: {latency}, jitter: {jitter}{shape}}}}}`{asked}"
+    ))
+}
+
+/// The hint for `10-20ms`, a range whose two ends become a distribution.
+fn range(node: &Node) -> Option<String> {
+    let Kind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    let [low, high] = units::ends(value, Dimension::Duration)?;
+    Some(format!("write `{{delay: {{uniform: [{low}, {high}]}}}}`"))
+}
+
+fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
+    let range = 1..=MAX_DELAY_NS;
+    Some(reader::quantity_within(sink, node, what, Dimension::Duration, range)?.value)
+}
+
+/// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
+fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
+    let fields = reader::fields(sink, node, &BY_CHANCE)?;
+    let mut shapes = distribution::SHAPES.iter().copied();
+    let shape = shapes.find_map(|name| Some((name, fields.get(name)?)));
+    let written = distribution::SHAPES.iter().chain([&LATENCY]);
+    if written.filter(|name| fields.get(name).is_some()).count() != 1 {
+        let message =
+            "`delay` needs one of `latency`, `uniform`, `normal`, `pareto` and `quantiles`";
+        sink.error(Code::WrongType, node.span, message)
+            .hint("write for example `{delay: {latency: 100ms, jitter: 10ms}}`");
+        return None;
+    }
+    for name in ["jitter", "distribution"] {
+        let Some(wrong) = fields.get(name) else {
+            continue;
+        };
+        if shape.is_some() {
+            let message = format!("`{name}` belongs to `latency`");
+            sink.error(Code::WrongType, wrong.span, message)
+                .hint(format!(
+                    "leave `{name}` out, or write `latency` for the distribution"
+                ));
+            return None;
+        }
+        if fields.get("jitter").is_none() {
+            let message = "`distribution` is that of `jitter`; there is no `jitter`";
+            sink.error(Code::WrongType, wrong.span, message)
+                .hint("write `jitter: 10ms` beside it, or leave it out");
+            return None;
+        }
+    }
+    let time = match (shape, fields.get(LATENCY), fields.get("jitter")) {
+        (Some((name, node)), ..) => DelayTime::Drawn(distribution::read(sink, name, node)?),
+        (None, Some(latency), Some(jitter)) => {
+            let shape = fields.get("distribution");
+            DelayTime::Drawn(distribution::read_jitter(sink, latency, jitter, shape)?)
+        }
+        (None, latency, None) => DelayTime::Fixed(fixed(sink, latency?, "`latency`")?),
+        (None, None, Some(_)) => return None,
+    };
+    let keeps_order = match fields.get("order") {
+        None => false,
+        Some(order) if matches!(time, DelayTime::Fixed(_)) => {
+            let message = "`order` has no effect: packets that wait equally long keep their order";
+            sink.error(Code::Effect, order.span, message)
+                .hint("leave `order` out, or write by how much the delay varies: `jitter: 10ms`");
+            return None;
+        }
+        Some(order) => reader::choice(sink, order, "`order`", &["kept", "free"])? == "kept",
+    };
+    Some(Delay { time, keeps_order })
+}

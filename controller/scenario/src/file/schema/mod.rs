@@ -1,0 +1,456 @@
+//! The file's schema, version 1: one function per section, each reporting all errors that it finds. docs/scenarios.md is
+//! the reference.
+
+mod blast_radius;
+mod disruptions;
+mod effect;
+mod faults;
+mod foreign;
+mod given;
+mod jobs;
+mod json;
+mod lease;
+mod limits;
+mod partition;
+mod per;
+mod plan;
+mod probes;
+mod protocols;
+mod ranges;
+pub(crate) mod reader;
+mod reference;
+mod routing;
+mod selection;
+pub(crate) mod shape;
+mod sides;
+pub(crate) mod templates;
+mod timeline;
+mod topology;
+mod trainings;
+mod triggers;
+mod workload;
+
+use std::sync::Arc;
+
+use planner::Method;
+use shape::{Object, Shape, may, needed};
+
+use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::file::yaml::{self, Kind, Node};
+use crate::model::effect::Effect;
+use crate::model::lease::LeaseRequest;
+use crate::model::protocols::Protocols;
+use crate::model::selection::Selection;
+use crate::model::topology::{Topology, TopologySource};
+use crate::model::workload::{Training, Workload, WorkloadSource};
+use crate::model::{BlastRadius, Captures, Direction, Keys, Limits};
+
+pub(crate) use disruptions::RawDisruption;
+pub use given::{Given, named_files, named_topology, named_workload};
+pub(crate) use jobs::{RawDeadline, RawJob};
+pub use json::{json_schema, workload_json_schema};
+pub(crate) use probes::RawProbe;
+pub use reference::reference;
+pub(crate) use timeline::RawStep;
+pub use topology::load_topology;
+pub use trainings::{
+    CutGradient, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
+    load_trainings, refused_training,
+};
+pub(crate) use triggers::{RawEvent, RawTrigger};
+
+/// The version of the schema that this program reads.
+const VERSION: u64 = 1;
+
+/// A file as written: every value typed, names not yet resolved.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub protocols: Arc<Protocols>,
+    pub name: String,
+    pub description: String,
+    pub seed: u64,
+    pub topology: Topology,
+    /// The file of the topology, if it has its own.
+    pub topology_file: Option<TopologySource>,
+    pub workload: Option<Spanned<RawWorkload>>,
+    /// The file of the workload, and its roles that the scenario assigned no host.
+    pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
+    pub probes: Vec<RawProbe>,
+    pub jobs: Vec<RawJob>,
+    pub plan: Option<Spanned<Method>>,
+    pub flows: Vec<RawFlow>,
+    pub protect: Vec<Spanned<String>>,
+    pub faults: Vec<RawFault>,
+    pub disruptions: Vec<RawDisruption>,
+    pub triggers: Vec<RawTrigger>,
+    pub steps: Vec<RawStep>,
+    pub expect: Vec<Node>,
+    pub limits: Limits,
+    pub captures: Option<Spanned<Captures>>,
+    pub lease: LeaseRequest,
+    pub abort_if: Vec<Node>,
+    pub blast_radius: Option<BlastRadius>,
+    pub declared: Declared,
+}
+
+impl Raw {
+    /// The declared training, with its position.
+    pub fn training(&self) -> Option<(&Training, Span)> {
+        let workload = self.workload.as_ref()?;
+        match &workload.value.workload {
+            Workload::Training(training) => Some((training, workload.span)),
+            _ => None,
+        }
+    }
+}
+
+/// Names that the file declares, including refused items: further uses of a refused name are not reported.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    pub flows: Vec<String>,
+    pub faults: Vec<String>,
+    pub triggers: Vec<String>,
+    pub workload_is_refused: bool,
+    pub probes_are_refused: bool,
+}
+
+/// A workload, with the positions where it names hosts and switches.
+#[derive(Debug)]
+pub(crate) struct RawWorkload {
+    pub workload: Workload,
+    pub hosts: Vec<Spanned<String>>,
+    pub switches: Vec<Spanned<String>>,
+    /// The workload file and its probes, if the workload has its own file.
+    pub file: Option<RawFile>,
+}
+
+/// A workload file's content besides commands.
+#[derive(Debug)]
+pub(crate) struct RawFile {
+    pub source: WorkloadSource,
+    pub probes: Vec<RawProbe>,
+    /// Roles that the hosts of the same name take.
+    pub roles: Vec<Role>,
+}
+
+/// A role of a workload file without an assigned host.
+#[derive(Debug)]
+pub(crate) struct Role {
+    /// The role's name, at the position where the scenario names the file.
+    pub name: Spanned<String>,
+    /// Position of the role in the workload file.
+    pub declared: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawFlow {
+    pub name: Spanned<String>,
+    pub from: Vec<Spanned<String>>,
+    pub to: Vec<Spanned<String>>,
+    /// A text node, kept whole so that errors can point inside it.
+    pub filter: Option<Node>,
+    pub on: Option<Spanned<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawFault {
+    pub id: Spanned<String>,
+    pub flows: Vec<Spanned<String>>,
+    pub effect: Spanned<Effect>,
+    pub selection: Spanned<Selection>,
+    pub keys: Option<Keys>,
+    pub place: Option<RawPlace>,
+    pub when: Option<Spanned<String>>,
+    pub during: Vec<Spanned<String>>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawPlace {
+    pub switch: Spanned<String>,
+    pub direction: Direction,
+}
+
+/// The schema of a scenario file.
+pub(crate) static SCENARIO: Object = Object {
+    what: "a scenario",
+    keys: &[
+        needed(
+            "weir",
+            Shape::Integer(VERSION, VERSION),
+            "the version of the schema",
+        ),
+        needed("name", Shape::Name, "short"),
+        needed("topology", Shape::At(&topology::TOPOLOGY), "the network"),
+        may(
+            "routing",
+            routing::ROUTING,
+            "which paths packets take where there are several; shortest",
+        ),
+        may("description", Shape::Text, "for people"),
+        may(
+            "seed",
+            Shape::Integer(0, u64::MAX),
+            "what everything random derives from; 0",
+        ),
+        may(
+            "protocols",
+            Shape::List(&Shape::Text),
+            "protocol files of one's own, relative to this one",
+        ),
+        may(
+            "workload",
+            Shape::At(&workload::SECTION),
+            "what runs in the network",
+        ),
+        may(
+            "probes",
+            Shape::Map(&Shape::Object(&probes::PROBE)),
+            "what asks services while it runs",
+        ),
+        may(
+            "jobs",
+            Shape::Map(&Shape::Object(&jobs::JOB)),
+            "whose values a switch sums",
+        ),
+        may(
+            "plan",
+            Shape::Object(&plan::PLAN),
+            "the planner that chooses where gradients are summed",
+        ),
+        may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
+        may("protect", Shape::Names, "flows that no fault may touch"),
+        may(
+            "faults",
+            Shape::List(&faults::FAULT_OR_PARTITION),
+            "what happens to which packets",
+        ),
+        may(
+            "triggers",
+            Shape::Map(&Shape::Object(&triggers::TRIGGER)),
+            "what faults wait for",
+        ),
+        may(
+            "timeline",
+            Shape::List(&Shape::Object(&timeline::STEP)),
+            "when faults act",
+        ),
+        may(
+            "expect",
+            Shape::List(&Shape::Text),
+            "comparisons of metrics that must hold in the end",
+        ),
+        may(
+            "limits",
+            Shape::Object(&limits::LIMITS),
+            "bounds of the run",
+        ),
+        may(
+            "captures",
+            Shape::Word(&Captures::WORDS),
+            "which frames the run keeps; hits",
+        ),
+        may(
+            "lease",
+            Shape::At(&lease::LEASE),
+            "how long faults hold without the controller; 2s",
+        ),
+        may(
+            "abort_if",
+            Shape::List(&Shape::Text),
+            "conditions that end the run at once",
+        ),
+        may(
+            "blast_radius",
+            Shape::Object(&blast_radius::RADIUS),
+            "how far faults may reach",
+        ),
+    ],
+};
+
+/// Reads a whole file. `None` if it is not YAML or has no usable topology.
+pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
+    let root = yaml::parse(sink)?;
+    if let Some(version) = workload::version_of(&root) {
+        let message = "this is a workload file, and no scenario";
+        sink.error(Code::Workload, version.key_span, message)
+            .hint("a scenario names it: `workload: {file: …}`");
+        return None;
+    }
+    let sections = reader::fields(sink, &root, &SCENARIO)?;
+    version(sink, sections.get("weir"));
+    let errors = sink.errors();
+    let protocols = protocols::read(
+        sink,
+        sections.get("protocols"),
+        sections.get("flows"),
+        given,
+    );
+    if sink.errors() > errors {
+        // Without the protocols, filters have a different meaning.
+        return None;
+    }
+    let protocols = protocols?;
+    let name = sections.read("name", |node| reader::name(sink, node, "a scenario"));
+    let description = sections.read("description", |node| {
+        reader::text(sink, node, "the description")
+    });
+    let seed = sections.read("seed", |node| {
+        reader::integer(sink, node, "the seed", 0..=u64::MAX)
+    });
+    let topology = sections.read("topology", |node| topology::read(sink, node, given));
+    let errors = sink.errors();
+    let workload = sections.read("workload", |node| workload::read(sink, node, given));
+    let workload_is_refused = sink.errors() > errors;
+    let errors = sink.errors();
+    let mut probes = sections.read_or_default("probes", |node| probes::read(sink, node));
+    let (mut workload, mut workload_file) = (workload, None);
+    if let Some(of) = &mut workload
+        && let Some(file) = of.value.file.take()
+    {
+        probes::add(sink, &mut probes, file.probes, of.span);
+        workload_file = Some((file.source, file.roles));
+    }
+    let jobs = sections.read_or_default("jobs", |node| jobs::read(sink, node));
+    let plan = sections.read("plan", |node| plan::read(sink, node));
+    let mut declared = Declared {
+        flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
+        faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
+        triggers: sections
+            .get("triggers")
+            .map(faults::keys)
+            .unwrap_or_default(),
+        workload_is_refused,
+        probes_are_refused: workload_is_refused || sink.errors() > errors,
+    };
+    let mut flows = sections.read_or_default("flows", |node| faults::flows(sink, node));
+    let protect = sections.read("protect", |node| reader::names(sink, node, "a flow"));
+    let faults::ReadFaults {
+        faults,
+        flows: made,
+        disruptions,
+    } = sections.read_or_default("faults", |node| faults::faults(sink, &protocols, node));
+    for flow in made {
+        let name = &flow.name;
+        if flows.iter().any(|other| other.name.value == name.value) {
+            let message = format!(
+                "flow `{}`, which this makes, is declared as well",
+                name.value
+            );
+            sink.error(Code::Duplicate, name.span, message);
+            continue;
+        }
+        declared.flows.push(name.value.clone());
+        flows.push(flow);
+    }
+    let limits = sections.read_or_default("limits", |node| limits::read(sink, node));
+    let captures = sections.read("captures", |node| captures(sink, node));
+    let lease = sections.read_or_default("lease", |node| lease::read(sink, node));
+    let triggers = sections.read_or_default("triggers", |node| {
+        triggers::read(sink, &protocols, node, &declared)
+    });
+    let steps = sections.read_or_default("timeline", |node| timeline::read(sink, node, &limits));
+    let expect = sections.read_or_default("expect", |node| {
+        comparisons(sink, node, "`expect`", "an expectation")
+    });
+    let abort_if = sections.read_or_default("abort_if", |node| {
+        comparisons(sink, node, "`abort_if`", "a condition")
+    });
+    let lists = [
+        "protocols",
+        "probes",
+        "flows",
+        "protect",
+        "faults",
+        "triggers",
+        "timeline",
+        "expect",
+        "abort_if",
+        "limits",
+    ];
+    let lists = lists.iter().copied();
+    warn_of_empty(
+        sink,
+        lists.filter_map(|name| Some((name, sections.get(name)?))),
+    );
+    let blast_radius = sections.read("blast_radius", |node| blast_radius::read(sink, node));
+    let (mut topology, topology_file) = topology?;
+    if let Some(node) = sections.get("routing") {
+        routing::read(sink, node, &mut topology);
+    }
+    Some(Raw {
+        protocols,
+        name: name.map(|name| name.value).unwrap_or_default(),
+        description: description.map(|text| text.value).unwrap_or_default(),
+        seed: seed.unwrap_or(0),
+        topology,
+        topology_file,
+        workload,
+        workload_file,
+        probes,
+        jobs,
+        plan,
+        flows,
+        protect: protect.unwrap_or_default(),
+        faults,
+        disruptions,
+        triggers,
+        steps,
+        expect,
+        limits,
+        captures,
+        lease,
+        abort_if,
+        blast_radius,
+        declared,
+    })
+}
+
+/// Warns of empty sections.
+fn warn_of_empty<'n>(
+    sink: &mut Sink<'_>,
+    sections: impl Iterator<Item = (&'static str, &'n Node)>,
+) {
+    for (name, node) in sections {
+        let is_empty = match &node.kind {
+            Kind::List(items) => items.is_empty(),
+            Kind::Map(entries) => entries.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            let message = format!("`{name}` is empty, which has no effect");
+            sink.warning(Code::Suspicious, node.span, message)
+                .hint("leave it out");
+        }
+    }
+}
+
+fn version(sink: &mut Sink<'_>, node: Option<&Node>) {
+    let Some(node) = node else { return };
+    let integer = match node.kind {
+        Kind::Number { integer, .. } => integer,
+        _ => None,
+    };
+    if integer != Some(i128::from(VERSION)) {
+        let message = format!(
+            "this program reads version {VERSION} of the schema; found {}",
+            node.describe()
+        );
+        sink.error(Code::Version, node.span, message)
+            .hint(format!("write `weir: {VERSION}`"));
+    }
+}
+
+fn comparisons(sink: &mut Sink<'_>, node: &Node, section: &str, what: &str) -> Vec<Node> {
+    let items = reader::list(sink, node, section).unwrap_or_default();
+    items
+        .iter()
+        .filter(|item| reader::text(sink, item, what).is_some())
+        .cloned()
+        .collect()
+}
+
+fn captures(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Captures>> {
+    let word = reader::word(sink, node, "`captures`", &Captures::WORDS)?;
+    Some(Spanned::new(word.parse().ok()?, node.span))
+}

@@ -1,0 +1,258 @@
+//! `partition: {groups: [[a, b], [c]]}`: hosts that cannot reach each other, with Jepsen's names. A partition expands to
+//! flows between them whose packets are all dropped.
+
+use std::collections::BTreeSet;
+
+use super::shape::{Object, Shape, may};
+use super::{RawFlow, reader};
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::file::yaml::{Kind, Node};
+
+/// Shapes that determine which hosts can reach each other.
+const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
+
+pub(super) static PARTITION: Object = Object {
+    what: "`partition`",
+    keys: &[
+        may(
+            "groups",
+            Shape::List(&Shape::Names),
+            "each hears only its own",
+        ),
+        may("halves", Shape::Names, "two groups of these, in order"),
+        may(
+            "bridge",
+            Shape::Names,
+            "two halves, and one between them that hears both",
+        ),
+        may("ring", Shape::Names, "each hears its two neighbours"),
+        may(
+            "direction",
+            Shape::Word(&["both", "one_way"]),
+            "`one_way`: the first group is not heard; both",
+        ),
+    ],
+};
+
+type Hosts = Vec<Spanned<String>>;
+
+/// Hosts whose packets to other hosts are dropped.
+struct Cut {
+    /// Suffix of the flow's name, after the fault's name.
+    name: String,
+    from: Hosts,
+    to: Hosts,
+}
+
+/// The flows that a partition expands to, named after its fault.
+pub(super) fn flows(
+    sink: &mut Sink<'_>,
+    id: &Spanned<String>,
+    node: &Node,
+) -> Option<Vec<RawFlow>> {
+    if let Kind::List(items) = &node.kind {
+        let text = sink.source().text.get(node.span.start..node.span.end);
+        let text = text.unwrap_or_default();
+        let is_groups = items.iter().all(|item| matches!(item.kind, Kind::List(_)));
+        let hint = match (is_groups, items.as_slice()) {
+            (true, _) => format!("write `{{groups: {text}}}`"),
+            (false, [_, _]) => {
+                format!("write `{{halves: {text}}}`: the two do not reach each other")
+            }
+            (false, _) => {
+                format!("write `{{halves: {text}}}` for two groups, or `{{ring: {text}}}`")
+            }
+        };
+        let message = "`partition` is a mapping; found a list";
+        sink.error(Code::WrongType, node.span, message).hint(hint);
+        return None;
+    }
+    let fields = reader::fields(sink, node, &PARTITION)?;
+    let mut shapes = SHAPES
+        .iter()
+        .filter_map(|shape| Some((*shape, fields.get(shape)?)));
+    let (Some((shape, hosts)), None) = (shapes.next(), shapes.next()) else {
+        let message = "`partition` needs one of `groups`, `halves`, `bridge` and `ring`";
+        sink.error(Code::WrongType, node.span, message)
+            .hint("write for example `{partition: {groups: [[a, b], [s]]}}`");
+        return None;
+    };
+    let both_ways = match fields.get("direction") {
+        None => true,
+        Some(node) => {
+            let direction = reader::choice(sink, node, "`direction`", &["both", "one_way"])?;
+            if shape == "ring" && direction == "one_way" {
+                let message = "`direction: one_way` needs two sides, and a `ring` has none";
+                sink.error(Code::Effect, node.span, message)
+                    .hint("leave `direction` out, or write `groups: [[a], [b]]`");
+                return None;
+            }
+            direction == "both"
+        }
+    };
+    let cuts = match shape {
+        "groups" => {
+            let groups = reader::list(sink, hosts, "`groups`")?;
+            let groups = groups
+                .iter()
+                .map(|group| reader::names(sink, group, "a host"));
+            let groups: Vec<Hosts> = groups.collect::<Option<_>>()?;
+            between(sink, node, &groups, both_ways)?
+        }
+        _ => {
+            if let Kind::Bool(_) | Kind::Null = hosts.kind {
+                let message = format!("`{shape}` names hosts; found {}", hosts.describe());
+                sink.error(Code::WrongType, hosts.span, message)
+                    .hint(format!(
+                        "name all hosts in order, for example `{shape}: [a, b, c, d]`"
+                    ));
+                return None;
+            }
+            let hosts = reader::names(sink, hosts, "a host")?;
+            match shape {
+                "halves" => {
+                    let (first, second) = hosts.split_at(hosts.len() / 2);
+                    between(sink, node, &[first.to_vec(), second.to_vec()], both_ways)?
+                }
+                "bridge" => {
+                    // The middle host reaches both sides.
+                    let middle = hosts.len() / 2;
+                    let (first, rest) = hosts.split_at(middle);
+                    let second = rest.get(1..).unwrap_or_default();
+                    between(sink, node, &[first.to_vec(), second.to_vec()], both_ways)?
+                }
+                _ => ring(sink, node, &hosts)?,
+            }
+        }
+    };
+    let flows = cuts.into_iter().map(|cut| RawFlow {
+        name: Spanned::new(format!("{}-{}", id.value, cut.name), node.span),
+        from: cut.from,
+        to: cut.to,
+        filter: None,
+        on: None,
+    });
+    let flows: Vec<RawFlow> = flows.collect();
+    let named = |flow: &RawFlow| reader::check_name(sink, &flow.name.value, id.span, "a flow");
+    flows.iter().all(named).then_some(flows)
+}
+
+/// The flows between groups: no group receives from another one; in a one-way partition, no group receives from those
+/// before it.
+fn between(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    groups: &[Hosts],
+    both_ways: bool,
+) -> Option<Vec<Cut>> {
+    if groups.len() < 2 || groups.iter().any(Vec::is_empty) {
+        let message = "a partition needs two sides or more, with a host or more in each";
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("write for example `groups: [[a, b], [s]]`");
+        return None;
+    }
+    if let Some(host) = shared(groups) {
+        let message = format!(
+            "host `{}` is in two groups, which would be apart",
+            host.value
+        );
+        sink.error(Code::Duplicate, host.span, message)
+            .hint(hint_for_shared(groups, &host.value));
+        return None;
+    }
+    are_apart(sink, groups.iter().flatten())?;
+    let mut cuts = Vec::new();
+    for (i, from) in groups.iter().enumerate() {
+        for (j, to) in groups.iter().enumerate() {
+            if i < j || (both_ways && i != j) {
+                cuts.push(Cut {
+                    name: format!("{}-to-{}", i + 1, j + 1),
+                    from: from.clone(),
+                    to: to.clone(),
+                });
+            }
+        }
+    }
+    Some(cuts)
+}
+
+/// A host that is in two groups.
+fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
+    let before = |index: usize, host: &Spanned<String>| {
+        let mut others = groups[..index].iter().flatten();
+        others.any(|other| other.value == host.value)
+    };
+    groups.iter().enumerate().find_map(|(index, group)| {
+        let mut group = group.iter();
+        group.find(|host| before(index, host))
+    })
+}
+
+/// The hint for two groups that share a host, which may be meant to reach both sides.
+fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
+    let alone = |group: &Hosts| -> Vec<String> {
+        let names = group.iter().map(|other| other.value.clone());
+        names.filter(|name| name != host).collect()
+    };
+    let (first, second) = match groups {
+        [first, second] => (alone(first), alone(second)),
+        _ => Default::default(),
+    };
+    // `bridge` splits its list in the middle.
+    let is_middle = matches!(first.len().checked_sub(second.len()), Some(0 | 1));
+    let common = first.iter().any(|name| second.contains(name));
+    if is_middle && !common && !second.is_empty() {
+        let bridge = [first, vec![host.to_owned()], second].concat().join(", ");
+        return format!(
+            "write `bridge: [{bridge}]`: `{host}` in the middle reaches both sides, which do not reach each other"
+        );
+    }
+    format!(
+        "write `bridge: [a, {host}, b]` for a host between sides of one size; for others, `effect: drop` on the flows between them"
+    )
+}
+
+/// Each host receives from its neighbors in the ring, which form a majority with it; no two hosts have the same
+/// neighbors.
+fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
+    are_apart(sink, hosts.iter())?;
+    let count = hosts.len();
+    // For five hosts: one neighbor on either side.
+    let reach = (count / 2).div_ceil(2);
+    let is_near = |a: usize, b: usize| {
+        let apart = a.abs_diff(b);
+        apart.min(count - apart) <= reach
+    };
+    let cuts = hosts.iter().enumerate().map(|(from, host)| Cut {
+        name: host.value.clone(),
+        from: vec![host.clone()],
+        to: (0..count)
+            .filter(|to| !is_near(from, *to))
+            .map(|to| hosts[to].clone())
+            .collect(),
+    });
+    let cuts: Vec<Cut> = cuts.filter(|cut| !cut.to.is_empty()).collect();
+    if cuts.is_empty() {
+        let message =
+            format!("`ring` has 4 hosts or more; found {count}, which all reach each other");
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("write for example `ring: [a, b, c, d]`, or `groups: [[a], [b, c]]`");
+        return None;
+    }
+    Some(cuts)
+}
+
+fn are_apart<'h>(
+    sink: &mut Sink<'_>,
+    hosts: impl Iterator<Item = &'h Spanned<String>>,
+) -> Option<()> {
+    let mut seen = BTreeSet::new();
+    for host in hosts {
+        if !seen.insert(&host.value) {
+            let message = format!("host `{}` is named twice", host.value);
+            sink.error(Code::Duplicate, host.span, message);
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,293 @@
+//! `per`: the key by which packets of a flow belong together.
+
+use parser_gen::key::{KeyError, PacketKey};
+use parser_gen::psn;
+
+use super::reader;
+use super::shape::{Object, Shape, needed};
+use crate::diagnostic::{Code, Sink, Span};
+use crate::file::filter::hint_for_field;
+use crate::file::yaml::{Kind, Node};
+use crate::model::effect::Effect;
+use crate::model::protocols::Protocols;
+use crate::model::selection::Selection;
+use crate::model::{Keys, Shared};
+
+/// Fields of both transports: a missing field counts as 0. In each pair the sender's field comes first.
+const CONNECTION: [[&str; 2]; 3] = [
+    ["ip.src", "ip.dst"],
+    ["tcp.sport", "tcp.dport"],
+    ["udp.sport", "udp.dport"],
+];
+
+pub(super) static PER: Shape = Shape::Either(&[
+    Shape::Word(&["flow", "connection", "source"]),
+    Shape::Object(&DIRECTIONS),
+    Shape::List(&Shape::Text),
+]);
+
+/// The shape of `per` in a trigger, which counts packets of several flows.
+pub(super) static PER_OF_TRIGGER: Shape = Shape::Either(&[
+    Shape::Word(&["connection", "source"]),
+    Shape::Object(&DIRECTIONS),
+    Shape::List(&Shape::Text),
+]);
+
+static DIRECTIONS: Object = Object {
+    what: "directions of a connection",
+    keys: &[needed(
+        "connection",
+        Shape::Word(&["both"]),
+        "its packets in both directions have one key",
+    )],
+};
+
+/// A key within a flow.
+#[derive(Debug)]
+pub(super) struct Per {
+    pub key: PacketKey,
+    /// Plural noun for users: `connections`.
+    pub of: String,
+    /// Singular noun for users: `connection`.
+    pub one: String,
+    /// Whether a SYN restarts the key.
+    pub restarts: bool,
+    /// The property that all packets of a key share.
+    pub shared: Shared,
+}
+
+/// Reads `flow` (`Some(None)`: the flow is the key), `connection`, `source`, `{connection: both}`, or a list of fields.
+pub(super) fn per(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<Option<Per>> {
+    if let Kind::List(items) = &node.kind {
+        return fields(sink, protocols, node, items).map(Some);
+    }
+    let words = ["flow", "connection", "source"];
+    let written = reader::variant(sink, node, "a key", &words)?;
+    match written.name {
+        "flow" | "source" => {
+            let errors = sink.errors();
+            written.nothing(sink);
+            match (sink.errors() > errors, written.name) {
+                (true, _) => None,
+                (false, "flow") => Some(None),
+                (false, _) => source(protocols).map(Some),
+            }
+        }
+        _ => match written.payload.as_deref() {
+            Some(ways) => connection(sink, protocols, ways).map(Some),
+            None => one_way(protocols).map(Some),
+        },
+    }
+}
+
+/// Reads the key of a trigger.
+pub(super) fn per_of_trigger(
+    sink: &mut Sink<'_>,
+    protocols: &Protocols,
+    node: &Node,
+) -> Option<Per> {
+    let flow = match &node.kind {
+        Kind::Text { value, .. } => value == "flow",
+        _ => false,
+    };
+    if flow {
+        let message = "a trigger counts packets of several flows: it has no key of one";
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("leave `per` out, and all packets share it; or `connection`, `{connection: both}`, `source`, or fields");
+        return None;
+    }
+    per(sink, protocols, node)?
+}
+
+fn source(protocols: &Protocols) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(protocols, &CONNECTION[0][..1]).ok()?,
+        of: "sources".to_owned(),
+        one: "source".to_owned(),
+        restarts: false,
+        shared: Shared::Sender,
+    })
+}
+
+fn one_way(protocols: &Protocols) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(protocols, CONNECTION.as_flattened()).ok()?,
+        of: "connections".to_owned(),
+        one: "connection".to_owned(),
+        restarts: true,
+        shared: Shared::Direction,
+    })
+}
+
+/// The key by which `psn` determines a packet's position.
+fn rdma_connection(protocols: &Protocols) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(protocols, &psn::CONNECTION).ok()?,
+        of: "RDMA connections".to_owned(),
+        one: "RDMA connection".to_owned(),
+        restarts: false,
+        shared: Shared::Direction,
+    })
+}
+
+/// Reads `{connection: both}`.
+fn connection(sink: &mut Sink<'_>, protocols: &Protocols, ways: &Node) -> Option<Per> {
+    reader::variant(sink, ways, "what of a connection is a key", &["both"])?.nothing(sink);
+    Some(Per {
+        key: PacketKey::both_ways(protocols, &CONNECTION).ok()?,
+        of: "connections".to_owned(),
+        one: "connection, both ways".to_owned(),
+        restarts: true,
+        shared: Shared::Nothing,
+    })
+}
+
+fn fields(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, items: &[Node]) -> Option<Per> {
+    let mut names: Vec<&str> = Vec::new();
+    for item in items {
+        let Kind::Text { value, .. } = &item.kind else {
+            return reader::wrong_type(sink, item, "a field of a key is a name");
+        };
+        names.push(value);
+        // Each field is checked on its own, so that the error points at the wrong one.
+        if let Err(error) = PacketKey::new(protocols, &names) {
+            report(sink, protocols, item, &error);
+            return None;
+        }
+    }
+    match PacketKey::new(protocols, &names) {
+        Ok(key) => Some(Per {
+            key,
+            of: format!("keys ({})", names.join(", ")),
+            one: format!("({})", names.join(", ")),
+            restarts: false,
+            shared: match (names.contains(&"ip.src"), names.contains(&"ip.dst")) {
+                (true, true) => Shared::Direction,
+                (true, false) => Shared::Sender,
+                (false, _) => Shared::Nothing,
+            },
+        }),
+        Err(error) => {
+            report(sink, protocols, node, &error);
+            None
+        }
+    }
+}
+
+/// Default capacity for keys.
+const KEYS: u32 = 10_000;
+/// Maximum capacity for keys: a switch finds a key by 16 bits in each hash table.
+pub(super) const MAX_KEYS: u64 = 65_536;
+
+/// The key that numbers packets within a flow, if `per` or the selection at `select` gives one, and the capacity for
+/// keys.
+pub(super) fn numbered(
+    sink: &mut Sink<'_>,
+    protocols: &Protocols,
+    (at, per): (Option<&Node>, Option<Per>),
+    most: Option<&Node>,
+    (selection, select): (&Selection, Span),
+    effect: &Effect,
+) -> Option<Keys> {
+    if let Selection::Psn(_) = selection {
+        if let Some(node) = at {
+            let message =
+                "`per` has no effect on `psn`: packets are placed by their RDMA connection";
+            sink.error(Code::Suspicious, node.span, message).hint(
+                "leave it out; a connection is (source, destination, destination queue pair)",
+            );
+            return None;
+        }
+        let most = match most {
+            Some(node) => room(sink, node)?,
+            None => KEYS,
+        };
+        return Some(keys(rdma_connection(protocols)?, most, select));
+    }
+    let per = at.zip(per);
+    let is_share = matches!(selection, Selection::Share(_));
+    if let Some(node) = most.filter(|_| is_share || per.is_none()) {
+        let message = "`keys` has no effect here: nothing is held for each key";
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("it sets the capacity for keys of `per`, where packets are numbered or drawn");
+    }
+    // A share uses the selection's own key.
+    let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
+    let most = match most {
+        Some(node) => room(sink, node)?,
+        None => KEYS,
+    };
+    if *selection == Selection::Always && !effect.draws() {
+        let message = "`per` has no effect here: all packets are selected, whatever their key";
+        sink.error(Code::Suspicious, node.span, message).hint(
+            "it says by what packets are numbered and drawn (`select: {nth: 3}`), or what a share is of",
+        );
+        return None;
+    }
+    if effect.goes_by_time() {
+        let message = format!(
+            "`per` has no effect on `{}`: what waits, waits in its flow's queue",
+            effect.word()
+        );
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("leave `per` out, or declare a flow for each");
+        return None;
+    }
+    Some(keys(per, most, node.span))
+}
+
+/// A trigger's key, if `per` gives one, and the capacity for keys. `None` if an error was reported.
+pub(super) fn followed(
+    sink: &mut Sink<'_>,
+    protocols: &Protocols,
+    per: Option<&Node>,
+    most: Option<&Node>,
+) -> Option<Option<Keys>> {
+    let Some(node) = per else {
+        if let Some(most) = most {
+            let message = "`keys` has no effect here: all packets share this trigger";
+            sink.error(Code::Suspicious, most.span, message)
+                .hint("it sets the capacity for keys of `per`");
+            return None;
+        }
+        return Some(None);
+    };
+    let per = per_of_trigger(sink, protocols, node)?;
+    let most = match most {
+        Some(node) => room(sink, node)?,
+        None => KEYS,
+    };
+    Some(Some(keys(per, most, node.span)))
+}
+
+fn room(sink: &mut Sink<'_>, node: &Node) -> Option<u32> {
+    let most = reader::integer(sink, node, "`keys`", 1..=MAX_KEYS)?;
+    u32::try_from(most).ok()
+}
+
+fn keys(per: Per, most: u32, span: Span) -> Keys {
+    Keys {
+        key: per.key,
+        of: per.of,
+        one: per.one,
+        restarts: per.restarts,
+        shared: per.shared,
+        most,
+        span,
+    }
+}
+
+fn report(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, error: &KeyError) {
+    let example = || "write fields of headers, such as `ip.src` or `tcp.sport`".to_owned();
+    let (code, hint) = match error {
+        KeyError::Unknown(name) => {
+            let fits = |field: &str| PacketKey::new(protocols, &[field]).is_ok();
+            let hint = hint_for_field(protocols, name, None, &fits);
+            (Code::UnknownName, hint)
+        }
+        KeyError::Twice(_) => (Code::Duplicate, "write it once".to_owned()),
+        KeyError::NoHeader(_) => (Code::Effect, example()),
+        KeyError::Count(_) => (Code::OutOfRange, example()),
+    };
+    sink.error(code, node.span, error.to_string()).hint(hint);
+}

@@ -1,0 +1,24 @@
+//! `plan`: the planner that decides where gradients are summed.
+
+use planner::Method;
+
+use super::reader;
+use super::shape::{Object, Shape, needed};
+use crate::diagnostic::{Sink, Spanned};
+use crate::file::yaml::Node;
+
+pub(super) static PLAN: Object = Object {
+    what: "`plan`",
+    keys: &[needed(
+        "by",
+        Shape::Word(&Method::INSTALLED),
+        "the planner that chooses the switches that sum a `training`, and the paths of its frames; `grid` counts answers, `grid-push` only what workers send",
+    )],
+};
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> {
+    let fields = reader::fields(sink, node, &PLAN)?;
+    let node = fields.get("by")?;
+    let planner = Method::from_name(reader::choice(sink, node, "`by`", &Method::INSTALLED)?)?;
+    Some(Spanned::new(planner, node.span))
+}

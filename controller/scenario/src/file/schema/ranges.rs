@@ -1,0 +1,97 @@
+//! Numbers and ranges of them: `3`, `[3, 10..20, 40..]`.
+
+use std::ops::RangeInclusive;
+
+use super::reader;
+use super::shape::Shape;
+use crate::diagnostic::{Code, Sink};
+use crate::file::yaml::{Kind, Node};
+
+/// A number, a range, or a list of them.
+pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
+
+/// A numbered property, for messages.
+pub(super) struct Numbering {
+    /// The key: `ordinals`.
+    pub key: &'static str,
+    /// One number, with its article: `an ordinal`.
+    pub one: &'static str,
+    /// The numbered item: `packet`.
+    pub of: &'static str,
+    /// The valid numbers.
+    pub all: RangeInclusive<u32>,
+    /// The hint on how to write them.
+    pub hint: &'static str,
+}
+
+impl Numbering {
+    /// Reads disjoint ranges in the order of the file; an open range ends at the largest valid number.
+    pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
+        let items = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        if items.is_empty() {
+            let message = format!("`{}` names at least one {}", self.key, self.of);
+            sink.error(Code::OutOfRange, node.span, message);
+            return None;
+        }
+        let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
+        for item in items {
+            let range = self.range(sink, item)?;
+            if let Some(other) = ranges
+                .iter()
+                .find(|other| range.start() <= other.end() && other.start() <= range.end())
+            {
+                let both = range.start().max(other.start());
+                let message = format!("{} {both} is named twice", self.of);
+                sink.error(Code::Duplicate, item.span, message);
+                return None;
+            }
+            ranges.push(range);
+        }
+        Some(ranges)
+    }
+
+    fn range(&self, sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
+        let Kind::Text { value, .. } = &node.kind else {
+            let bounds = u64::from(*self.all.start())..=u64::from(*self.all.end());
+            let one = reader::integer(sink, node, self.one, bounds)?;
+            let one = u32::try_from(one).ok()?;
+            return Some(one..=one);
+        };
+        let (first, last) = (u64::from(*self.all.start()), u64::from(*self.all.end()));
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let bounds = value.split_once("..").and_then(|(low, high)| {
+            let high = match high.trim() {
+                "" => last,
+                high => number(high)?,
+            };
+            Some((number(low)?, high))
+        });
+        match bounds {
+            Some((low, high)) if low < first || high > last => {
+                let message = format!(
+                    "{} lies between {first} and {last}; found {value}",
+                    self.one
+                );
+                sink.error(Code::OutOfRange, node.span, message);
+                None
+            }
+            Some((low, high)) if low <= high => {
+                Some(u32::try_from(low).ok()?..=u32::try_from(high).ok()?)
+            }
+            Some((low, high)) => {
+                let message = format!("the range {low}..{high} is empty");
+                sink.error(Code::OutOfRange, node.span, message);
+                None
+            }
+            None => {
+                let message = format!("`{value}` is neither {} nor a range of them", self.one);
+                sink.error(Code::WrongType, node.span, message)
+                    .hint(self.hint);
+                None
+            }
+        }
+    }
+}

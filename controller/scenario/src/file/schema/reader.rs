@@ -1,0 +1,488 @@
+//! Reads typed values from the YAML tree; reports all errors and continues.
+
+mod hints;
+mod variant;
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use super::foreign;
+use super::shape::Object;
+use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
+use crate::file::yaml::{Entry, Kind, Node, Style};
+use crate::units::{self, Dimension};
+
+pub(crate) use hints::bare_selection;
+use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair, with_values};
+pub(crate) use variant::{Variant, variant};
+
+/// A mapping with the keys of a schema object.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'n> {
+    entries: &'n [Entry],
+    /// Position of the mapping.
+    pub span: Span,
+    object: &'static Object,
+}
+
+impl<'n> Fields<'n> {
+    /// The value at a key of the schema.
+    pub fn get(&self, key: &str) -> Option<&'n Node> {
+        // A key must be in the schema before it can be read.
+        debug_assert!(
+            self.object.keys.iter().any(|known| known.name == key),
+            "{} has no key {key}",
+            self.object.what
+        );
+        let mut entries = self.entries.iter();
+        entries
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
+    }
+
+    /// Reads the value at a key, if the mapping has it.
+    pub fn read<T>(&self, key: &str, read: impl FnOnce(&'n Node) -> Option<T>) -> Option<T> {
+        self.get(key).and_then(read)
+    }
+
+    /// Reads the value at an optional key: `Some(None)` if the mapping does not have it, `None` if it was refused.
+    pub fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'n Node) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.get(key) {
+            Some(node) => read(node).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Reads the value at a key, or returns an empty one if the mapping does not have it.
+    pub fn read_or_default<T: Default>(&self, key: &str, read: impl FnOnce(&'n Node) -> T) -> T {
+        self.get(key).map(read).unwrap_or_default()
+    }
+}
+
+/// Reads a mapping: refuses unknown keys, and reports missing ones.
+pub(crate) fn fields<'n>(
+    sink: &mut Sink<'_>,
+    node: &'n Node,
+    object: &'static Object,
+) -> Option<Fields<'n>> {
+    let what = object.what;
+    no_tag(sink, node);
+    let Kind::Map(entries) = &node.kind else {
+        let message = format!("{what} is a mapping; found {}", node.describe());
+        let hint = as_mapping(object, &scalars(sink, node));
+        sink.error(Code::WrongType, node.span, message).hint(hint);
+        return None;
+    };
+    let known = || object.keys.iter().map(|key| key.name);
+    for entry in entries {
+        if !known().any(|key| key == entry.key) {
+            let message = format!("{what} has no key `{}`", entry.key);
+            let values = scalars(sink, &entry.value);
+            let hint = foreign::hint(what, &entry.key, &values);
+            let hint = hint.unwrap_or_else(|| match nearest(&entry.key, known()) {
+                Some(key) => format!("did you mean `{key}`?"),
+                None => format!("keys are {}", enumerate_names(known())),
+            });
+            sink.error(Code::UnknownKey, entry.key_span, message)
+                .hint(hint);
+        }
+    }
+    for key in object.keys.iter().filter(|key| key.is_needed) {
+        if !entries.iter().any(|entry| entry.key == key.name) {
+            let start = Span {
+                start: node.span.start,
+                end: node.span.start,
+            };
+            let message = format!("{what} needs the key `{}`", key.name);
+            let pair = pair(key);
+            let is_example = is_example(&key.shape);
+            let write = if is_example {
+                "write for example"
+            } else {
+                "write"
+            };
+            let hint = format!("{write} `{pair}`: {}", key.about);
+            sink.error(Code::MissingKey, start, message).hint(hint);
+        }
+    }
+    Some(Fields {
+        entries,
+        span: node.span,
+        object,
+    })
+}
+
+/// Reads a mapping whose keys are names that the user chose.
+pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+    no_tag(sink, node);
+    match &node.kind {
+        Kind::Map(entries) => Some(entries),
+        _ => {
+            let message = format!("{what} is a mapping; found {}", node.describe());
+            sink.error(Code::WrongType, node.span, message)
+                .hint("write `{NAME: …}`");
+            None
+        }
+    }
+}
+
+/// Reads a list.
+pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+    no_tag(sink, node);
+    match &node.kind {
+        Kind::List(items) => Some(items),
+        _ => {
+            let message = format!("{what} is a list; found {}", node.describe());
+            let item = scalars(sink, node).into_iter().next();
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            match item.filter(|_| matches!(node.kind, Kind::Text { .. })) {
+                Some(item) => {
+                    let all = [Dimension::Duration, Dimension::Rate];
+                    let ends = all.into_iter().find_map(|of| units::ends(&item, of));
+                    let items = ends.map_or(item, |ends| ends.join(", "));
+                    diagnostic.hint(format!("write `[{items}]`"));
+                }
+                None => {
+                    if let Kind::Map(entries) = &node.kind {
+                        diagnostic.hint(as_list(what, entries));
+                    } else if let Kind::Number { .. } = node.kind {
+                        diagnostic.hint("write each item of the list, in brackets and with commas");
+                    }
+                }
+            }
+            None
+        }
+    }
+}
+
+/// Reads one name or a list of names.
+pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
+    match &node.kind {
+        Kind::List(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| name(sink, item, what))
+                .collect(),
+        ),
+        _ => name(sink, node, what).map(|name| vec![name]),
+    }
+}
+
+/// Reads one text or a list of texts.
+pub(crate) fn texts(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
+    match &node.kind {
+        Kind::List(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| text(sink, item, what))
+                .collect(),
+        ),
+        _ => text(sink, node, what).map(|text| vec![text]),
+    }
+}
+
+/// Reads a text.
+pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
+    no_tag(sink, node);
+    match &node.kind {
+        Kind::Text { value, .. } => Some(Spanned::new(value.clone(), node.span)),
+        _ => {
+            let message = format!("{what} is text; found {}", node.describe());
+            let value = scalars(sink, node).into_iter().next();
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            if let (Some(value), false) = (value, matches!(node.kind, Kind::Map(_))) {
+                diagnostic.hint(format!("write it in quotes: `\"{value}\"`"));
+            }
+            None
+        }
+    }
+}
+
+/// Reads a name: letters, digits, `-` and `_`, so that it can be part of a metric's name.
+pub(crate) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
+    if let Kind::Number { .. } = node.kind {
+        let written = written(sink, node);
+        check_name(sink, &written, node.span, what);
+        return None;
+    }
+    let name = text(sink, node, &format!("the name of {what}"))?;
+    check_name(sink, &name.value, name.span, what).then_some(name)
+}
+
+fn is_name(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    word.len() <= 40
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(is_part)
+}
+
+/// Whether a word can be a name; reports one that cannot.
+pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
+    let good = is_name(name);
+    if !good {
+        sink.error(
+            Code::OutOfRange,
+            span,
+            format!("`{name}` cannot be the name of {what}"),
+        )
+        .hint("names start with a letter and go on with letters, digits, `-` and `_`, 40 at most");
+    }
+    good
+}
+
+/// Reads an integer.
+pub(crate) fn integer(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    range: RangeInclusive<u64>,
+) -> Option<u64> {
+    no_tag(sink, node);
+    let Some((value, integer)) = number(node) else {
+        return wrong_type(sink, node, &format!("{what} is a whole number"));
+    };
+    match integer.map(u64::try_from) {
+        Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
+        // An integer beyond YAML's integer types is read as a float and is still whole.
+        None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
+            let found = written(sink, node);
+            let message = format!("{what} is a whole number; found {found}");
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            if value.fract() == 0.0 && value >= 0.0 {
+                diagnostic.hint(format!("write {value}"));
+            }
+        }
+        _ => {
+            let (low, high) = (*range.start(), *range.end());
+            let found = written(sink, node);
+            // A limit near the type's maximum is omitted from the message.
+            let message = match high >= u64::from(u32::MAX) && value < low as f64 {
+                true => format!("{what} is {low} or more; found {found}"),
+                false => format!("{what} lies between {low} and {high}; found {found}"),
+            };
+            sink.error(Code::OutOfRange, node.span, message);
+        }
+    }
+    None
+}
+
+/// Reads a number of any kind.
+pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64> {
+    no_tag(sink, node);
+    match number(node) {
+        Some((value, _)) => Some(value),
+        None => wrong_type(sink, node, &format!("{what} is a number")),
+    }
+}
+
+/// A scalar as written, without quotes; or the scalars of a mapping, which other tools use in its place.
+fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
+    match &node.kind {
+        Kind::Text { value, .. } => vec![value.clone()],
+        Kind::Number { .. } | Kind::Bool(_) => vec![written(sink, node)],
+        Kind::Map(entries) => {
+            let inner = entries.iter().map(|entry| &entry.value);
+            let inner = inner.filter(|node| !matches!(node.kind, Kind::Map(_)));
+            inner.flat_map(|node| scalars(sink, node)).collect()
+        }
+        Kind::Null | Kind::List(_) => Vec::new(),
+    }
+}
+
+/// A number or boolean as written in the file; where a parameter was filled in, the filled text.
+pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
+    match &node.kind {
+        Kind::Text {
+            value,
+            style: Style::Made,
+        } => value.clone(),
+        _ => {
+            let text = sink.source().text.get(node.span.start..node.span.end);
+            text.unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// A number, and its integer value if it is whole. A text that a parameter filled in may also be a number.
+fn number(node: &Node) -> Option<(f64, Option<i128>)> {
+    match &node.kind {
+        Kind::Number { value, integer } => Some((*value, *integer)),
+        Kind::Text {
+            value,
+            style: Style::Made,
+        } => {
+            let integer = value.parse::<i128>().ok();
+            let number = value
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite());
+            Some((number?, integer))
+        }
+        _ => None,
+    }
+}
+
+/// Reads a quantity with its unit.
+pub(crate) fn quantity(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+) -> Option<Spanned<u64>> {
+    quantity_near(sink, node, what, dimension, &(0..=u64::MAX))
+}
+
+/// Reads a quantity, and refuses one outside the range.
+pub(crate) fn quantity_within(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+    range: RangeInclusive<u64>,
+) -> Option<Spanned<u64>> {
+    let read = quantity_near(sink, node, what, dimension, &range)?;
+    if range.contains(&read.value) {
+        return Some(read);
+    }
+    let (least, most) = (*range.start(), *range.end());
+    let [from, to, found] = [least, most, read.value].map(|value| dimension.show(value));
+    let bounds = match (least, most) {
+        (0, _) => format!("is at most {to}"),
+        (_, u64::MAX) => format!("is at least {from}"),
+        _ => format!("lies between {from} and {to}"),
+    };
+    let message = format!("{what} {bounds}; found {found}");
+    sink.error(Code::OutOfRange, read.span, message);
+    None
+}
+
+/// Reads any quantity: the hint for a number without a unit suggests units within the range.
+pub(crate) fn quantity_near(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+    range: &RangeInclusive<u64>,
+) -> Option<Spanned<u64>> {
+    no_tag(sink, node);
+    let text = match &node.kind {
+        Kind::Text { value, .. } => Cow::Borrowed(value.as_str()),
+        Kind::Number { .. } => Cow::Owned(written(sink, node)),
+        _ => return wrong_type(sink, node, &format!("{what} is a {dimension}")),
+    };
+    match units::parse(&text, dimension) {
+        Ok(value) => Some(Spanned::new(value, node.span)),
+        Err(error) => {
+            let diagnostic = sink.error(Code::Unit, node.span, format!("{what}: {error}"));
+            if let Some(hint) = error.hint_within(range) {
+                diagnostic.hint(hint);
+            }
+            None
+        }
+    }
+}
+
+/// Reads `true` or `false`.
+pub(crate) fn truth(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<bool> {
+    match node.kind {
+        Kind::Bool(value) if node.tag.is_none() => Some(value),
+        _ => wrong_type(sink, node, &format!("{what} is true or false")),
+    }
+}
+
+/// Reads one of several alternatives without values.
+pub(crate) fn choice<'n>(
+    sink: &mut Sink<'_>,
+    node: &'n Node,
+    what: &str,
+    words: &[&str],
+) -> Option<&'n str> {
+    let written = variant(sink, node, what, words)?;
+    written.nothing(sink);
+    Some(written.name)
+}
+
+/// Reads one of several words.
+pub(crate) fn word(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    words: &[&'static str],
+) -> Option<&'static str> {
+    no_tag(sink, node);
+    let written = scalars(sink, node).into_iter().next();
+    let Some(written) = written.filter(|_| !matches!(node.kind, Kind::Map(_))) else {
+        return wrong_type(sink, node, &format!("{what} is a word"));
+    };
+    let found = words.iter().find(|word| **word == written);
+    if found.is_none() {
+        let message = format!("{what} cannot be `{written}`");
+        let hint = match nearest(&written, words.iter().copied()) {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => format!("write one of {}", enumerate_names(words.iter().copied())),
+        };
+        sink.error(Code::UnknownVariant, node.span, message)
+            .hint(hint);
+    }
+    found.copied()
+}
+
+/// Reads a probability: `0.01` or `1%`.
+pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<f64>> {
+    no_tag(sink, node);
+    let value = match &node.kind {
+        Kind::Number { value, .. } => *value,
+        Kind::Text { value, .. } => {
+            match value
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse::<f64>().ok())
+            {
+                Some(percent) => percent / 100.0,
+                None => {
+                    return wrong_type(sink, node, &format!("{what} is a number between 0 and 1"));
+                }
+            }
+        }
+        _ => return wrong_type(sink, node, &format!("{what} is a number between 0 and 1")),
+    };
+    if (0.0..=1.0).contains(&value) {
+        return Some(Spanned::new(value, node.span));
+    }
+    let is_number = matches!(node.kind, Kind::Number { .. });
+    let found = match &node.kind {
+        Kind::Text { value, .. } => value.clone(),
+        _ => value.to_string(),
+    };
+    let message = format!("{what} lies between 0 and 1, which is 100%; found {found}");
+    let diagnostic = sink.error(Code::OutOfRange, node.span, message);
+    if value > 1.0 && value <= 100.0 && is_number {
+        diagnostic.hint(format!("for {value} percent write `{value}%`"));
+    } else if value > 1.0 {
+        diagnostic.hint("write `100%` for all");
+    }
+    None
+}
+
+/// Reports a value of the wrong type.
+pub(crate) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
+    sink.error(
+        Code::WrongType,
+        node.span,
+        format!("{wanted}; found {}", node.describe()),
+    );
+    None
+}
+
+fn no_tag(sink: &mut Sink<'_>, node: &Node) {
+    if let Some(tag) = &node.tag {
+        sink.error(
+            Code::WrongType,
+            node.span,
+            format!("a tag (`!{tag}`) has no meaning here"),
+        );
+    }
+}

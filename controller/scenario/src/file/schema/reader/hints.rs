@@ -1,0 +1,189 @@
+//! Hints for values of the wrong shape: places each of the user's values at a key that accepts it.
+
+use super::{foreign, is_name, scalars};
+use crate::diagnostic::Sink;
+use crate::file::schema::shape::{Key, Object, Shape};
+use crate::file::yaml::{Entry, Kind, Node};
+use crate::units;
+
+/// Keys that only qualify another key.
+const SAYS_MORE: [&str; 3] = ["within", "pause", "jitter"];
+
+/// The hint for a value that should be a mapping: the values at keys that accept them. A value that several keys accept
+/// may go to any.
+pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
+    let needed = || object.keys.iter().filter(|key| key.is_needed);
+    if let ([value], None) = (values, needed().next()) {
+        let keys = object
+            .keys
+            .iter()
+            .filter(|key| !SAYS_MORE.contains(&key.name));
+        let taken = keys.filter_map(|key| Some((key, takes(&key.shape, value)?)));
+        let mut taken: Vec<_> = taken.collect();
+        // A key that accepts the value as it is takes precedence over one that requires a unit.
+        if taken.iter().any(|(_, (_, asked))| asked.is_none()) {
+            taken.retain(|(_, (_, asked))| asked.is_none());
+        }
+        let asked = taken.iter().find_map(|(_, (_, asked))| asked.clone());
+        let written = taken
+            .iter()
+            .map(|(key, (value, _))| format!("`{{{}: {value}}}`", key.name));
+        let written: Vec<String> = written.collect();
+        if !written.is_empty() {
+            let asked = asked.map_or_else(String::new, |asked| format!("; {asked}"));
+            return format!("write {}{asked}", written.join(" or "));
+        }
+    }
+    let keys: Vec<&Key> = match needed().next() {
+        Some(_) => needed().collect(),
+        None => object.keys.iter().take(1).collect(),
+    };
+    let pairs: Vec<String> = keys.into_iter().map(pair).collect();
+    with_values(
+        object,
+        ["", &format!("{{{}}}", pairs.join(", ")), ""],
+        values,
+    )
+}
+
+/// A key with an example value: `within: 20ms`, `flows: …`.
+pub(super) fn pair(key: &Key) -> String {
+    let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
+    format!("{}: {value}", key.name)
+}
+
+/// Whether the value that [`pair`] writes is only an example and may be replaced.
+pub(super) fn is_example(shape: &Shape) -> bool {
+    let is_only = matches!(shape, Shape::Integer(low, high) if low == high);
+    example(shape).is_some() && !is_only
+}
+
+/// An example value of a shape, if one shows the meaning.
+fn example(shape: &Shape) -> Option<String> {
+    Some(match shape {
+        Shape::Quantity(dimension) => dimension.example().to_owned(),
+        Shape::Integer(low, _) => low.to_string(),
+        Shape::Probability => "1%".to_owned(),
+        Shape::At(shape) => return example(shape),
+        Shape::Either(shapes) => return shapes.first().and_then(example),
+        _ => return None,
+    })
+}
+
+/// The hint for a mapping that should be a list: its keys are names of items, or the mapping is one item.
+pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
+    match entries.first() {
+        Some(Entry { key, value, .. }) if matches!(value.kind, Kind::Map(_)) => {
+            let name = if what == "`faults`" { "id" } else { "name" };
+            format!("write a list, and in each item its name: `[{{{name}: {key}, …}}]`")
+        }
+        _ => "write a list: `- ` in front of each item".to_owned(),
+    }
+}
+
+/// The hint for another tool's alternative, whose payload may be a mapping whose keys belong together.
+pub(super) fn foreign_hint(
+    sink: &Sink<'_>,
+    what: &str,
+    name: &str,
+    payload: Option<&Node>,
+) -> Option<String> {
+    let values = payload.map_or_else(Vec::new, |node| scalars(sink, node));
+    let inner = payload.and_then(|node| match &node.kind {
+        Kind::Map(entries) if entries.len() > 1 => foreign::hint(what, &joined(entries), &values),
+        _ => None,
+    });
+    inner.or_else(|| foreign::hint(what, name, &values))
+}
+
+/// The keys of a mapping in the table's notation for a group: `latency+jitter`.
+pub(super) fn joined(entries: &[Entry]) -> String {
+    let keys = entries.iter().map(|entry| entry.key.as_str());
+    keys.collect::<Vec<_>>().join("+")
+}
+
+/// The hint for a selection that consists only of a number: `1%`, `0.1`, `3`.
+pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
+    let is_scalar = matches!(node.kind, Kind::Text { .. } | Kind::Number { .. });
+    if !is_scalar || node.tag.is_some() {
+        return None;
+    }
+    let text = scalars(sink, node).into_iter().next()?;
+    match text.parse::<u64>() {
+        Ok(count) if count > 0 => Some(format!(
+            "write `{{nth: {count}}}` for that packet, `{{every: {count}}}` for each so-many-th, `{{first: {count}}}` for as many"
+        )),
+        Ok(_) => None,
+        Err(_) => Some(format!(
+            "write `{{probability: {}}}`",
+            foreign::share(&text)?
+        )),
+    }
+}
+
+/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with the user's values at keys that accept them, in
+/// backquotes with the surrounding text; and a question about ambiguous values.
+pub(super) fn with_values(
+    object: &Object,
+    [before, example, behind]: [&str; 3],
+    values: &[String],
+) -> String {
+    let mut left: Vec<&String> = values.iter().collect();
+    let mut asked = None;
+    let mut is_example = false;
+    let pairs = example.trim_matches(['{', '}']).split(", ");
+    let pairs = pairs.map(|pair| {
+        let Some((name, example)) = pair.split_once(": ") else {
+            return pair.to_owned();
+        };
+        let key = object.keys.iter().find(|key| key.name == name);
+        let taken = key.and_then(|key| {
+            let mut all = left.iter().enumerate();
+            all.find_map(|(at, value)| Some((at, takes(&key.shape, value)?)))
+        });
+        match taken {
+            Some((at, (value, ask))) => {
+                left.remove(at);
+                asked = asked.take().or(ask);
+                format!("{name}: {value}")
+            }
+            None => {
+                is_example |= example.contains(|c: char| c.is_ascii_digit());
+                pair.to_owned()
+            }
+        }
+    });
+    let pairs: Vec<String> = pairs.collect();
+    let write = if is_example {
+        "write for example"
+    } else {
+        "write"
+    };
+    let hint = format!("{write} `{before}{{{}}}{behind}`", pairs.join(", "));
+    match asked {
+        Some(asked) => format!("{hint}; {asked}"),
+        None => hint,
+    }
+}
+
+/// The value in the form that a key of this shape accepts, and a question if it is ambiguous; `None` if the key does not
+/// accept it.
+fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
+    let certain = || (value.to_owned(), None);
+    match shape {
+        Shape::Quantity(dimension) => units::mended(value, *dimension),
+        Shape::Integer(low, high) => {
+            let number = value.parse::<u64>().ok()?;
+            (*low..=*high).contains(&number).then(certain)
+        }
+        Shape::Probability => Some((foreign::share(value)?, None)),
+        // A value that begins with a digit is a quantity.
+        Shape::Text => value
+            .starts_with(|c: char| c.is_ascii_alphabetic())
+            .then(certain),
+        Shape::Name => is_name(value).then(certain),
+        Shape::At(shape) => takes(shape, value),
+        Shape::Either(shapes) => shapes.iter().find_map(|shape| takes(shape, value)),
+        _ => None,
+    }
+}

@@ -1,0 +1,351 @@
+//! `timeline`: steps, once or repeated. Repetitions are unrolled here, so that all other code sees only epochs.
+
+use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::file::schema::reader::{self, Fields};
+use crate::file::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::file::yaml::{Kind, Node};
+use crate::model::Limits;
+use crate::units::{Dimension, show_duration};
+
+/// Maximum number of occurrences of steps. Each occurrence and each gap after it is an epoch; a switch distinguishes 2^16
+/// epochs.
+const MAX_TIMES: usize = 1024;
+
+/// The shortest part of a repeated step, in nanoseconds: a write to a switch takes milliseconds, and a step that ends
+/// before it is written is skipped.
+const SHORTEST_NS: u64 = 10_000_000;
+
+#[derive(Debug)]
+pub(crate) struct RawStep {
+    pub name: Spanned<String>,
+    /// The condition that the step waits for. Its times, and those of later steps, then count from when the condition
+    /// held.
+    pub on: Option<Node>,
+    /// Start and duration of each occurrence.
+    pub times: Vec<StepTime>,
+}
+
+/// One occurrence of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StepTime {
+    pub at_ns: u64,
+    /// Duration in nanoseconds; `None`: until the next step, or the end of the run.
+    pub for_ns: Option<u64>,
+}
+
+/// A step as written.
+struct WrittenStep {
+    name: Spanned<String>,
+    /// Start, in nanoseconds since the start of the run, or since the last step before that waits for a condition.
+    at: Spanned<u64>,
+    on: Option<Node>,
+    /// Duration of each occurrence, in nanoseconds.
+    length: Option<u64>,
+    /// Period of the occurrences, in nanoseconds.
+    every: Option<u64>,
+    /// Maximum number of occurrences.
+    times: Option<u64>,
+    /// End of the repetition, in nanoseconds.
+    until: Option<Spanned<u64>>,
+    span: Span,
+}
+
+pub(super) static STEP: Object = Object {
+    what: "a step",
+    keys: &[
+        needed("name", Shape::Name, "what `during` names"),
+        may(
+            "at",
+            DURATION,
+            "when it begins, since the start, or since the last step with `on` began",
+        ),
+        may(
+            "on",
+            Shape::Text,
+            "in place of `at`: a condition, such as `fault.loss.fired >= 3`",
+        ),
+        may(
+            "for",
+            DURATION,
+            "how long it lasts; until the next step, or the end",
+        ),
+        may("until", DURATION, "its end, since the start"),
+        may("every", DURATION, "period, from one start to the next"),
+        may(
+            "times",
+            Shape::Integer(1, MAX_TIMES as u64),
+            "how often, at most",
+        ),
+        may("flap", Shape::Object(&FLAP), "`for` and `every` in one"),
+    ],
+};
+
+static FLAP: Object = Object {
+    what: "`flap`",
+    keys: &[
+        needed("down", DURATION, "how long it is in force"),
+        needed("up", DURATION, "how long it then is not"),
+    ],
+};
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<RawStep> {
+    let items = reader::list(sink, node, "the timeline").unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_TIMES) {
+        let message = format!("{} steps; a timeline has at most {MAX_TIMES}", items.len());
+        sink.error(Code::Capacity, beyond.span, message);
+        return Vec::new();
+    }
+    let written: Vec<WrittenStep> = items.iter().filter_map(|item| step(sink, item)).collect();
+    let mut steps: Vec<RawStep> = Vec::new();
+    let mut count = 0;
+    for (index, step) in written.iter().enumerate() {
+        if steps
+            .iter()
+            .any(|other| other.name.value == step.name.value)
+        {
+            let message = format!("step `{}` is declared twice", step.name.value);
+            sink.error(Code::Duplicate, step.name.span, message)
+                .hint("give each step a name of its own; one that comes again has `every`");
+        }
+        if let Some(before) = steps.last().filter(|_| step.on.is_none()) {
+            overlap(sink, before, step);
+        }
+        let next = written.get(index + 1);
+        if let Some(waiting) = next.filter(|next| next.on.is_some()) {
+            ends_before(sink, step, waiting);
+        }
+        let next = next.filter(|next| next.on.is_none());
+        let next = next.map(|next| next.at.value);
+        let times = unroll(sink, step, next, limits);
+        count += times.len();
+        steps.push(RawStep {
+            name: step.name.clone(),
+            on: step.on.clone(),
+            times,
+        });
+        if count > MAX_TIMES {
+            let message = format!(
+                "the steps of a timeline come {MAX_TIMES} times in all; with step `{}` it is more",
+                step.name.value
+            );
+            sink.error(Code::Capacity, step.span, message)
+                .hint("write a longer `every`, or an end by `times` or `until`");
+            break;
+        }
+    }
+    steps
+}
+
+fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
+    let fields = reader::fields(sink, item, &STEP)?;
+    let errors = sink.errors();
+    let name = fields.read("name", |node| reader::name(sink, node, "a step"));
+    let duration = |sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str| {
+        let node = fields.get(key)?;
+        reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
+    };
+    let at = begins(sink, &fields);
+    let on = fields.get("on");
+    let on = on.filter(|node| condition(sink, node));
+    let mut length = duration(sink, &fields, "for");
+    let until = duration(sink, &fields, "until");
+    let mut every = duration(sink, &fields, "every");
+    let times = fields.read("times", |node| {
+        reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64)
+    });
+    if let Some(node) = fields.get("flap") {
+        let flap = reader::fields(sink, node, &FLAP);
+        let down = flap.and_then(|flap| duration(sink, &flap, "down"));
+        let up = flap.and_then(|flap| duration(sink, &flap, "up"));
+        if length.is_some() || every.is_some() {
+            let message = "`flap` sets how long the step lasts and how often it comes";
+            sink.error(Code::Contradiction, node.span, message)
+                .hint("leave `for` and `every` out");
+        }
+        let period = up.zip(down);
+        every = period.map(|(up, down)| up.map(|up| up.saturating_add(down.value)));
+        length = down;
+    }
+    if let Some(zero) = length.filter(|length| length.value == 0) {
+        let message = "`for` is longer than 0s; found 0s";
+        sink.error(Code::OutOfRange, zero.span, message)
+            .hint("leave `for` out for a step that lasts until the next one");
+    }
+    let (name, at) = (name?, at?);
+    if let (Some(until), Some(_)) = (&until, on) {
+        let message = "`until` counts from the start, and when this step begins is not known";
+        sink.error(Code::Contradiction, until.span, message)
+            .hint("write `for`, how long it lasts, and `times`, how often it comes");
+    }
+    if let Some(until) = until.filter(|until| until.value <= at.value && on.is_none()) {
+        sink.error(
+            Code::OutOfRange,
+            until.span,
+            format!(
+                "`until` is later than `at`; found {}, and `at` {}",
+                show_duration(until.value),
+                show_duration(at.value)
+            ),
+        )
+        .hint("both count from the start of the workload; `for` counts from `at`");
+    }
+    match (length, every) {
+        (None, Some(every)) => {
+            sink.error(
+                Code::MissingKey,
+                every.span,
+                "`every` needs `for`: how long the step lasts each time",
+            )
+            .hint("write for example `every: 10s, for: 2s`");
+        }
+        (Some(length), Some(every)) => {
+            let gap = every.value.saturating_sub(length.value);
+            if length.value < SHORTEST_NS || gap < SHORTEST_NS {
+                let shortest = show_duration(SHORTEST_NS);
+                let message = format!(
+                    "a step that repeats lasts {shortest} or more, with {shortest} or more between; found {} and {}",
+                    show_duration(length.value),
+                    show_duration(gap)
+                );
+                sink.error(Code::OutOfRange, every.span, message)
+                    .hint("a write to a switch takes milliseconds");
+            }
+        }
+        (Some(length), None) if until.is_some() => {
+            let message = "a step that comes once ends by `for` or by `until`, not by both";
+            sink.error(Code::Contradiction, length.span, message)
+                .hint("leave one of them out");
+        }
+        _ => {}
+    }
+    if let (None, Some(node)) = (every, fields.get("times")) {
+        sink.error(
+            Code::MissingKey,
+            node.span,
+            "`times` needs `every` or `flap`: a step without them comes once",
+        )
+        .hint("write for example `every: 10s`, or leave `times` out");
+    }
+    (sink.errors() == errors).then_some(WrittenStep {
+        name,
+        at,
+        on: on.cloned(),
+        length: length.map(|length| length.value),
+        every: every.map(|every| every.value),
+        times,
+        until,
+        span: item.span,
+    })
+}
+
+/// Whether `on` contains the text of a condition; reports other values.
+fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
+    if let Kind::Map(_) = node.kind {
+        sink.error(
+            Code::WrongType,
+            node.span,
+            "`on` is a condition; found a mapping",
+        )
+        .hint("write a comparison: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`");
+        return false;
+    }
+    reader::text(sink, node, "`on`").is_some()
+}
+
+/// The start of a step: `at` a time, or, with `on`, when a condition holds.
+fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
+    match (fields.get("at"), fields.get("on")) {
+        (Some(at), None) => reader::quantity(sink, at, "`at`", Dimension::Duration),
+        (None, Some(on)) => Some(Spanned::new(0, on.span)),
+        (None, None) => {
+            sink.error(
+                Code::MissingKey,
+                fields.span,
+                "a step needs the key `at` or `on`",
+            )
+            .hint("write `at: 5s`, a time since the start, or `on: fault.loss.fired >= 3`, a condition");
+            None
+        }
+        (Some(at), Some(_)) => {
+            let message = "a step begins `at` a time or `on` a condition, not both";
+            sink.error(Code::Contradiction, at.span, message)
+                .hint("leave one of them out; the times of the steps behind one with `on` count from its beginning");
+            None
+        }
+    }
+}
+
+/// Checks that a step which may repeat without end does not precede a step that waits for a condition.
+fn ends_before(sink: &mut Sink<'_>, step: &WrittenStep, waiting: &WrittenStep) {
+    if step.every.is_some() && step.times.is_none() && step.until.is_none() {
+        let message = format!(
+            "step `{}` repeats without an end, and step `{}` waits for it to be over",
+            step.name.value, waiting.name.value
+        );
+        sink.error(Code::Contradiction, step.span, message)
+            .hint("write `times`, how often it comes, or `until`");
+    }
+}
+
+/// Refuses a step that begins while the previous one is in force or still repeats.
+fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &WrittenStep) {
+    let Some(last) = before.times.last() else {
+        return;
+    };
+    let end = last.at_ns.saturating_add(last.for_ns.unwrap_or(1));
+    if step.at.value < end {
+        let message = format!(
+            "step `{}` starts before step `{}` ends",
+            step.name.value, before.name.value
+        );
+        sink.error(Code::OutOfRange, step.at.span, message)
+            .hint("write steps in order, without overlap");
+    }
+}
+
+/// The occurrences of a step. A step without an end lasts until the next step, or until the run's time limit.
+fn unroll(
+    sink: &mut Sink<'_>,
+    step: &WrittenStep,
+    next: Option<u64>,
+    limits: &Limits,
+) -> Vec<StepTime> {
+    let at = step.at.value;
+    let until = step.until.map(|until| until.value);
+    let (Some(every), Some(length)) = (step.every, step.length) else {
+        let for_ns = step.length.or(until.map(|until| until.saturating_sub(at)));
+        return vec![StepTime { at_ns: at, for_ns }];
+    };
+    let last = step.times.map(|times| {
+        let gaps = (times - 1).saturating_mul(every);
+        at.saturating_add(gaps).saturating_add(length)
+    });
+    let said = match (until, last) {
+        (Some(until), Some(last)) => Some(until.min(last)),
+        (until, last) => until.or(last),
+    };
+    if said.unwrap_or(at.saturating_add(1)) > limits.time_ns {
+        let message = format!(
+            "step `{}` repeats {} after the start, and the run may take {}",
+            step.name.value,
+            match said {
+                Some(end) => format!("until {}", show_duration(end)),
+                None => format!("from {}", show_duration(at)),
+            },
+            show_duration(limits.time_ns)
+        );
+        sink.error(Code::OutOfRange, step.span, message)
+            .hint("begin and end it earlier, or raise `limits.time`");
+        return Vec::new();
+    }
+    let end = said.or(next).unwrap_or(limits.time_ns);
+    let mut times = Vec::new();
+    let mut at_ns = at;
+    // One occurrence beyond the limit suffices to report it.
+    while at_ns < end && times.len() <= MAX_TIMES {
+        let for_ns = Some(length.min(end - at_ns));
+        times.push(StepTime { at_ns, for_ns });
+        at_ns = at_ns.saturating_add(every);
+    }
+    times
+}

@@ -1,0 +1,264 @@
+//! The fragments of a gradient and the order of workers: for planners that count bytes.
+
+use planner::gradient::Job;
+use planner::gradient::goat::fastest::Learning;
+use planner::{Network, NodeId};
+
+use super::hosts::hosts;
+use super::{MAX_WORKERS, PlacedWorkers, ReadFor, reader};
+use crate::diagnostic::{Code, Sink, Span};
+use crate::file::schema::reader::Fields;
+use crate::file::schema::shape::{Object, Shape, needed};
+use crate::file::yaml::Node;
+use crate::units::{Dimension, show_size};
+
+pub(super) const MAX_FRAGMENTS: u64 = 256;
+/// Larger than any gradient in practice.
+const MAX_BYTES: u64 = 1_000_000_000_000_000;
+
+/// Maximum number of past rounds that the planner evaluates.
+const MAX_ROUNDS: usize = 1000;
+
+const KEYS: [&str; 6] = [
+    "gradient",
+    "fragments",
+    "arrivals",
+    "wait_for",
+    "learning",
+    "past_rounds",
+];
+const NEEDED: [(&str, &str); 2] = [("gradient", "44MB"), ("fragments", "48")];
+
+pub(super) static LEARNING: Object = Object {
+    what: "how a model learns",
+    keys: &[
+        needed("loss", Shape::Number, "the loss that is still to be lost"),
+        needed(
+            "epsilon",
+            Shape::Number,
+            "how near to the optimum counts as there",
+        ),
+        needed("variance", Shape::Number, "the variance of gradients"),
+    ],
+};
+
+/// The model's learning parameters and past arrival times, which determine for how many workers the server should wait.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastRounds {
+    /// Learning parameters of the model.
+    pub learning: Learning,
+    /// By round and rank: arrival time of the gradient, in nanoseconds since the round began.
+    pub arrivals: Vec<Vec<u64>>,
+}
+
+/// A gradient divided into fragments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CutGradient {
+    /// Number of fragments.
+    pub fragments: usize,
+    /// Bytes of each fragment; the last one may be padded.
+    pub fragment_bytes: u64,
+    /// Workers in the order in which their gradients arrive.
+    pub order: Vec<usize>,
+    /// Number of workers, from the first on, that the server waits for.
+    pub wait_for: usize,
+    /// Past rounds, from which the best number can be computed.
+    pub past: Option<PastRounds>,
+}
+
+/// Refuses keys that the planner does not use, and reports missing ones that it needs.
+pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<'_>) -> bool {
+    let by = wanted.by;
+    let errors = sink.errors();
+    if wanted.counts_bytes {
+        for (key, example) in NEEDED {
+            if fields.get(key).is_none() {
+                let start = Span {
+                    end: fields.span.start,
+                    ..fields.span
+                };
+                let message = format!("`--by {by}` needs the key `{key}` of a training");
+                sink.error(Code::MissingKey, start, message)
+                    .hint(format!("such as `{key}: {example}`"));
+            }
+        }
+    } else {
+        for key in KEYS {
+            if let Some(node) = fields.get(key) {
+                let message = format!("`{key}` means nothing for `--by {by}`");
+                sink.error(Code::NoEffect, node.span, message)
+                    .hint("it is for `--by goat`");
+            }
+        }
+    }
+    sink.errors() == errors
+}
+
+/// Reads the gradient's keys.
+pub(super) fn read(
+    sink: &mut Sink<'_>,
+    fields: &Fields<'_>,
+    network: &Network,
+    job: &Job,
+    placed: &Option<PlacedWorkers>,
+) -> Option<CutGradient> {
+    let size = reader::quantity(sink, fields.get("gradient")?, "`gradient`", Dimension::Size)?;
+    let node = fields.get("fragments")?;
+    let fragments = reader::integer(sink, node, "`fragments`", 1..=MAX_FRAGMENTS)?;
+    if !(fragments..=MAX_BYTES).contains(&size.value) {
+        let message = format!(
+            "`gradient` has a byte for each fragment, and at most {}",
+            show_size(MAX_BYTES)
+        );
+        sink.error(Code::OutOfRange, size.span, message);
+        return None;
+    }
+    let order = match fields.get("arrivals") {
+        Some(node) => arrivals(sink, node, network, job, placed)?,
+        None => (0..job.workers.len()).collect(),
+    };
+    let wait_for = match fields.get("wait_for") {
+        Some(node) => wait_for(sink, node, job)?,
+        None => job.workers.len(),
+    };
+    let past = past_rounds(sink, fields, job)?;
+    Some(CutGradient {
+        fragments: fragments as usize,
+        fragment_bytes: size.value.div_ceil(fragments),
+        order,
+        wait_for,
+        past,
+    })
+}
+
+fn wait_for(sink: &mut Sink<'_>, node: &Node, job: &Job) -> Option<usize> {
+    let first = reader::integer(sink, node, "`wait_for`", 1..=MAX_WORKERS)? as usize;
+    let senders = job.workers.len();
+    if first > senders {
+        let message = format!("`wait_for` is {first}, and {senders} hosts send");
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    Some(first)
+}
+
+/// Reads past rounds; `None` if they are inconsistent.
+fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Option<PastRounds>> {
+    let (learning, rounds) = match (fields.get("learning"), fields.get("past_rounds")) {
+        (None, None) => return Some(None),
+        (Some(learning), Some(rounds)) => (learning, rounds),
+        (Some(one), None) | (None, Some(one)) => {
+            let message = "`learning` and `past_rounds` say nothing without each other";
+            sink.error(Code::MissingKey, one.span, message)
+                .hint("give both, or leave both out");
+            return None;
+        }
+    };
+    let senders = job.workers.len();
+    let known = reader::fields(sink, learning, &LEARNING)?;
+    let mut number = |key: &str, may_be_zero: bool| {
+        let node = known.get(key)?;
+        let value = reader::float(sink, node, &format!("`{key}`"))?;
+        if value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0) {
+            return Some(value);
+        }
+        let range = if may_be_zero { "0 or more" } else { "above 0" };
+        let message = format!("`{key}` is {value}; it is {range}");
+        sink.error(Code::OutOfRange, node.span, message);
+        None
+    };
+    let learning = Learning {
+        loss: number("loss", false)?,
+        epsilon: number("epsilon", false)?,
+        variance: number("variance", true)?,
+        count: senders as f64,
+    };
+    if learning.rounds(senders).is_none() {
+        let Learning {
+            epsilon, variance, ..
+        } = learning;
+        let message = format!(
+            "`variance` is {variance}, and has to be below `epsilon` times {senders} workers, {}: the gradients of all \
+             of them are too noisy to get within `epsilon` of the optimum",
+            epsilon * senders as f64
+        );
+        let span = known.get("variance")?.span;
+        sink.error(Code::OutOfRange, span, message)
+            .hint("a larger `epsilon` is reached, or more workers reach this one");
+        return None;
+    }
+    let listed = reader::list(sink, rounds, "`past_rounds`")?;
+    if listed.is_empty() || listed.len() > MAX_ROUNDS {
+        let message = format!(
+            "`past_rounds` has {} rounds; give 1 to {MAX_ROUNDS}",
+            listed.len()
+        );
+        sink.error(Code::OutOfRange, rounds.span, message);
+        return None;
+    }
+    let arrivals = listed.iter().map(|round| {
+        let times = reader::list(sink, round, "a round of `past_rounds`")?;
+        if times.len() != senders {
+            let message = format!(
+                "a round has {} times, and {senders} hosts send",
+                times.len()
+            );
+            sink.error(Code::OutOfRange, round.span, message)
+                .hint("give one time for each host that sends, by rank");
+            return None;
+        }
+        let times = times.iter();
+        let times = times.map(|time| reader::quantity(sink, time, "a time", Dimension::Duration));
+        times.map(|time| Some(time?.value)).collect()
+    });
+    let arrivals = arrivals.collect::<Option<_>>()?;
+    Some(Some(PastRounds { learning, arrivals }))
+}
+
+/// Reads the ranks in order of arrival. A pattern stands for all matching workers that are not listed before it.
+fn arrivals(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    network: &Network,
+    job: &Job,
+    placed: &Option<PlacedWorkers>,
+) -> Option<Vec<usize>> {
+    if placed.is_some() {
+        let message = "`arrivals` names hosts, and `workers` leaves to the planner which";
+        sink.error(Code::Contradiction, node.span, message)
+            .hint("leave it out, or name the workers");
+        return None;
+    }
+    let mut order: Vec<usize> = Vec::new();
+    let rank = |host: NodeId| job.workers.iter().position(|worker| *worker == host);
+    let mut is_good = true;
+    for host in hosts(sink, node, network)? {
+        let found = rank(host.node);
+        let problem = match found {
+            None => "is no worker of this training",
+            Some(rank) if order.contains(&rank) => "stands in `arrivals` before",
+            Some(rank) => {
+                order.push(rank);
+                continue;
+            }
+        };
+        if host.is_named {
+            let message = format!("`{}` {problem}", network.name(host.node));
+            let code = match found {
+                None => Code::UnknownName,
+                Some(_) => Code::Duplicate,
+            };
+            sink.error(code, host.span, message);
+            is_good = false;
+        }
+    }
+    let mut all = 0..job.workers.len();
+    if let Some(missing) = all.find(|rank| !order.contains(rank)).filter(|_| is_good) {
+        let name = network.name(job.workers[missing]);
+        let message = format!("`arrivals` leaves out `{name}`");
+        sink.error(Code::MissingKey, node.span, message)
+            .hint("`*` at its end stands for all others");
+        is_good = false;
+    }
+    is_good.then_some(order)
+}

@@ -1,0 +1,140 @@
+//! Which pairs of workers communicate, and how many pairs may span two racks: constraints of Titan's placements.
+
+use planner::Network;
+use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};
+
+use super::hosts::Meant;
+use super::{MAX_WORKERS, reader};
+use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
+use crate::file::schema::reader::Fields;
+use crate::file::schema::shape::{Object, Shape, needed};
+use crate::file::yaml::Node;
+
+/// Maximum number of hosts and workers of a placement with limits. Every step of the search tries all hosts.
+const MOST: usize = 128;
+/// Maximum number of racks in a hint.
+const LISTED: usize = 8;
+
+pub(super) const TALKS: [&str; 3] = ["server", "ring", "halving-doubling"];
+
+pub(super) static BETWEEN: Object = Object {
+    what: "pairs between racks",
+    keys: &[
+        needed(
+            "racks",
+            Shape::Names,
+            "two racks, each by the name of its switch",
+        ),
+        needed(
+            "pairs",
+            Shape::Integer(0, MAX_WORKERS),
+            "how many pairs may talk between them in one step",
+        ),
+    ],
+};
+
+/// Adds the communicating pairs, and the limit of pairs that span two racks, to a problem.
+pub(super) fn limit(
+    sink: &mut Sink<'_>,
+    fields: &Fields<'_>,
+    network: &Network,
+    servers: &[Meant],
+    problem: &mut WorkerProblem,
+) -> Option<()> {
+    let talk = match fields.get("talk") {
+        Some(node) => reader::word(sink, node, "`talk`", &TALKS)?,
+        None => TALKS[0],
+    };
+    let Some(between) = fields.get("between") else {
+        if let Some(node) = fields.get("talk") {
+            sink.error(
+                Code::NoEffect,
+                node.span,
+                "`talk` means nothing without `between`",
+            )
+            .hint("say with `between` how many pairs may talk, or leave it out");
+            return None;
+        }
+        return Some(());
+    };
+    let (hosts, workers) = (problem.machines.len(), problem.workers);
+    if hosts.max(workers) > MOST {
+        let message = format!(
+            "{workers} workers on {hosts} hosts; `between` is for {MOST} workers and {MOST} hosts at most"
+        );
+        sink.error(Code::Capacity, between.span, message)
+            .hint("name fewer hosts by `on`, or leave `between` out");
+        return None;
+    }
+    problem.pattern = match talk {
+        "ring" => Pattern::ring(workers),
+        "halving-doubling" => Pattern::halving_doubling(workers),
+        _ => {
+            let racks = servers
+                .iter()
+                .map(|server| problem.rack(network, server.node));
+            let racks: Vec<RackId> = racks.collect();
+            let steps = racks
+                .iter()
+                .map(|rack| Pattern::to_server(workers, *rack).steps.concat());
+            Pattern {
+                steps: vec![steps.flatten().collect()],
+            }
+        }
+    };
+    for node in reader::list(sink, between, "`between`")? {
+        let limit = pairs(sink, node, problem)?;
+        problem.limits.push(limit);
+    }
+    Some(())
+}
+
+fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &WorkerProblem) -> Option<RackLimit> {
+    let fields = reader::fields(sink, node, &BETWEEN)?;
+    let racks = fields.get("racks")?;
+    let names = reader::texts(sink, racks, "a rack")?;
+    let pairs = reader::integer(sink, fields.get("pairs")?, "`pairs`", 0..=MAX_WORKERS)?;
+    let [one, other] = names.as_slice() else {
+        let message = format!(
+            "`racks` has {} names; a limit is between two racks",
+            names.len()
+        );
+        sink.error(Code::OutOfRange, racks.span, message)
+            .hint("such as `racks: [l1, l2]`");
+        return None;
+    };
+    let racks = (rack(sink, one, problem)?, rack(sink, other, problem)?);
+    if racks.0 == racks.1 {
+        let message = format!(
+            "`racks` names `{}` twice; a limit is between two racks",
+            one.value
+        );
+        sink.error(Code::Contradiction, other.span, message)
+            .hint("pairs within a rack are not limited: name another rack");
+        return None;
+    }
+    Some(RackLimit {
+        racks,
+        pairs: pairs as usize,
+    })
+}
+
+fn rack(sink: &mut Sink<'_>, name: &Spanned<String>, problem: &WorkerProblem) -> Option<RackId> {
+    let names = || problem.racks.iter().map(String::as_str);
+    let known = names().position(|rack| rack == name.value);
+    if known.is_none() {
+        let message = format!(
+            "no worker and no server of this training can be in a rack `{}`",
+            name.value
+        );
+        let hint = match nearest(&name.value, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "racks are named by their switches: {}",
+                enumerate_names(names().take(LISTED))
+            ),
+        };
+        sink.error(Code::UnknownName, name.span, message).hint(hint);
+    }
+    known
+}

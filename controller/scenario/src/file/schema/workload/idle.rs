@@ -1,0 +1,28 @@
+//! A workload without programs of ours.
+
+use super::RawWorkload;
+use crate::diagnostic::Sink;
+use crate::file::schema::reader;
+use crate::file::schema::shape::{DURATION, Object, needed};
+use crate::file::yaml::Node;
+use crate::model::workload::Workload;
+use crate::units::Dimension;
+
+pub(super) static IDLE: Object = Object {
+    what: "`idle`",
+    keys: &[needed("for", DURATION, "how long")],
+};
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
+    let fields = reader::fields(sink, node, &IDLE)?;
+    let length = reader::quantity(sink, fields.get("for")?, "`for`", Dimension::Duration)?;
+    let workload = Workload::Idle {
+        for_ns: length.value,
+    };
+    Some(RawWorkload {
+        workload,
+        hosts: Vec::new(),
+        switches: Vec::new(),
+        file: None,
+    })
+}

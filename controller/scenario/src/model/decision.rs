@@ -1,0 +1,147 @@
+//! The fault engine's decision function. It computes the same bits here, in PSA, in v1model and in TNA.
+//!
+//! A decision is a function of (seed, fault, flow, ordinal) and of nothing else, so a run can be replayed whatever the
+//! interleaving of flows. It is mixed tabulation (Dahlgaard, Knudsen, Rotenberg, Thorup: Hashing for Statistics over
+//! k-Partitions, 2015) with two derived characters: docs/fault-engine.md gives the formulas, docs/decisions/0010 why simple
+//! tabulation is not enough.
+
+/// Tables that are indexed by the bytes of the word to be hashed, least significant first.
+pub const INPUT_TABLES: usize = 4;
+/// Tables that are indexed by the derived characters.
+pub const DERIVED_TABLES: usize = 2;
+/// Number of all tables.
+pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
+/// Rows of each table.
+pub const ROWS: usize = 256;
+
+/// SplitMix64's increment.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The three independent, uniform random words that decide about one packet of a (fault, flow) pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Words {
+    /// Decides a random selection, and the state of a channel.
+    pub u: u32,
+    /// Decides what a channel does to the packet in its current state.
+    pub v: u32,
+    /// Parameterizes the effect: which bits change, for how long a packet is held.
+    pub w: u32,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Row {
+    /// The row's contribution to the three words.
+    pub words: Words,
+    /// The row's contribution to the two derived bytes. Unused in the derived tables themselves.
+    pub derived: u16,
+}
+
+/// The hash tables of a seed. All units of all switches use the same ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draws {
+    /// Each row packed into one number, so that one operation per row combines them: u, v, w, 16 unused bits, derived.
+    tables: Box<[[u128; ROWS]; TABLES]>,
+}
+
+impl Draws {
+    /// Fills the tables: row after row, table after table, two numbers of SplitMix64 each.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Draws {
+        let start = mix(seed);
+        let number = |n: usize| mix(start.wrapping_add(GOLDEN.wrapping_mul(n as u64)));
+        let mut tables = Box::new([[0; ROWS]; TABLES]);
+        for (position, row) in tables.iter_mut().flatten().enumerate() {
+            let (first, second) = (number(2 * position), number(2 * position + 1));
+            let (w, derived) = (second >> 32 << 32, second >> 16 & 0xFFFF);
+            *row = u128::from(first) << 64 | u128::from(w | derived);
+        }
+        Draws { tables }
+    }
+
+    /// The row of a table for an index byte. `table` is less than [`TABLES`].
+    #[must_use]
+    pub fn row(&self, table: usize, byte: u8) -> Row {
+        Row::from_bits(self.tables[table][usize::from(byte)])
+    }
+
+    /// The words for the packet with this index (its ordinal less one) in the (fault, flow) pair with this key.
+    #[must_use]
+    #[inline]
+    pub fn words(&self, key: u32, index: u32) -> Words {
+        let at = |table: usize, word: u32| self.tables[table][(word & 0xFF) as usize];
+        let x = index ^ key;
+        let first = at(0, x) ^ at(1, x >> 8) ^ at(2, x >> 16) ^ at(3, x >> 24);
+        let derived = first as u32;
+        Row::from_bits(first ^ at(4, derived) ^ at(5, derived >> 8)).words
+    }
+}
+
+impl Row {
+    #[inline]
+    fn from_bits(row: u128) -> Row {
+        Row {
+            words: Words {
+                u: (row >> 96) as u32,
+                v: (row >> 64) as u32,
+                w: (row >> 32) as u32,
+            },
+            derived: row as u16,
+        }
+    }
+}
+
+/// The key of a fault under a seed.
+#[must_use]
+pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
+    mix(seed ^ mix(fnv1a(fault_id)))
+}
+
+/// The key of a flow. It does not depend on the seed; the fault's key does.
+#[must_use]
+pub fn flow_key(name: &str) -> u64 {
+    mix(fnv1a(name))
+}
+
+/// The decision key of a (fault, flow) pair.
+#[must_use]
+pub fn key(fault_key: u64, flow_key: u64) -> u32 {
+    (mix(fault_key ^ flow_key) >> 32) as u32
+}
+
+/// The greatest draw that fires for a probability; `None` if the probability rounds to zero (p < 2⁻³³).
+#[must_use]
+pub fn limit(probability: f64) -> Option<u32> {
+    // f64 carries 53 bits, so the product is exact and the cast loses nothing that matters.
+    let scaled = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
+    scaled.checked_sub(1).map(|limit| limit as u32)
+}
+
+/// The probability that a draw is at most `limit`.
+#[must_use]
+pub fn probability(limit: u32) -> f64 {
+    (f64::from(limit) + 1.0) / 4_294_967_296.0
+}
+
+/// The nearest limit for a switch that draws only the upper `bits` of a word; `None` if it never fires. A word is at most
+/// this limit exactly if its upper bits are at most the limit's upper bits.
+#[must_use]
+pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
+    let step = 1_u64 << (32 - bits.clamp(1, 32));
+    let steps = (u64::from(limit) + 1 + step / 2) / step;
+    (steps * step).checked_sub(1).map(|limit| limit as u32)
+}
+
+/// SplitMix64's finaliser.
+pub(crate) fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(GOLDEN);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}

@@ -1,0 +1,61 @@
+//! `reorder`: the packet lets later packets of its flow overtake. It recirculates until `distance` packets have come, or
+//! until its time limit.
+
+use std::fmt;
+
+use parser_gen::engine::{self, Action};
+
+use super::{Behaviour, Fate};
+use crate::units::show_duration;
+
+/// Delays the packet until later packets have overtaken it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reorder {
+    /// Number of packets of the flow that the packet waits for, whatever happens to them.
+    pub distance: u32,
+    /// Time limit of the wait, in nanoseconds.
+    pub within_ns: u64,
+}
+
+impl Behaviour for Reorder {
+    fn action(&self) -> Action {
+        Action::Reorder(engine::Reorder {
+            distance: self.distance,
+            within_ns: self.within_ns,
+        })
+    }
+
+    /// The packet leaves when both the hold time of other faults and its own wait are over.
+    fn compose(&self, w: u32, fate: &mut Fate) {
+        fate.waits_ns = fate.waits_ns.max(self.hold_ns(w));
+    }
+
+    /// The word is the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
+    fn hold_ns(&self, w: u32) -> u64 {
+        u64::from(w).min(self.within_ns)
+    }
+
+    fn longest_hold_ns(&self) -> u64 {
+        self.within_ns
+    }
+
+    fn recirculates(&self) -> bool {
+        true
+    }
+
+    fn distance(&self) -> Option<u32> {
+        Some(self.distance)
+    }
+}
+
+/// ` by 3, within 50ms`
+impl fmt::Display for Reorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "by {}, within {}",
+            self.distance,
+            show_duration(self.within_ns)
+        )
+    }
+}

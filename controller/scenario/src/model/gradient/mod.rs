@@ -1,0 +1,245 @@
+//! Where a training's gradients are summed, according to a plan (`plan:`).
+//!
+//! Each part of a plan has its own number on the wire, so that a switch sums its own part and forwards the others
+//! (docs/protocol.md, "Parts"). The Ethernet addresses of that number ([`Mac::of_part`]) determine the route of its
+//! frames: one address for frames that are to be summed, and one for sums and for frames that are never summed in the
+//! network.
+
+mod planned;
+mod repair;
+mod ways;
+
+use std::collections::BTreeMap;
+
+use planner::Method;
+use serde::{Serialize, Serializer};
+
+pub(crate) use planned::{PlanRequest, plan};
+pub use repair::RepairError;
+
+use crate::diagnostic::{Span, Spanned};
+use crate::model::Path;
+use crate::model::job::{JOB, Job, Summing, Transport};
+use crate::model::topology::{Mac, Topology};
+use crate::model::workload::Training;
+use crate::units::show_rate;
+
+/// A planner's result for a training, as switches and agents receive it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gradients {
+    /// The planning method.
+    #[serde(serialize_with = "by_name")]
+    pub by: Method,
+    /// The rate at which every worker can send, in bits per second.
+    pub rate_bps: f64,
+    /// An upper bound, in bits per second: no plan of this kind lets every worker send more.
+    pub bound_bps: f64,
+    /// Whether the plan is proven optimal among plans of this kind.
+    pub is_optimal: bool,
+    /// The parts: which node sums which workers.
+    pub parts: Vec<Part>,
+    /// The tree for answers that go to all workers: the ports by which each switch forwards them, switches nearer to the
+    /// server first. Empty: the tree of shortest paths, which the plan does not account for.
+    pub answers: Vec<Hop>,
+}
+
+/// A set of workers whose gradients one node sums.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Number of the part on the wire.
+    pub number: u16,
+    /// The switch that sums; `None`: the server sums.
+    pub on: Option<String>,
+    /// The workers of the part. The summing switch numbers them by their position in this list.
+    pub members: Vec<Member>,
+    /// The path of the sum from the summing switch on, which is the first hop.
+    pub up: Vec<Hop>,
+}
+
+/// A worker of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// The worker's host.
+    pub host: String,
+    /// The worker's rank.
+    pub rank: usize,
+    /// Number of the frames' route: members of one part whose paths diverge at a switch have different numbers.
+    pub route: u8,
+    /// The switches on the path, up to the node that sums.
+    pub way: Vec<Hop>,
+    /// The ingress port at the summing switch; `None` if the server sums.
+    pub port: Option<u32>,
+}
+
+/// A switch on a path, and the port by which frames leave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// The switch.
+    pub switch: String,
+    /// The port.
+    pub port: u32,
+}
+
+impl Part {
+    /// The destination Ethernet address of a member's frames.
+    #[must_use]
+    pub fn address(&self, member: &Member) -> Mac {
+        match self.on {
+            Some(_) => Mac::of_part(self.number, member.route),
+            None => Mac::of_part_summed(self.number, member.route),
+        }
+    }
+
+    /// The route numbers of the part's frames.
+    pub(crate) fn routes(&self) -> Vec<u8> {
+        let mut routes: Vec<u8> = self.members.iter().map(|member| member.route).collect();
+        routes.sort_unstable();
+        routes.dedup();
+        routes
+    }
+}
+
+impl Gradients {
+    /// The part with this number, if a switch sums it.
+    #[must_use]
+    pub fn part(&self, number: u16) -> Option<&Part> {
+        self.parts.iter().find(|part| part.number == number)
+    }
+
+    /// The switches that sum, in the order of their parts.
+    pub fn summing(&self) -> impl Iterator<Item = String> + '_ {
+        self.parts.iter().filter_map(|part| part.on.clone())
+    }
+
+    /// The lowest number above those of all parts.
+    #[must_use]
+    pub fn next_number(&self) -> u16 {
+        let numbers = self.parts.iter().map(|part| part.number);
+        numbers.max().unwrap_or(JOB) + 1
+    }
+
+    /// The part of a host's worker.
+    #[must_use]
+    pub fn part_of(&self, host: &str) -> Option<(&Part, &Member)> {
+        self.parts.iter().find_map(|part| {
+            let mut members = part.members.iter();
+            Some((part, members.find(|member| member.host == host)?))
+        })
+    }
+
+    /// The ports by which a switch forwards answers to all workers; `None`: those of the shortest paths.
+    pub(crate) fn answer_ports(&self, switch: &str) -> Option<Vec<u32>> {
+        let hops = self.answers.iter().filter(|hop| hop.switch == switch);
+        let ports = hops.map(|hop| hop.port).collect();
+        (!self.answers.is_empty()).then_some(ports)
+    }
+
+    /// The paths of gradients from the workers to the server. Other packets may take other paths.
+    pub(crate) fn paths<'g>(&'g self, server: &'g str) -> impl Iterator<Item = Path> + 'g {
+        let members = self.parts.iter().flat_map(|part| {
+            let members = part.members.iter();
+            members.map(move |member| (part, member))
+        });
+        members.map(move |(part, member)| Path {
+            from: member.host.clone(),
+            to: server.to_owned(),
+            switches: (member.way.iter().chain(&part.up))
+                .map(|hop| hop.switch.clone())
+                .collect(),
+        })
+    }
+
+    /// The paths of answers to all workers, if the plan gives them. Answers to a single worker take other paths.
+    pub(crate) fn answered<'g>(
+        &'g self,
+        topology: &'g Topology,
+        training: &'g Training,
+    ) -> impl Iterator<Item = Path> + 'g {
+        let before = self.answers.iter().filter_map(|hop| {
+            let mut ports = topology.ports(&hop.switch);
+            let port = ports.find(|port| port.number == hop.port)?;
+            Some((port.peer, hop.switch.as_str()))
+        });
+        let before: BTreeMap<&str, &str> = before.collect();
+        let workers = training.workers.iter();
+        workers.filter_map(move |worker| {
+            let mut switches: Vec<String> = Vec::new();
+            let mut at = worker.as_str();
+            while let Some(switch) = before.get(at) {
+                switches.push((*switch).to_owned());
+                at = switch;
+            }
+            switches.reverse();
+            (!switches.is_empty()).then(|| Path {
+                from: training.server.clone(),
+                to: worker.clone(),
+                switches,
+            })
+        })
+    }
+
+    /// The sums of the switches as jobs: the workers of each part are the job's ranks.
+    pub(crate) fn jobs(&self, training: &Training, span: Span) -> Vec<Job> {
+        let summed = self.parts.iter().filter_map(|part| {
+            let ranks: Vec<String> = part
+                .members
+                .iter()
+                .map(|member| member.host.clone())
+                .collect();
+            Some(Job {
+                name: format!("training-{}", part.number - JOB),
+                number: part.number,
+                tree: vec![Summing {
+                    switch: part.on.clone()?,
+                    children: ranks.clone(),
+                    parent: None,
+                }],
+                ranks,
+                window: training.window,
+                base: 0,
+                deadline: None,
+                rate: None,
+                values: parser_gen::FrameValues::default(),
+                values_span: None,
+                transport: Spanned::new(Transport::Udp, span),
+                contact: 0,
+                span,
+            })
+        });
+        summed.collect()
+    }
+}
+
+fn by_name<S: Serializer>(by: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(by.name())
+}
+
+/// The plan for users: first the rate of every worker, then a line per part.
+pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
+    let best = match gradients.is_optimal {
+        true => "no plan lets them send more".to_owned(),
+        false => format!(
+            "no plan lets them send more than {}",
+            show_rate(gradients.bound_bps as u64)
+        ),
+    };
+    let rate = show_rate(gradients.rate_bps as u64);
+    let answered = match gradients.answers.is_empty() {
+        true => "",
+        false => " and be answered as fast",
+    };
+    let mut lines = vec![format!("every worker can send {rate}{answered}: {best}")];
+    for part in &gradients.parts {
+        let at = part.on.as_deref().unwrap_or("the server");
+        let members = part.members.iter().map(|member| {
+            let passed: Vec<&str> = member.way.iter().map(|hop| hop.switch.as_str()).collect();
+            match passed.is_empty() {
+                true => member.host.clone(),
+                false => format!("{} (by {})", member.host, passed.join(", ")),
+            }
+        });
+        let members: Vec<String> = members.collect();
+        lines.push(format!("{at} sums {}", members.join(", ")));
+    }
+    lines
+}

@@ -1,0 +1,94 @@
+//! The lease: for how long faults stay armed on a switch that no longer receives anything from its controller.
+
+use serde::Serialize;
+
+use crate::diagnostic::Span;
+use crate::units::show_duration;
+
+/// The shortest refresh period, in nanoseconds, that a live controller keeps reliably: it checks and writes to each
+/// switch.
+pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
+
+/// The lease that a file asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// The lease; `None`: faults stay armed until somebody disarms them.
+    pub lease: Option<Lease>,
+    /// Position in the file, if the file declares it.
+    pub span: Option<Span>,
+}
+
+impl Default for LeaseRequest {
+    fn default() -> LeaseRequest {
+        LeaseRequest {
+            lease: Some(Lease::default()),
+            span: None,
+        }
+    }
+}
+
+/// A lease: faults end when it is not refreshed in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    /// Duration of the lease after a refresh, in nanoseconds.
+    pub for_ns: u64,
+    /// Period of refreshes, in nanoseconds.
+    pub refresh_ns: u64,
+}
+
+impl Default for Lease {
+    fn default() -> Lease {
+        Lease::with_duration(2_000_000_000)
+    }
+}
+
+impl Lease {
+    /// A lease that is refreshed four times per duration.
+    #[must_use]
+    pub fn with_duration(for_ns: u64) -> Lease {
+        Lease {
+            for_ns,
+            refresh_ns: (for_ns / 4).max(SHORTEST_REFRESH_NS),
+        }
+    }
+}
+
+/// Whether faults end without the controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leased {
+    /// Faults end when this lease runs out after the last refresh.
+    For(Lease),
+    /// The file turns the lease off.
+    Off,
+    /// The target does not support a lease; the text says why.
+    Cannot(&'static str),
+}
+
+impl Leased {
+    /// The lease, if there is one.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        match self {
+            Leased::For(lease) => Some(*lease),
+            Leased::Off | Leased::Cannot(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Leased {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Leased::For(Lease { for_ns, refresh_ns }) => write!(
+                f,
+                "faults end {} after the controller's last word, which comes every {}",
+                show_duration(*for_ns),
+                show_duration(*refresh_ns)
+            ),
+            Leased::Off => f.write_str("no lease: faults hold until they are disarmed"),
+            Leased::Cannot(why) => {
+                write!(f, "no lease, {why}: faults hold until they are disarmed")
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The entries by which a switch distributes flows over several paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ways::{Hops, NextHops, PathSet, Ways, Whole};
+
+/// The forwarding data of a switch with several paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PathTables {
+    /// The forwarding of each host, in the topology's order.
+    pub hosts: Vec<ToHost>,
+    /// The number of each host's switch; empty if no pair of switches needs it.
+    pub origins: Vec<u16>,
+    /// By the numbers of two switches: the list, and its number of paths.
+    pub pairs: BTreeMap<(u16, u16), (u16, u16)>,
+    /// The port, by list and path.
+    pub next_hops: BTreeMap<(u16, u16), u32>,
+}
+
+/// How a switch forwards to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToHost {
+    /// By one port.
+    Port(u32),
+    /// By one of the ports of a list.
+    Spread {
+        /// Port of frames without a flow: the first of the list.
+        port: u32,
+        /// Number of the list.
+        list: u16,
+        /// Number of ports in the list.
+        ways: u16,
+        /// Number of bits by which the hash is rotated.
+        turn: u8,
+    },
+    /// By one of the paths from the sender's switch to the receiver's.
+    Between {
+        /// Port on the shortest path.
+        port: u32,
+        /// Number of the receiver's switch.
+        target: u16,
+    },
+    /// The host is unreachable.
+    Nowhere,
+}
+
+impl PathTables {
+    /// Whether the switch's program needs more than one path.
+    #[must_use]
+    pub fn is_multipath(&self) -> bool {
+        !self.next_hops.is_empty()
+    }
+}
+
+/// Distinct lists, numbered from 1.
+struct Lists<T>(BTreeMap<T, u16>);
+
+impl<T: Ord> Lists<T> {
+    fn number(&mut self, list: T) -> u16 {
+        let next = self.0.len() as u16 + 1;
+        *self.0.entry(list).or_insert(next)
+    }
+}
+
+/// The number of a switch in tables, where 0 means none.
+fn numbered(switch: usize) -> u16 {
+    switch as u16 + 1
+}
+
+impl Ways {
+    /// The forwarding data of a switch.
+    #[must_use]
+    pub fn told(&self, switch: &str) -> PathTables {
+        let Some(at) = self.number(switch) else {
+            return PathTables::default();
+        };
+        match &self.kind {
+            PathSet::Equal(next) => self.told_equal(at, next),
+            PathSet::Whole(whole) => self.told_whole(at, whole),
+        }
+    }
+
+    fn told_equal(&self, at: usize, next: &BTreeMap<(usize, usize), NextHops>) -> PathTables {
+        let mut told = PathTables::default();
+        let mut lists = Lists(BTreeMap::new());
+        for home in &self.homes {
+            let to_host = match next.get(&(at, home.switch)) {
+                _ if home.switch == at => ToHost::Port(home.port),
+                None => ToHost::Nowhere,
+                Some(next) => match next.ports.as_slice() {
+                    [] => ToHost::Nowhere,
+                    [only] => ToHost::Port(*only),
+                    ports => {
+                        let list = lists.number(ports.to_vec());
+                        let numbered = (0..).zip(ports);
+                        told.next_hops
+                            .extend(numbered.map(|(way, port)| ((list, way), *port)));
+                        ToHost::Spread {
+                            port: ports[0],
+                            list,
+                            ways: ports.len() as u16,
+                            turn: next.turn,
+                        }
+                    }
+                },
+            };
+            told.hosts.push(to_host);
+        }
+        told
+    }
+
+    fn told_whole(&self, at: usize, whole: &Whole) -> PathTables {
+        let mut told = PathTables::default();
+        let mut lists = Lists(BTreeMap::new());
+        let port_here = |hops: &Hops| {
+            let here = hops.iter().find(|(switch, _)| *switch == at);
+            here.map(|(_, port)| *port)
+        };
+        for ((from, to), ways) in &whole.ways {
+            let ports: Vec<Option<u32>> = ways.iter().map(port_here).collect();
+            if ways.len() < 2 || ports.iter().all(Option::is_none) {
+                continue;
+            }
+            let list = lists.number(ports.clone());
+            told.pairs
+                .insert((numbered(*from), numbered(*to)), (list, ways.len() as u16));
+            let known = (0..).zip(ports);
+            let known = known.filter_map(|(way, port)| Some(((list, way), port?)));
+            told.next_hops.extend(known);
+        }
+        let targets: BTreeSet<u16> = told.pairs.keys().map(|(_, target)| *target).collect();
+        for home in &self.homes {
+            let target = numbered(home.switch);
+            let shortest = whole.shortest.get(&(at, home.switch)).copied();
+            told.hosts.push(match shortest {
+                _ if home.switch == at => ToHost::Port(home.port),
+                None => ToHost::Nowhere,
+                Some(port) if targets.contains(&target) => ToHost::Between { port, target },
+                Some(port) => ToHost::Port(port),
+            });
+        }
+        if told.is_multipath() {
+            told.origins = self
+                .homes
+                .iter()
+                .map(|home| numbered(home.switch))
+                .collect();
+        }
+        told
+    }
+}

@@ -1,0 +1,141 @@
+//! Triggers, which faults wait for (`when`): events in the network, counted in stages by a register of a switch.
+//!
+//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch,
+//! shared by all packets, or one per key. docs/scenarios.md describes it for users, docs/fault-engine.md describes the
+//! tables.
+
+use std::fmt;
+
+use crate::diagnostic::Span;
+use crate::model::Keys;
+use crate::units::show_duration;
+
+/// A declared trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// The trigger's name.
+    pub name: String,
+    /// The stages, in order; never empty.
+    pub stages: Vec<Stage>,
+    /// Time in nanoseconds for which the trigger is on before it restarts; `None`: until it is reset.
+    pub on_for_ns: Option<u64>,
+    /// The event that resets the trigger.
+    pub reset: Option<Event>,
+    /// The key, for separate progress per key; `None`: all packets share one progress.
+    pub keys: Option<Keys>,
+    /// Position of the declaration in the file.
+    pub span: Span,
+}
+
+/// A stage of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// The counted event.
+    pub event: Event,
+    /// Number of events that complete the stage.
+    pub count: u32,
+    /// Time limit in nanoseconds, from the end of the previous stage; when it expires, the trigger restarts.
+    pub within_ns: Option<u64>,
+}
+
+/// An event that a trigger can count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A packet of a flow arrives.
+    Flow {
+        /// Declared name of the flow.
+        name: String,
+        /// Indexes of the flows that the name expands to.
+        flows: Vec<usize>,
+        /// Position of the name in the file.
+        span: Span,
+    },
+    /// A fault hits a packet.
+    Fault {
+        /// The fault's name.
+        name: String,
+        /// Index of the fault.
+        fault: usize,
+        /// Position of the name in the file.
+        span: Span,
+    },
+}
+
+impl Event {
+    pub(crate) fn is_same(&self, other: &Event) -> bool {
+        match (self, other) {
+            (Event::Flow { flows, .. }, Event::Flow { flows: others, .. }) => flows == others,
+            (Event::Fault { fault, .. }, Event::Fault { fault: other, .. }) => fault == other,
+            _ => false,
+        }
+    }
+
+    /// Position of the event's name in the file.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        match self {
+            Event::Flow { span, .. } | Event::Fault { span, .. } => *span,
+        }
+    }
+}
+
+impl Trigger {
+    /// The events of all stages, and the reset event.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        let stages = self.stages.iter().map(|stage| &stage.event);
+        stages.chain(&self.reset)
+    }
+
+    /// The flows whose packets the trigger counts.
+    pub fn flows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.events()
+            .flat_map(|event| match event {
+                Event::Flow { flows, .. } => flows.as_slice(),
+                Event::Fault { .. } => &[],
+            })
+            .copied()
+    }
+
+    /// The faults whose hits the trigger counts.
+    pub fn faults(&self) -> impl Iterator<Item = usize> + '_ {
+        self.events().filter_map(|event| match event {
+            Event::Fault { fault, .. } => Some(*fault),
+            Event::Flow { .. } => None,
+        })
+    }
+
+    /// Whether the trigger has a time limit.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.on_for_ns.is_some() || self.stages.iter().any(|stage| stage.within_ns.is_some())
+    }
+}
+
+impl fmt::Display for Trigger {
+    /// `after 1 hit of drop-gets, for 50ms, reset by closing`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, stage) in self.stages.iter().enumerate() {
+            let plural = if stage.count == 1 { "" } else { "s" };
+            f.write_str(if number == 0 { "after " } else { ", then " })?;
+            match &stage.event {
+                Event::Flow { name, .. } => write!(f, "{} packet{plural} of {name}", stage.count)?,
+                Event::Fault { name, .. } => write!(f, "{} hit{plural} of {name}", stage.count)?,
+            }
+            if let Some(within_ns) = stage.within_ns {
+                write!(f, " within {}", show_duration(within_ns))?;
+            }
+        }
+        if let Some(on_for_ns) = self.on_for_ns {
+            write!(f, ", for {}", show_duration(on_for_ns))?;
+        }
+        match &self.reset {
+            Some(Event::Flow { name, .. }) => write!(f, ", reset by {name}")?,
+            Some(Event::Fault { name, .. }) => write!(f, ", reset by a hit of {name}")?,
+            None => {}
+        }
+        match &self.keys {
+            Some(keys) => write!(f, ", per {}", keys.one),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The reasons why a fault did not hit or act.
+
+use std::ops::RangeInclusive;
+
+use crate::model::selection::Selection;
+use crate::model::traffic::no_packets;
+use crate::model::{Fault, Scenario};
+use crate::units::show_duration;
+
+/// The reason why a fault hit none of the packets that it met. `armed` says whether an epoch was in force.
+#[must_use]
+pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
+    if fault.selection == Selection::Never {
+        return "its probability is 0".to_owned();
+    }
+    if !fault.epochs.iter().cloned().flatten().any(armed) {
+        return too_late(scenario, &fault.epochs);
+    }
+    if met == 0 {
+        return no_packets(scenario, fault)
+            .or_else(|| {
+                let trigger = &scenario.triggers.get(fault.when?)?.name;
+                let why = format!("no packet of its flows came while trigger `{trigger}` was on");
+                Some(why)
+            })
+            .unwrap_or_else(|| {
+                let what = match fault.selection {
+                    Selection::Psn(_) => {
+                        "data packet of an RDMA connection (SEND, WRITE, answer to a READ)"
+                    }
+                    _ => "packet",
+                };
+                format!("no {what} of its flows came while it was armed")
+            });
+    }
+    let packets = match met {
+        1 => "the 1 packet".to_owned(),
+        met => format!("the {met} packets"),
+    };
+    let drawn = |limit: u32| {
+        let expected = met as f64 * (f64::from(limit) + 1.0) / 4_294_967_296.0;
+        format!("none of {packets} that it met was drawn, where {expected:.2} are to be expected")
+    };
+    match &fault.selection {
+        Selection::Counted(counted) => match (counted.first_ordinal(), &fault.keys) {
+            (Some(n), Some(keys)) => format!(
+                "it selects packet {n} of {} each, and of none of them it met as many: {met} in all",
+                keys.of
+            ),
+            (Some(n), None) => format!("it selects packet {n} of a flow, and met {met} in all"),
+            (None, _) => format!("it met {met}"),
+        },
+        Selection::Probability { limit } => drawn(*limit),
+        Selection::Share(share) => format!(
+            "it met {packets} of its flows, and their {} are not among the {share}",
+            share.of
+        ),
+        Selection::Psn(psn) => format!(
+            "it selects {psn} of each RDMA connection, and none of {packets} of data that it met is at such a position"
+        ),
+        Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
+        Selection::Always | Selection::Never => format!("it met {met}"),
+    }
+}
+
+/// The reason why a fault of these epochs did not act: none of them was in force.
+#[must_use]
+pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
+    if let Some(condition) = awaited(scenario, epochs) {
+        return format!("the run was over before its step began, which waits for `{condition}`");
+    }
+    let first = epochs
+        .first()
+        .and_then(|epochs| scenario.begins_ns(*epochs.start()));
+    let first = first.map_or_else(String::new, |at_ns| {
+        format!(", {} after the start", show_duration(at_ns))
+    });
+    format!("the run was over before its step began{first}")
+}
+
+/// The condition that a fault's first step waits for, or the last condition before it.
+fn awaited<'s>(scenario: &'s Scenario, epochs: &[RangeInclusive<u16>]) -> Option<&'s str> {
+    let first = *epochs.first()?.start();
+    let mut before = scenario.epochs.iter().rev();
+    before.find_map(|epoch| epoch.on.as_deref().filter(|_| epoch.epoch <= first))
+}
