@@ -9,7 +9,7 @@ use scenario::replay::{Classified, Engine, Recorded, Verdict};
 use testbeds::capture::{Direction, Frame};
 
 use super::super::Evidence;
-use super::{conclude, prove};
+use super::{Recordings, conclude, prove};
 use crate::experiment::Planned;
 use crate::experiment::conclude::{Conclusion, FaultResult};
 use crate::target::Kind;
@@ -222,7 +222,7 @@ impl Bench {
     }
 
     /// Executes the run; returns the captures and the switch's counts.
-    fn run(&self) -> (Vec<(u32, Vec<Frame>)>, Vec<u64>, Vec<TriggerCount>) {
+    fn run(&self) -> (Box<Recordings>, Vec<u64>, Vec<TriggerCount>) {
         let Planned { scenario, plan } = &self.planned;
         let engine = Engine::new(scenario, plan, "sw").unwrap();
         let mut state = engine.start();
@@ -382,7 +382,7 @@ impl Bench {
     }
 
     /// The evidence and the frames of each port.
-    pub fn evidence(&self) -> (Evidence, Vec<(u32, Vec<Frame>)>) {
+    pub fn evidence(&self) -> (Evidence, Box<Recordings>) {
         let (recordings, fired, triggers) = self.run();
         let unrecorded = self.unrecorded.iter().map(|(port, frames)| Loss {
             since_ns: None,

@@ -17,11 +17,14 @@ use super::Evidence;
 use crate::experiment::Planned;
 use crate::experiment::conclude::{Conclusion, FaultResult};
 
-/// Judges the frames of the ports of switch `sw`, by their numbers; returns the proof and the hits in the order of the log.
+/// Frames of the ports of switch `sw`, by the ports' numbers.
+pub(crate) type Recordings = [(u32, Vec<Frame>)];
+
+/// Judges the frames of the ports of switch `sw`; returns the proof and the hits in the order of the log.
 pub(crate) fn prove(
     planned: &Planned,
     evidence: &Evidence,
-    recordings: &[(u32, Vec<Frame>)],
+    recordings: &Recordings,
 ) -> (Proof, Vec<Hit>) {
     let ports = recordings.iter().map(|(port, _)| ("sw".to_owned(), *port));
     let ports: Vec<(String, u32)> = ports.collect();
@@ -46,7 +49,7 @@ pub(crate) fn prove(
 pub(crate) fn conclude(
     planned: &Planned,
     evidence: &Evidence,
-    recordings: &[(u32, Vec<Frame>)],
+    recordings: &Recordings,
 ) -> Conclusion {
     let (proof, _) = prove(planned, evidence, recordings);
     Conclusion::from_proof(planned, evidence, proof)
