@@ -9,8 +9,8 @@ use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use p4lang::tofino::Chip;
 use parser_gen::{Arch, GenerateError, Generated, Note};
-use scenario::names;
 use scenario::plan::SwitchPlan;
+use scenario::plan::names;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use host_agent::train::{Recipe, reference_run};
-use scenario::workload::Training;
+use scenario::model::workload::Training;
 
 use crate::experiment::ExperimentError;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use scenario::job::{MAX_CHILDREN, MAX_JOBS, SLOTS};
+use scenario::model::job::{MAX_CHILDREN, MAX_JOBS, SLOTS};
 
 use crate::refusal::{Held, name_fault};
 use crate::slots::{largest, place};

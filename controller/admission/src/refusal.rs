@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use scenario::job::{MAX_CHILDREN, MAX_JOBS, SLOTS};
+use scenario::model::job::{MAX_CHILDREN, MAX_JOBS, SLOTS};
 use scenario::units::{show_duration, show_rate};
 
 use crate::{Grant, MAX_LEASE_NS, MAX_NAME, MIN_LEASE_NS, NUMBERS};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use scenario::job::SLOTS;
+use scenario::model::job::SLOTS;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::name_fault;

@@ -10,9 +10,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use scenario::disruption::Subject;
 use scenario::model::Scenario;
-use scenario::topology::QUEUE_BYTES;
+use scenario::model::disruption::Subject;
+use scenario::model::topology::QUEUE_BYTES;
 
 use super::STEP_NS;
 use super::frame::{Identity, Sight, Way};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use parser_gen::{FieldId, Headers};
+use scenario::model::routing::hash;
 use scenario::model::{Flow, Path, Scenario};
-use scenario::routing::hash;
 use smallvec::{SmallVec, smallvec};
 
 use super::STAMP_NS;

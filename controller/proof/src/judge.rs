@@ -4,7 +4,7 @@
 //! that as many as possible match the model. The remaining differences are explained with the smallest number of faults that hit
 //! or spared a frame wrongly. Lateness explains nothing: a machine may have delayed the frame instead of a fault.
 
-use scenario::effect::{Effect, Fate};
+use scenario::model::effect::{Effect, Fate};
 use scenario::replay::{Engine, Passage, Verdict};
 
 use super::STAMP_NS;

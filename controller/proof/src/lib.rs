@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use parser_gen::Headers;
 use scenario::model::Scenario;
 use scenario::plan::Plan;
-use scenario::telling::Telling;
+use scenario::plan::announcement::Announcement;
 
 pub use became::FlowCount;
 use downtime::Downtime;
@@ -307,14 +307,14 @@ impl<'a> Judge<'a> {
     }
 
     /// Adds the announcement of an RDMA connection to a switch.
-    pub fn tell(&mut self, telling: &Telling) {
+    pub fn announce(&mut self, announcement: &Announcement) {
         let own = self
             .witnesses
             .iter_mut()
-            .filter(|(name, ..)| *name == telling.switch);
+            .filter(|(name, ..)| *name == announcement.switch);
         own.for_each(|(_, witness, connections)| {
-            witness.tell(telling);
-            connections.begins.add(telling);
+            witness.announce(announcement);
+            connections.begins.add(announcement);
         });
     }
 

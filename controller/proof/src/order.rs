@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use scenario::effect::Fate;
+use scenario::model::effect::Fate;
 use scenario::replay::Passage;
 
 use super::STAMP_NS;

@@ -18,8 +18,8 @@ use std::net::Ipv4Addr;
 use parser_gen::Library;
 use parser_gen::psn::{DataPacket, MODULUS, Packet};
 use scenario::model::Scenario;
+use scenario::plan::announcement::Announcements;
 use scenario::plan::{Plan, PortLatency, port_latencies};
-use scenario::telling::Told;
 use serde::Serialize;
 
 use super::frame::{Sight, Way};
@@ -112,7 +112,7 @@ pub struct Connections<'a> {
     /// Reports of gaps: times of arrival, and times of departure towards the sender of the data.
     told: HashMap<Gap, [Vec<u64>; 2]>,
     /// First sequence numbers that were announced to the switch.
-    pub begins: Told,
+    pub begins: Announcements,
     lost: Vec<Lost>,
     recoveries: Vec<Recovery>,
     forgot_ns: u64,
@@ -130,7 +130,7 @@ impl<'a> Connections<'a> {
             first_left: HashMap::new(),
             firsts: HashMap::new(),
             told: HashMap::new(),
-            begins: Told::default(),
+            begins: Announcements::default(),
             lost: Vec::new(),
             recoveries: Vec::new(),
             forgot_ns: 0,

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parser_gen::psn::Packet;
 use parser_gen::{Headers, Library};
+use scenario::model::selection::Selection;
 use scenario::model::{Direction, Scenario};
+use scenario::plan::announcement::{Announcement, Announcements};
 use scenario::plan::{Plan, PortLatency, port_latencies, triggers_join_ports};
 use scenario::replay::Engine;
-use scenario::selection::Selection;
-use scenario::telling::{Telling, Told};
 
 use super::STAMP_NS;
 use super::docket::Docket;
@@ -48,7 +48,7 @@ pub struct Witness<'a> {
     groups: Vec<Group>,
     /// For each port, its group and the number of frames that arrived by it.
     ports: BTreeMap<u32, (usize, u64)>,
-    told: Told,
+    told: Announcements,
     /// Injections of faults that select by packet sequence number.
     places: Vec<usize>,
     /// Some fault takes packets: the recovery of RDMA connections is reported.
@@ -105,7 +105,7 @@ impl<'a> Witness<'a> {
             groups: (0..groups).map(|_| Group::new(&engine, counters)).collect(),
             ports,
             latencies,
-            told: Told::default(),
+            told: Announcements::default(),
             places: places.map(|(index, _)| index).collect(),
             takes: scenario.faults.iter().any(|fault| fault.effect.takes()),
             now_ns: 0,
@@ -130,8 +130,8 @@ impl<'a> Witness<'a> {
     }
 
     /// Adds the announcement of an RDMA connection to the switch.
-    pub fn tell(&mut self, telling: &Telling) {
-        self.told.add(telling);
+    pub fn announce(&mut self, announcement: &Announcement) {
+        self.told.add(announcement);
     }
 
     /// Time after its arrival, in nanoseconds, after which a frame cannot leave the switch any more.

@@ -22,22 +22,13 @@ use diagnostic::{Sink, Source};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use file::{
     CutGradient, Given, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans,
-    elsewhere, hosts_named, json_schema, load_topology, load_trainings, named_files,
-    named_topology, named_workload, reference, refused_training, workload_json_schema, yaml,
+    hosts_named, json_schema, load_topology, load_trainings, named_files, named_topology,
+    named_workload, reference, refused_training, workload_json_schema,
 };
+pub use model::Scenario;
 pub use model::protocols::Protocols;
 pub use model::topology::topology_network;
-pub use model::{
-    Scenario, decision, disruption, effect, expect, gradient, job, lease, overlap, probe,
-    protocols, routing, selection, topology, trigger, workload,
-};
-pub use outcome::vacuous;
-pub use plan::{Plan, TargetModel, check_together, names, plan, plan_to_prove, plan_together};
-
-/// Former names in [`plan::announcement`].
-pub mod telling {
-    pub use crate::plan::announcement::{Announcement as Telling, Announcements as Told, Stream};
-}
+pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove, plan_together};
 
 /// Reads and checks a file. Returns all its diagnostics at once.
 ///

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use controller::jobs::Host;
-use scenario::job::SLOTS;
+use scenario::model::job::SLOTS;
 use scenario::units::Dimension;
 use std::time::Duration;
 

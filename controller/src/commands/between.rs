@@ -12,7 +12,7 @@ use controller::target::Kind;
 use controller::{run_folder, scenario_run};
 use nix::sys::signal::{SigSet, Signal};
 use scenario::Scenario;
-use scenario::topology::{HostAt, Side};
+use scenario::model::topology::{HostAt, Side};
 use testbeds::bed::Wiring;
 use testbeds::edge::{self, Before, EdgeError, Keeper, Mark, Splice, TakenState};
 use testbeds::net::Netlink;

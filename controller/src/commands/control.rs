@@ -25,7 +25,7 @@ use controller::experiment::fleet::replace::Replacement;
 use controller::experiment::fleet::{Fleet, FleetError};
 use controller::target::Kind;
 use scenario::plan::Over;
-use scenario::{Diagnostics, elsewhere};
+use scenario::{Diagnostics, file::elsewhere};
 use serde::Serialize;
 
 use super::{ABORTED, fail, load, print, print_json, show};

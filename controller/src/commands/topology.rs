@@ -1,8 +1,8 @@
 //! A scenario's network, for programs that build it: `weir plan --topology`.
 
 use scenario::Scenario;
-use scenario::names::JOB;
-use scenario::workload::Workload;
+use scenario::model::workload::Workload;
+use scenario::plan::names::JOB;
 use serde::Serialize;
 
 /// The network of a scenario.
@@ -52,7 +52,7 @@ impl<'a> Network<'a> {
     /// Describes the network of a scenario.
     pub fn new(scenario: &'a Scenario) -> Network<'a> {
         let topology = &scenario.topology;
-        let end = |link: &'a scenario::topology::Link, node: &'a str| End {
+        let end = |link: &'a scenario::model::topology::Link, node: &'a str| End {
             node,
             port: topology
                 .ports(node)

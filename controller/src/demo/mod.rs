@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use scenario::Scenario;
-use scenario::workload::{Training, Workload};
+use scenario::model::workload::{Training, Workload};
 use testbeds::bed::Wiring;
 
 use crate::experiment::prepare::Record;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use host_agent::doctor::Finding;
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
 
 use super::switch_jobs::{Destination, SummedJob, SwitchJobs};
 use super::workers;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use admission::{Grant, State};
 use host_agent::doctor::Finding;
-use scenario::names::guard::{Guarded, outcome_cell};
+use scenario::plan::names::guard::{Guarded, outcome_cell};
 
 use super::{SwitchReadings, spoken};
 

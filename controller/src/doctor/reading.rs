@@ -7,7 +7,7 @@ use std::time::Duration;
 use admission::Grant;
 use p4lang::runtime::{MulticastGroup, TableEntry};
 use p4rt::client::{Client, ClientError};
-use scenario::names::{aggregate, forward, guard};
+use scenario::plan::names::{aggregate, forward, guard};
 use tokio::runtime::Runtime;
 
 use super::cells::Cells;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use host_agent::doctor::Finding;
 use host_agent::metrics::{Status, Waits};
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
 
 use super::cells::Cell;
 use super::ranks::{RankReadings, named};

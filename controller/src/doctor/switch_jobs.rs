@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, TableEntry};
-use scenario::names::{aggregate, forward};
+use scenario::plan::names::{aggregate, forward};
 
 /// A job on a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bmv2::tools::Tools;
 use scenario::model::Scenario;
-use scenario::workload::{Training, Workload};
+use scenario::model::workload::{Training, Workload};
 use scenario::{Diagnostics, Plan};
 
 use crate::target::Kind;

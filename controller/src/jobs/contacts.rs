@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use p4lang::runtime::TableEntry;
-use scenario::names::roce;
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
+use scenario::plan::names::roce;
 
 use super::entries::exact;
 

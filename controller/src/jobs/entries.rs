@@ -2,9 +2,9 @@
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value, call};
 use p4rt::translate::MeterConfig;
-use scenario::job::burst_bytes;
-use scenario::names::{aggregate, forward, group, guard};
-use scenario::topology::Mac;
+use scenario::model::job::burst_bytes;
+use scenario::model::topology::Mac;
+use scenario::plan::names::{aggregate, forward, group, guard};
 
 use crate::target::Item;
 

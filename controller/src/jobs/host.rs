@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
 
 /// A host and the port that it is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use admission::{Grant, State};
-use scenario::names::aggregate;
-use scenario::names::guard::{self, Guarded};
+use scenario::plan::names::aggregate;
+use scenario::plan::names::guard::{self, Guarded};
 use scenario::units::{show_duration, show_rate};
 use serde::Serialize;
 

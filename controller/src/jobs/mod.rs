@@ -22,7 +22,7 @@ pub use listing::{Counts, ListedJob, Listing, Stranger, TenantSlots};
 pub use switch::{Setup, Switch};
 
 use admission::{BadTenants, Refusal};
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
 
 use crate::program::ProgramError;
 use crate::target::TargetError;

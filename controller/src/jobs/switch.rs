@@ -12,10 +12,10 @@ use std::time::Duration;
 use admission::{Book, Grant, Request, State, Tenant, Tenants};
 use p4lang::runtime::TableEntry;
 use p4rt::translate::CounterValue;
-use scenario::job::SLOTS;
-use scenario::names::guard::{self, Guarded};
-use scenario::names::{aggregate, forward, group};
-use scenario::topology::Mac;
+use scenario::model::job::SLOTS;
+use scenario::model::topology::Mac;
+use scenario::plan::names::guard::{self, Guarded};
+use scenario::plan::names::{aggregate, forward, group};
 use tokio::runtime::Runtime;
 
 use super::entries::{self, Summed, key_of, param_of};

@@ -1,6 +1,6 @@
 //! The header of every JSON object that weir writes, and the form of metrics in it.
 
-use scenario::expect::metric::Metrics;
+use scenario::model::expect::metric::Metrics;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 

@@ -1,6 +1,6 @@
 //! The lines of `events.jsonl` for faults of programs and switches.
 
-use scenario::disruption::Subject;
+use scenario::model::disruption::Subject;
 use serde::Serialize;
 
 use crate::experiment::Planned;

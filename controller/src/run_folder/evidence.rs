@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use parser_gen::ProtocolSource;
 use scenario::model::Captures;
-use scenario::telling::Telling;
-use scenario::topology::TopologySource;
-use scenario::workload::WorkloadSource;
+use scenario::model::topology::TopologySource;
+use scenario::model::workload::WorkloadSource;
+use scenario::plan::announcement::Announcement;
 use scenario::{Given, Scenario};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -54,7 +54,7 @@ pub struct Stored {
     writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tellings: Vec<Telling>,
+    tellings: Vec<Announcement>,
     /// The switches' count of hits for each injection of the plan.
     fired: Vec<u64>,
     /// The switches' count of packets whose key had no cell, for each injection of the plan.

@@ -7,7 +7,7 @@ mod report;
 mod tests;
 
 use scenario::Scenario;
-use scenario::expect::metric::{FaultMetric, Metric, TrainingMetric};
+use scenario::model::expect::metric::{FaultMetric, Metric, TrainingMetric};
 use scenario::outcome::{self, Outcome};
 
 use proof::Loss;

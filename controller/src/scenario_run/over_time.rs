@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scenario::expect::Measure;
+use scenario::model::expect::Measure;
 use serde::Serialize;
 
 use crate::experiment::conclude::steps::begun;

@@ -1,8 +1,8 @@
 //! Results of the user's programs and of probes, for readers.
 
 use scenario::diagnostic::shown as cut;
-use scenario::expect::Measure;
-use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
+use scenario::model::expect::Measure;
+use scenario::model::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
 use crate::experiment::carry_out::ProbeResult;

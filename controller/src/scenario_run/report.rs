@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use scenario::expect::Measure;
-use scenario::expect::metric::{ClientMetric, FlowMetric, Metric, Name};
+use scenario::model::expect::Measure;
+use scenario::model::expect::metric::{ClientMetric, FlowMetric, Metric, Name};
 use scenario::outcome::Outcome;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::expect::metric::{ClientMetric, Metrics, RunMetric};
+use scenario::model::expect::metric::{ClientMetric, Metrics, RunMetric};
 use testbeds::capture::{Direction, Frame};
 use testbeds::probes::Sample;
 
@@ -295,7 +295,7 @@ fn full() -> (Planned, ScenarioRun) {
         exit: Some(42),
         series: vec![SeriesResult {
             name: "duration".to_owned(),
-            measure: scenario::expect::Measure::Duration,
+            measure: scenario::model::expect::Measure::Duration,
             last: numbers.last().copied(),
             statistics: statistics(&numbers),
         }],
@@ -304,7 +304,7 @@ fn full() -> (Planned, ScenarioRun) {
     });
     run.carried_out.measured.timed.push(Timed {
         name: "command load, duration".to_owned(),
-        measure: scenario::expect::Measure::Duration,
+        measure: scenario::model::expect::Measure::Duration,
         points: (0..)
             .zip(numbers)
             .map(|(n, number)| (n * MS, number))

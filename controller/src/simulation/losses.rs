@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 use cluster::simulation::{Address, Half, Loss};
 use parser_gen::filter::FieldValues;
 use scenario::Plan;
-use scenario::effect::Effect;
+use scenario::model::effect::Effect;
+use scenario::model::selection::Selection;
+use scenario::model::topology::{Host, Mac};
 use scenario::model::{Direction, Fault, Flow, Scenario};
-use scenario::names::JOB;
-use scenario::selection::Selection;
-use scenario::topology::{Host, Mac};
+use scenario::plan::names::JOB;
 use wire::Kind;
 
 use super::refused::unknown;
@@ -83,7 +83,7 @@ fn matching(
         let hint = "simulated frames have `agg.kind`, and hosts `from` and `to` which they go";
         return Err(unknown(scenario, flow.span, &what, hint));
     }
-    let Some(scenario::workload::Workload::Training(training)) = &scenario.workload else {
+    let Some(scenario::model::workload::Workload::Training(training)) = &scenario.workload else {
         let what = format!("the fault `{}` on an all-reduce", fault.0);
         return Err(unknown(scenario, fault.1, &what, "leave it out"));
     };

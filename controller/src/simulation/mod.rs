@@ -19,12 +19,12 @@ use cluster::simulation::{
 };
 use host_agent::train::PARAMETERS;
 use p4lang::runtime::{MulticastGroup, TableEntry};
-use scenario::job::Job;
 use scenario::model::Scenario;
-use scenario::names::{JOB, forward};
+use scenario::model::job::Job;
+use scenario::model::topology::{BURST_BYTES, Mac, QUEUE_BYTES};
+use scenario::model::workload::{Training, Workload};
 use scenario::plan::SwitchPlan;
-use scenario::topology::{BURST_BYTES, Mac, QUEUE_BYTES};
-use scenario::workload::{Training, Workload};
+use scenario::plan::names::{JOB, forward};
 use scenario::{Diagnostics, TargetModel};
 
 use crate::experiment::fleet::aggregation::summed;

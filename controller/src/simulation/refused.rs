@@ -2,7 +2,7 @@
 
 use scenario::diagnostic::{Code, Sink, Span};
 use scenario::model::Scenario;
-use scenario::workload::Workload;
+use scenario::model::workload::Workload;
 
 use super::{Options, SimulateError};
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use crate::support::leftovers::{Watched, files};
 use crate::support::*;
 use scenario::model::Direction::Ingress;
-use scenario::names::forward::{KEY, TABLE};
-use scenario::names::{aggregate, fault};
+use scenario::plan::names::forward::{KEY, TABLE};
+use scenario::plan::names::{aggregate, fault};
 
 const COMMANDS: [&str; 33] = [
     "schema",

@@ -250,7 +250,10 @@ fn eight_blocks_of_values_make_a_packet() {
     );
     assert_eq!(block.len() * 8, wire::VALUES_PER_PACKET);
     // What a frame's values have before them, of an IP packet.
-    assert_eq!(scenario::job::HEADERS as usize, 20 + 8 + wire::HEADER_LEN);
+    assert_eq!(
+        scenario::model::job::HEADERS as usize,
+        20 + 8 + wire::HEADER_LEN
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use host_agent::collective::{Config, Member, Pending};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io, Mac};
 use host_agent::metrics::Exporter;
 use p4lang::runtime::MulticastGroup;
-use scenario::names::aggregate;
+use scenario::plan::names::aggregate;
 use test_support::namespace::{in_namespace, ip, veth};
 
 /// What `weir doctor` says.
@@ -461,11 +461,11 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
     let group = switch_plan
         .groups
         .iter()
-        .find(|group| group.id == scenario::names::group::of_job(1));
+        .find(|group| group.id == scenario::plan::names::group::of_job(1));
     let mut replicas = group.expect("the job's group").replicas.clone();
     replicas.retain(|replica| replica.port != port);
     let less = MulticastGroup {
-        id: scenario::names::group::of_job(1),
+        id: scenario::plan::names::group::of_job(1),
         replicas,
     };
     let target = bed.fleet.target("sw").unwrap();
@@ -489,7 +489,7 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         .unwrap();
     let finished = doctor(&["--json", "--switch", &switch, "--for", "50ms"]);
     let wrong = said(finished.expect_code(FAILED), "wrong");
-    let number = scenario::names::group::of_job(1);
+    let number = scenario::plan::names::group::of_job(1);
     let first = bed
         .planned
         .scenario

@@ -12,7 +12,7 @@ use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 use softswitch::ports::{self, PortIo};
 use test_support::namespace::{in_namespace, ip, veth};
 

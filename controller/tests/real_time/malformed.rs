@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use p4rt::client::{Client, PipelineAction, UpdateType};
 use p4rt::translate::Item;
-use scenario::names::classify;
+use scenario::plan::names::classify;
 
 use crate::support::*;
 

@@ -7,7 +7,7 @@ use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 use serde_json::Value;
 use softswitch::ports::{self, PortIo};
 use test_support::namespace::{in_namespace, ip, veth};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proof::Digest;
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 
 use super::feed::feed;
 use super::{Attachment, BedError, Options, PortRecording};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use proof::Digest;
 use recording::{InterfaceRecording, PortInterface};
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 
 use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};

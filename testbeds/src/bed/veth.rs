@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scenario::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
+use scenario::model::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 
 use super::recording::PortInterface;
 use super::{Attachment, BedError, Options};

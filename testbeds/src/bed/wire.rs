@@ -1,6 +1,6 @@
 //! A wire: the switch's ports are two existing interfaces.
 
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 
 use super::Attachment;
 use super::recording::PortInterface;

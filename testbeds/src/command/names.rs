@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use nix::mount::{MsFlags, mount};
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 
 use super::Scratch;
 

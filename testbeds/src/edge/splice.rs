@@ -10,7 +10,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use scenario::topology::HostAt;
+use scenario::model::topology::HostAt;
 use serde::{Deserialize, Serialize};
 
 use super::{Before, EdgeError, Mark};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use scenario::probe::{MAX_PROGRAMS, Probe};
+use scenario::model::probe::{MAX_PROGRAMS, Probe};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

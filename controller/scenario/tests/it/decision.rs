@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use scenario::decision::{self, Draws, coarse, fault_key, flow_key, limit, probability};
-use scenario::selection::{Counted, GilbertElliott, Selection};
+use scenario::model::decision::{self, Draws, coarse, fault_key, flow_key, limit, probability};
+use scenario::model::selection::{Counted, GilbertElliott, Selection};
 
 const PACKETS: usize = 200_000;
 const LAGS: usize = 64;

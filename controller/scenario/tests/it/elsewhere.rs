@@ -1,6 +1,6 @@
 //! What of a scenario has no effect on switches that run already.
 
-use scenario::{elsewhere, load};
+use scenario::{file::elsewhere, load};
 
 const TEXT: &str = "\
 weir: 1

@@ -1,8 +1,8 @@
 //! docs/faults.md: its table of effects and targets, and its sections, against the code.
 
 use scenario::TargetModel;
-use scenario::disruption::Does;
-use scenario::effect::Effect;
+use scenario::model::disruption::Does;
+use scenario::model::effect::Effect;
 
 const PAGE: &str = include_str!("../../../../docs/faults.md");
 

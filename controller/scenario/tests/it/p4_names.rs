@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use p4lang::p4info::P4Info;
 use parser_gen::Arch;
 use scenario::model::Direction;
-use scenario::names::fault;
-use scenario::names::{aggregate, classify, forward, group, guard, lease, port, roce, timeline};
 use scenario::plan::SwitchPlan;
+use scenario::plan::names::fault;
+use scenario::plan::names::{
+    aggregate, classify, forward, group, guard, lease, port, roce, timeline,
+};
 use scenario::{Plan, TargetModel, load, plan};
 
 const TYPES: &str = include_str!("../../../../p4src/common/types.p4");
@@ -503,7 +505,7 @@ fn numbers_of_roce_are_those_of_the_text() {
         let text = format!("const bit<8> ROCE_{name} = {};", outcome as u64);
         assert!(ROCE_TYPES.contains(&text), "{text}");
     }
-    let contacts = format!("#define NUM_CONTACTS {}\n", scenario::job::CONTACTS);
+    let contacts = format!("#define NUM_CONTACTS {}\n", scenario::model::job::CONTACTS);
     for (text, name) in [(PSA_MAIN, "psa"), (V1MODEL, "v1model")] {
         assert!(text.contains(&contacts), "{name}");
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use scenario::diagnostic::{Code, Diagnostic, Severity, Sink, Source, Span};
-use scenario::yaml::{self, Kind, Node};
+use scenario::file::yaml::{self, Kind, Node};
 use scenario::{TargetModel, load_with, plan};
 use serde_json::{Map, Value};
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planner::routing::{self, Costs};
 use proptest::prelude::*;
-use scenario::routing::hash::{self, FiveTuple};
-use scenario::routing::{PathTables, ToHost, Ways};
-use scenario::topology::Topology;
+use scenario::model::routing::hash::{self, FiveTuple};
+use scenario::model::routing::{PathTables, ToHost, Ways};
+use scenario::model::topology::Topology;
 use scenario::{Scenario, TargetModel, load, plan, topology_network};
 
 fn loaded(topology: &str, routing: &str, rest: &str) -> Scenario {

@@ -2,8 +2,8 @@
 
 use parser_gen::Library;
 use parser_gen::key::PacketKey;
-use scenario::decision::{self, Draws, limit};
-use scenario::selection::Share;
+use scenario::model::decision::{self, Draws, limit};
+use scenario::model::selection::Share;
 
 const KEYS: usize = 10_000;
 

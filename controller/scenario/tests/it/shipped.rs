@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use p4lang::runtime::Match;
-use scenario::decision::{self, Draws};
-use scenario::expect::{Metric, Metrics};
 use scenario::model::Direction;
+use scenario::model::decision::{self, Draws};
+use scenario::model::expect::{Metric, Metrics};
+use scenario::model::topology::Topology;
 use scenario::outcome::evaluate;
-use scenario::topology::Topology;
 use scenario::{Plan, Scenario, TargetModel, load, plan};
 
 const REDIS: &str = include_str!("../../../../testbeds/scenarios/redis-get-loss.yaml");

@@ -1,7 +1,7 @@
 //! Topologies on their own, for planners.
 
 use planner::network::NodeKind;
-use scenario::topology::{Capacity, TopologySource};
+use scenario::model::topology::{Capacity, TopologySource};
 use scenario::{Diagnostics, Given, load_topology, named_topology, topology_network};
 
 fn load(file: &str, text: &str) -> Result<planner::Network, Diagnostics> {

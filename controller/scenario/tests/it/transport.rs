@@ -1,6 +1,6 @@
 //! What carries the values of a job: where RoCEv2 does, what switch and ranks are told, and which targets cannot.
 
-use scenario::names::group;
+use scenario::plan::names::group;
 use scenario::{Scenario, TargetModel, load, plan};
 
 /// Ranks a and b behind a switch that does not sum, c beside it.

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use scenario::TargetModel;
 use scenario::model::Scenario;
+use scenario::model::routing::hash;
 use scenario::replay::Engine;
-use scenario::routing::hash;
 
 /// Whose programs know several ways.
 const ARCHS: [Arch; 2] = [Arch::Psa, Arch::V1model];

@@ -1,6 +1,6 @@
 //! Workloads from files of their own: what becomes of roles and parameters.
 
-use scenario::workload::WorkloadSource;
+use scenario::model::workload::WorkloadSource;
 use scenario::{Given, Scenario, load_with, named_workload};
 
 const SCENARIO: &str = include_str!("../corpus/workload-file.yaml");

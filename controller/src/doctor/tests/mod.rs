@@ -12,8 +12,8 @@ use aggregation::job::{ChunkId, JobConfig, JobId};
 use host_agent::doctor::{Finding, Level};
 use host_agent::metrics::{Role, Status, Waits};
 use p4lang::runtime::{MulticastGroup, Replica, TableEntry, entry};
-use scenario::names::{aggregate, forward};
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
+use scenario::plan::names::{aggregate, forward};
 
 use super::*;
 
@@ -133,10 +133,10 @@ const NOW_NS: u64 = 50_000_000_000;
 fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> SwitchReadings {
     let mut seen = switch(&[], [0, 0]);
     let guard = |strangers: u64| {
-        let cell = |outcome| scenario::names::guard::outcome_cell(JOB, outcome) as usize;
+        let cell = |outcome| scenario::plan::names::guard::outcome_cell(JOB, outcome) as usize;
         let mut outcomes = vec![0; 1024];
-        outcomes[cell(scenario::names::guard::Guarded::Stranger)] = strangers;
-        outcomes[cell(scenario::names::guard::Guarded::Lapsed)] = lapsed;
+        outcomes[cell(scenario::plan::names::guard::Guarded::Stranger)] = strangers;
+        outcomes[cell(scenario::plan::names::guard::Guarded::Lapsed)] = lapsed;
         GuardReading {
             grants: vec![admission::Grant {
                 number: JOB,

@@ -68,8 +68,10 @@ fn cells_that_nobody_asks_for_are_no_hang() {
         let (mut seen, guarded) = (left(arrived), guarded(None, [0, 0], 0));
         let look = |guard: Option<GuardReading>, count| {
             let mut guard = guard.unwrap();
-            let cell =
-                scenario::names::guard::outcome_cell(JOB, scenario::names::guard::Guarded::Passed);
+            let cell = scenario::plan::names::guard::outcome_cell(
+                JOB,
+                scenario::plan::names::guard::Guarded::Passed,
+            );
             guard.outcomes[cell as usize] = count;
             Some(guard)
         };

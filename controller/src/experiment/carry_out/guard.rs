@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use scenario::expect::Expectation;
-use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric, TriggerMetric};
+use scenario::model::expect::Expectation;
+use scenario::model::expect::metric::{FaultMetric, Metric, Metrics, RunMetric, TriggerMetric};
 use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 

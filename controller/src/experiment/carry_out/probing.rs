@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::Scenario;
-use scenario::expect::metric::{Metric, Metrics, ProbeMetric};
-use scenario::probe::{Ask, Endpoint, Probe};
-use scenario::workload::commands::CommandLine;
+use scenario::model::expect::metric::{Metric, Metrics, ProbeMetric};
+use scenario::model::probe::{Ask, Endpoint, Probe};
+use scenario::model::workload::commands::CommandLine;
 use serde::{Serialize, Serializer};
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::Host;

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use scenario::expect::metric::{Metric, Metrics, TrainingMetric};
 use scenario::model::Scenario;
+use scenario::model::expect::metric::{Metric, Metrics, TrainingMetric};
+use scenario::model::workload::Workload;
 use scenario::plan::TargetModel;
-use scenario::workload::Workload;
 use serde::Serialize;
 
 use super::error::ExperimentError;

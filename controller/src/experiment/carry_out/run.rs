@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use proof::Observation;
-use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
+use scenario::model::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
 
 use super::disruption::{DisruptionExecution, Disruptor, Switchboard};
 use super::error::ExperimentError;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use host_agent::agent::RoundReport;
-use scenario::expect::metric::{Metric, Metrics, TrainingMetric};
+use scenario::model::expect::metric::{Metric, Metrics, TrainingMetric};
 
 use super::workload::TrainingReports;
 

@@ -1,8 +1,8 @@
 //! The result of a disruption: what was carried out and observed, and which frames a switch let through while it was down.
 
 use proof::Proof;
-use scenario::disruption::{Disruption, Subject};
-use scenario::vacuous;
+use scenario::model::disruption::{Disruption, Subject};
+use scenario::outcome::vacuous;
 use serde::Serialize;
 
 use super::count;

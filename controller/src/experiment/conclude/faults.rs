@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use scenario::expect::metric::{FaultMetric, Metric};
+use scenario::model::expect::metric::{FaultMetric, Metric};
+use scenario::model::selection::Selection;
 use scenario::model::{Fault, Keys};
+use scenario::outcome::vacuous;
 use scenario::plan::Injection;
-use scenario::selection::Selection;
-use scenario::vacuous;
 use serde::Serialize;
 
 use super::count;

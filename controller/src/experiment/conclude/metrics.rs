@@ -1,6 +1,6 @@
 //! Metrics of a run that its evidence proves.
 
-use scenario::expect::metric::{FaultMetric, FlowMetric, Metric, Metrics, TriggerMetric};
+use scenario::model::expect::metric::{FaultMetric, FlowMetric, Metric, Metrics, TriggerMetric};
 
 use super::conclusion::Conclusion;
 

@@ -12,7 +12,7 @@ mod triggers;
 
 use std::time::{Duration, Instant};
 
-use scenario::expect::metric::{Metric, RunMetric};
+use scenario::model::expect::metric::{Metric, RunMetric};
 
 use super::carry_out::{CarriedOut, ExperimentError, Observer};
 use super::observe::hit_log::EVENTS;

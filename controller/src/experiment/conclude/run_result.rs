@@ -1,6 +1,6 @@
 //! The results of a run.
 
-use scenario::expect::metric::Metrics;
+use scenario::model::expect::metric::Metrics;
 
 use super::conclusion::Conclusion;
 use super::evidence::Evidence;

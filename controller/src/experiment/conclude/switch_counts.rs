@@ -1,9 +1,9 @@
 //! Counts of the switches that are not counts of faults.
 
 use proof::{Loser, Loss};
-use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
-use scenario::names;
+use scenario::model::expect::metric::{Metric, Metrics, SwitchMetric};
 use scenario::plan::SwitchPlan;
+use scenario::plan::names;
 
 use crate::experiment::fleet::FleetError;
 use crate::experiment::prepare::Testbed;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::expect::metric::{Metric, TriggerMetric};
+use scenario::model::expect::metric::{Metric, TriggerMetric};
 use scenario::plan::{PlannedTrigger, SwitchPlan};
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! Table entries with which a switch sums a job's updates.
 
 use p4lang::runtime::TableEntry;
-use scenario::job::{Job, Summing};
 use scenario::model::Scenario;
+use scenario::model::job::{Job, Summing};
 use scenario::plan::SwitchPlan;
 
 use crate::jobs::contacts::{self, Contact};

@@ -12,7 +12,7 @@ use p4lang::runtime::{FieldMatch, TableEntry, Value};
 use p4rt::translate::CounterValue;
 use parser_gen::engine::UnitSpec;
 use scenario::model::Direction;
-use scenario::names::{self, forward};
+use scenario::plan::names::{self, forward};
 use scenario::plan::{Becomes, Injection, Over, Plan, SwitchPlan};
 use serde::Serialize;
 

@@ -22,8 +22,8 @@ use host_agent::connections::{ACCEPTED, Opened};
 use p4lang::runtime::TableEntry;
 use parser_gen::psn::{Begun, MOST_TOLD};
 use scenario::Scenario;
-use scenario::selection::Selection;
-use scenario::telling::{Stream, Telling};
+use scenario::model::selection::Selection;
+use scenario::plan::announcement::{Announcement, Stream};
 
 use super::{Fleet, FleetError, now_ns};
 use crate::target::{Item, UpdateType};
@@ -291,7 +291,7 @@ impl Fleet {
                     updates.push((update, Item::TableEntry(entry)));
                 }
                 if updates.len() > before {
-                    announcements.push(Telling {
+                    announcements.push(Announcement {
                         switch: device.target.name().to_owned(),
                         stream: *stream,
                         first_psn: begun.first,
@@ -330,7 +330,7 @@ impl Fleet {
     }
 
     /// Announcements of RDMA connections to switches.
-    pub fn announcements(&self) -> &[Telling] {
+    pub fn announcements(&self) -> &[Announcement] {
         &self.announcements
     }
 }

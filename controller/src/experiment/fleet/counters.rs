@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use p4rt::translate::CounterValue;
 use scenario::plan::Injection;
-use scenario::{Plan, names};
+use scenario::{Plan, plan::names};
 
 use super::{Fleet, FleetError, TriggerCount};
 use crate::experiment::Planned;

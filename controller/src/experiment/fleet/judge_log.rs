@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use proof::{EpochWrite, Outage};
-use scenario::telling::Telling;
+use scenario::plan::announcement::Announcement;
 
 /// Log entries that the judge has not taken yet.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ struct Pending {
     /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
-    announcements: Vec<Telling>,
+    announcements: Vec<Announcement>,
     outages: Vec<Outage>,
 }
 
@@ -24,7 +24,7 @@ pub struct LogEntries {
     /// Steps that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
-    pub announcements: Vec<Telling>,
+    pub announcements: Vec<Announcement>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
     /// Every entry sent before this time, in nanoseconds since 1970, is in this value or in an earlier one.
@@ -47,7 +47,7 @@ impl JudgeLog {
     }
 
     /// Records announcements of RDMA connections to a switch.
-    pub fn announce(&self, announcements: &[Telling]) {
+    pub fn announce(&self, announcements: &[Announcement]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.announcements.extend_from_slice(announcements);
     }

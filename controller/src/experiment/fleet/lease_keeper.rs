@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use scenario::lease::Lease;
+use scenario::model::lease::Lease;
 
 use crate::target::{Item, LeaseSession, TargetError, UpdateType};
 

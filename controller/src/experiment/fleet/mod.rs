@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use p4lang::runtime::{ActionCall, TableEntry};
-use scenario::lease::Lease;
+use scenario::model::lease::Lease;
 use scenario::plan::SwitchPlan;
 #[cfg(feature = "testbed")]
-use scenario::telling::Telling;
+use scenario::plan::announcement::Announcement;
 use tokio::runtime::Runtime;
 
 use self::aggregation::{aggregation_entries, rates};
@@ -174,7 +174,7 @@ pub struct Fleet {
     epoch_writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections that the switches received.
     #[cfg(feature = "testbed")]
-    announcements: Vec<Telling>,
+    announcements: Vec<Announcement>,
     /// Log of epoch writes and announcements, for the judge of a run in progress.
     #[cfg(feature = "testbed")]
     pub(super) log: Arc<JudgeLog>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use scenario::model::Scenario;
-use scenario::names::{aggregate, forward, guard};
+use scenario::plan::names::{aggregate, forward, guard};
 use scenario::plan::{self, TargetModel};
 
 use super::aggregation::aggregation_entries;

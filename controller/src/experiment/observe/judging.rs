@@ -240,7 +240,7 @@ impl JudgeThread {
         taken
             .announcements
             .iter()
-            .for_each(|announcement| judge.tell(announcement));
+            .for_each(|announcement| judge.announce(announcement));
         taken.outages.iter().for_each(|outage| judge.down(outage));
         taken.until_ns
     }

@@ -7,9 +7,9 @@ use std::process;
 use std::sync::Arc;
 
 use scenario::Scenario;
-use scenario::probe::{Ask, Probe};
-use scenario::workload::commands::{Command, CommandLine};
-use scenario::workload::{Template, Variable, Workload};
+use scenario::model::probe::{Ask, Probe};
+use scenario::model::workload::commands::{Command, CommandLine};
+use scenario::model::workload::{Template, Variable, Workload};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{CommandOutput, Missing, Program, Scratch, User, open_host, publish_names};
 use testbeds::host::{Host, ProcessError};

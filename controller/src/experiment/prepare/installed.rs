@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use scenario::Scenario;
-use scenario::workload::commands::CommandLine;
-use scenario::workload::{Template, Variable};
+use scenario::model::workload::commands::CommandLine;
+use scenario::model::workload::{Template, Variable};
 use testbeds::command::{Missing, missing_of_line, missing_of_words};
 
 use super::environment::{self, EnvironmentError};

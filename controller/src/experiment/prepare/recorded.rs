@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scenario::disruption::Subject;
+use scenario::model::disruption::Subject;
+use scenario::model::overlap::Allowed;
 use scenario::model::{Captures, Flow, Path, Scenario};
-use scenario::overlap::Allowed;
 use serde::Serialize;
 
 use crate::experiment::Planned;

@@ -17,7 +17,8 @@ use crate::target::bmv2::{self, StartError};
 use crate::target::{Kind, P4Runtime, Target};
 
 // A scenario's maximum mark threshold is that of a ring.
-const _: () = assert!(scenario::topology::MOST_MARK_AT as usize == softswitch::ports::MOST_MARK_AT);
+const _: () =
+    assert!(scenario::model::topology::MOST_MARK_AT as usize == softswitch::ports::MOST_MARK_AT);
 
 /// Timeout for a switch to print its address.
 pub const START_TIMEOUT: Duration = Duration::from_secs(15);

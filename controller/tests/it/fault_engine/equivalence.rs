@@ -3,8 +3,8 @@
 
 use parser_gen::Arch;
 use scenario::model::Fault;
+use scenario::model::selection::Selection;
 use scenario::replay::{Engine, Recorded, State};
-use scenario::selection::Selection;
 
 use super::{ARCHS, LOOP_NS, Lab, sum_of, target};
 

@@ -22,7 +22,7 @@ use parser_gen::rewrite::{NewValue, Rewrite};
 use pipeline::{Config, Switch};
 use scenario::model::{Direction, Scenario};
 use scenario::replay::{Classified, Engine, Recorded, State};
-use scenario::{Plan, TargetModel, names};
+use scenario::{Plan, TargetModel, plan::names};
 
 /// How many of so many keys or packets a run draws: without `--all`, a tenth.
 fn tenth<T: TryFrom<u32, Error: std::fmt::Debug>>(of: u32) -> T {
@@ -464,8 +464,8 @@ fn faults_on_first(faults: impl Iterator<Item = (&'static str, &'static str, Str
 }
 
 /// What an effect makes of packets that no other fault hits.
-fn alone(effect: &scenario::effect::Effect) -> Fate {
-    let fate = scenario::effect::Fate::after([(effect, 0)]);
+fn alone(effect: &scenario::model::effect::Effect) -> Fate {
+    let fate = scenario::model::effect::Fate::after([(effect, 0)]);
     Fate {
         copies: fate.copies as usize,
         delay_ns: fate.delay_ns,

@@ -17,7 +17,7 @@ const FAULTS: &str = "faults:
 fn run(
     arch: Arch,
     edit: impl Fn(&str) -> String,
-) -> (Vec<Vec<u64>>, Vec<(u64, scenario::effect::Fate)>) {
+) -> (Vec<Vec<u64>>, Vec<(u64, scenario::model::effect::Fate)>) {
     let mut lab = Lab::with_text(arch, 3, FAULTS, |_, text| edit(text));
     lab.set_epoch(1);
     let engine = Engine::new(&lab.scenario, &lab.plan, "sw").unwrap();

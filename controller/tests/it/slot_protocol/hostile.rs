@@ -8,7 +8,7 @@ use controller::jobs::entries::{self, Summed};
 use host_agent::frames::{Endpoint, Mac, build, group, mark, open, sum};
 use parser_gen::{Arch, FrameValues, Options};
 use pipeline::MeterConfig;
-use scenario::names::guard::{self, Guarded};
+use scenario::plan::names::guard::{self, Guarded};
 use std::net::Ipv4Addr;
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -62,7 +62,7 @@ fn switch_with(arch: Arch, guards: bool, patches: &[Patch], deadline: Option<u64
         told.extend(job.entries());
         told.extend(job.forwarding());
         for port in &job.ports {
-            let mac = scenario::topology::Mac(host(*port).mac.0);
+            let mac = scenario::model::topology::Mac(host(*port).mac.0);
             told.push(entries::host(mac, *port));
         }
         p4.switch

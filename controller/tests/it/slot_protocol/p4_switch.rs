@@ -10,8 +10,8 @@ use host_agent::frames::{Endpoint, Mac, asking, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, FrameValues, Library, generate, program};
 use pipeline::{Config, Switch};
-use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, MARKS, OWNERS, SCALES};
-use scenario::names::forward;
+use scenario::plan::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, MARKS, OWNERS, SCALES};
+use scenario::plan::names::forward;
 use wire::{Flags, Kind, Packet};
 
 /// The server's port. Rank r is at port `FIRST_WORKER_PORT + r`.

@@ -7,7 +7,7 @@ use cluster::{Faults, Node};
 use host_agent::frames::{Mac, asking, build, open, sum};
 use roce::Qpn;
 use roce::packet::{Opcode, Operation, Packet, Reth, Service};
-use scenario::names::roce::{self as names, Outcome};
+use scenario::plan::names::roce::{self as names, Outcome};
 use wire::rdma::Immediate;
 use wire::{Flags, Kind, Packet as Frame, Repr};
 

@@ -15,7 +15,7 @@ use roce::packet::{
     emit,
 };
 use roce::{Psn, Qpn};
-use scenario::names::roce::{self as names, Outcome};
+use scenario::plan::names::roce::{self as names, Outcome};
 use wire::rdma::{
     ANSWER_LEN, FIRST_PLACE, Immediate, PLACE_LEN, Receiver, Registered, Registration, Sum, Target,
     Update,
@@ -239,7 +239,7 @@ impl RoceSwitch {
         let contacts = (0..job.workers()).map(|rank| Contact {
             number: FIRST_CONTACT + u32::from(rank),
             port: port(worker(rank)),
-            mac: scenario::topology::Mac(endpoint(worker(rank)).mac.0),
+            mac: scenario::model::topology::Mac(endpoint(worker(rank)).mac.0),
             ip: endpoint(worker(rank)).ip,
         });
         let contacts: Vec<Contact> = contacts.collect();

@@ -9,7 +9,7 @@ use controller::experiment::fleet::aggregation::chunks_per_iteration;
 use controller::experiment::{ExperimentError, Observer};
 use controller::target::{Item, Query, Target, TargetError, UpdateType};
 use p4lang::runtime::Value;
-use scenario::names::aggregate::{self, BITMAPS, OWNERS};
+use scenario::plan::names::aggregate::{self, BITMAPS, OWNERS};
 
 /// The demo's switch that sums, its workers, and their window.
 const SWITCH: &str = "core";

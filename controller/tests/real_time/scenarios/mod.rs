@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use crate::support::leftovers::{Watched, files};
 use crate::support::*;
-use scenario::decision::{self, Draws};
 use scenario::model::Scenario;
+use scenario::model::decision::{self, Draws};
 use serde_json::Value;
 
 /// What the tests below run; [`foreign`] has the rest.

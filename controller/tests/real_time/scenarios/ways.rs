@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use scenario::routing::hash::FiveTuple;
+use scenario::model::routing::hash::FiveTuple;
 
 use super::shipped;
 use crate::support::leftovers::Watched;

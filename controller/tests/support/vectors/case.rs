@@ -17,7 +17,7 @@ use std::sync::Arc;
 use controller::target::{Item, Kind, UpdateType};
 use p4lang::p4info::P4Info;
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use scenario::names::classify;
+use scenario::plan::names::classify;
 use serde::Deserialize;
 
 use crate::support::repository;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proof::{Digest, Identity, Way};
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 use testbeds::bed::{Bed, Options, Wiring};
 use testbeds::capture::{Filter, Handed, Limits, RecordedPort, Recorder};
 use testbeds::host::Host;

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use scenario::topology::Mac;
+use scenario::model::topology::Mac;
 use serde_json::{Value, json};
 use testbeds::host::Namespace;
 use testbeds::net::{Interface, Netlink};

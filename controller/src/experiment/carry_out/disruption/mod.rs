@@ -8,8 +8,8 @@ mod switchboard;
 
 use proof::Outage;
 use scenario::Scenario;
-use scenario::disruption::{Disruption, Does, Subject};
-use scenario::expect::metric::{FaultMetric, Metric, Metrics};
+use scenario::model::disruption::{Disruption, Does, Subject};
+use scenario::model::expect::metric::{FaultMetric, Metric, Metrics};
 use serde::{Deserialize, Serialize};
 
 use super::workload::{Load, Order, OrderProgress};

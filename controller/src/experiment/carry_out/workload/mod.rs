@@ -13,9 +13,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scenario::expect::{Measure, Metrics};
 use scenario::model::Scenario;
-use scenario::workload::Workload;
+use scenario::model::expect::{Measure, Metrics};
+use scenario::model::workload::Workload;
 use testbeds::bed::Bed;
 use testbeds::host::Process;
 

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use scenario::diagnostic::shown;
-use scenario::expect::Measure;
-use scenario::expect::metric::{ClientMetric, Metric, Metrics};
 use scenario::model::Scenario;
-use scenario::workload::{Redis, RedisClient};
+use scenario::model::expect::Measure;
+use scenario::model::expect::metric::{ClientMetric, Metric, Metrics};
+use scenario::model::workload::{Redis, RedisClient};
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::{Host, Output, Process, ProcessError};
 use testbeds::redis::{ClientReport, Server};

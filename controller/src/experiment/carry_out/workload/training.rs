@@ -13,11 +13,11 @@ use host_agent::agent::{
     Line, Order, PartOf, PlaceInPart, Report, RoundReport, ServerReport, WorkerReport,
 };
 use host_agent::frames::Mac;
-use scenario::expect::metric::{Metric, TrainingMetric};
-use scenario::gradient::Gradients;
 use scenario::model::Scenario;
-use scenario::names::JOB;
-use scenario::workload::{Training, Workload};
+use scenario::model::expect::metric::{Metric, TrainingMetric};
+use scenario::model::gradient::Gradients;
+use scenario::model::workload::{Training, Workload};
+use scenario::plan::names::JOB;
 use testbeds::bed::{Attachment, Bed};
 use testbeds::host::{Output, Process};
 

@@ -8,7 +8,7 @@ use proof::{
 };
 use scenario::Plan;
 use scenario::model::Scenario;
-use scenario::telling::Telling;
+use scenario::plan::announcement::Announcement;
 use testbeds::capture::{Direction, Frame};
 
 use crate::experiment::carry_out::disruption::{self, DisruptionExecution};
@@ -27,7 +27,7 @@ pub struct Evidence {
     /// The writes of epochs, in the order in which they were sent.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
-    pub announcements: Vec<Telling>,
+    pub announcements: Vec<Announcement>,
     /// The switches' count of hits for each injection of the plan.
     pub fired: Vec<u64>,
     /// The switches' count of packets whose key had no cell, for each injection of the plan.
@@ -97,7 +97,7 @@ impl Evidence {
             while let Some(announcement) =
                 announcements.next_if(|announcement| announcement.sent_ns < now_ns)
             {
-                judge.tell(announcement);
+                judge.announce(announcement);
             }
             while let Some(passed) = next.take_if(|(_, frame)| frame.at_ns < now_ns) {
                 step.push(passed);
@@ -113,7 +113,7 @@ impl Evidence {
             in_order.take(decided_ns).into_iter().for_each(&mut hit);
         }
         writes.for_each(|write| judge.write(write));
-        announcements.for_each(|announcement| judge.tell(announcement));
+        announcements.for_each(|announcement| judge.announce(announcement));
         judge.end(|hit| in_order.add(hit));
         in_order.take(u64::MAX).into_iter().for_each(&mut hit);
         let proof = judge.conclude(&self.fired, &self.triggers, |hit| in_order.add(hit));

@@ -29,7 +29,7 @@ use super::programs::{NATIVE, THROUGHPUT, WEIR};
 use super::{Args, veth};
 use network::Fabric;
 use ranks::BackendRounds;
-use scenario::job::Transport;
+use scenario::model::job::Transport;
 
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]

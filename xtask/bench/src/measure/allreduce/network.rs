@@ -11,7 +11,7 @@ use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
-use scenario::job::Transport;
+use scenario::model::job::Transport;
 use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use scenario::job::Transport;
+use scenario::model::job::Transport;
 use serde_json::{Value, json};
 
 use super::super::allreduce::AllReduceSetting;

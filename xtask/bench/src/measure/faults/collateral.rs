@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use scenario::topology::Topology;
+use scenario::model::topology::Topology;
 use softswitch::ports::{self, PortIo};
 use testbeds::net::Netlink;
 

@@ -10,7 +10,7 @@ mod long;
 mod runs;
 
 use anyhow::{Context, Result};
-use scenario::decision::{Draws, limit};
+use scenario::model::decision::{Draws, limit};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -7,7 +7,7 @@ use planner::network::Arc;
 use planner::routing::{Costs, Routing};
 use planner::{LinkId, Method, Network, NodeId};
 use scenario::Scenario;
-use scenario::workload::Workload;
+use scenario::model::workload::Workload;
 
 use super::settings::{Setting, Work};
 use crate::fluid::{Pull, Round, Simulation, Transfer, Use};

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, ensure};
 use p4lang::runtime::Match;
 use parser_gen::FrameValues;
 use pipeline::{Config, Switch};
-use scenario::names::{aggregate, forward};
+use scenario::plan::names::{aggregate, forward};
 use std::sync::Arc;
 
 pub const NAMES: &[&str] = &[

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use scenario::workload::commands::Repeat;
+use scenario::model::workload::commands::Repeat;
 use testbeds::command::{Handle, Remains, exit_code};
 use testbeds::host::ProcessError;
 

@@ -1,7 +1,7 @@
 //! Results of commands: metrics, failures, and the ends of their outputs.
 
-use scenario::expect::Measure;
-use scenario::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
+use scenario::model::expect::Measure;
+use scenario::model::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
 use serde::Serialize;
 use testbeds::command::{Stream, StreamTail};
 

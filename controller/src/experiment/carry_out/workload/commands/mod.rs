@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::Scenario;
-use scenario::workload::commands::Command;
-use scenario::workload::{Commands, Template};
+use scenario::model::workload::commands::Command;
+use scenario::model::workload::{Commands, Template};
 use testbeds::bed::{Bed, BedError};
 use testbeds::command::{CommandOutput, Program, User};
 use testbeds::host::{Host, ProcessError};
@@ -40,7 +40,7 @@ pub(super) struct Prepared {
     output: Arc<CommandOutput>,
     watch: Watch,
     /// The job that has the command's host as a rank.
-    of_job: Option<scenario::job::Job>,
+    of_job: Option<scenario::model::job::Job>,
     /// Whether `expect` contains the command's exit code.
     end_is_expected: bool,
 }

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use scenario::model::workload::commands::{self, Ready, When};
 use scenario::units::show_duration;
-use scenario::workload::commands::{self, Ready, When};
 use testbeds::command::{Census, Handle, Program, Remains, exit_code};
 
 use super::super::{Order, OrderProgress};

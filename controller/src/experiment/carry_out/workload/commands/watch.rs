@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regex_lite::Regex;
-use scenario::workload::commands::{Command, Series, SeriesSource, When};
+use scenario::model::workload::commands::{Command, Series, SeriesSource, When};
 use testbeds::command::Stream;
 
 use crate::experiment::fleet::now_ns;
@@ -202,7 +202,7 @@ fn number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use scenario::workload::Workload;
+    use scenario::model::workload::Workload;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proof::{EpochWrite, Hit, Loser, Loss, TriggerCount};
-use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
+use scenario::model::effect::Fate;
 use scenario::replay::{Classified, Engine, Recorded, Verdict};
 use testbeds::capture::{Direction, Frame};
 
