@@ -540,7 +540,7 @@ error[contradiction]: job `a` has 2 servers; this planner supports one
     );
     for (workers, line, hint) in [
         ("8", "3:", "workers: {count: 8}"),
-        ("{count: 8}", "3:", "unless its `slots` says more"),
+        ("{count: 8}", "3:", "unless its `slots` is larger"),
         ("[l1]", "`l1` is a switch", ""),
     ] {
         let text =

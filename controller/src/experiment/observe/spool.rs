@@ -211,11 +211,13 @@ mod tests {
     #[test]
     fn batches_wait_in_memory_then_on_disk_and_then_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::new(40 << 20);
+        // Six batches fit in memory, and three on disk.
+        let sixth = MEMORY_BYTES / 6;
+        let disk = Disk::new(3 * sixth);
         let spool = Spool::new(folder.path().to_owned(), disk.clone());
         let mut waiting = Vec::new();
         let refused = loop {
-            match spool.put(batch(10 << 20, waiting.len() as u8)) {
+            match spool.put(batch(sixth as usize - 1_024, waiting.len() as u8)) {
                 Ok(spooled) => waiting.push(spooled),
                 Err(refused) => break refused,
             }
