@@ -127,10 +127,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     );
     veth("eth1", "far1");
     ip("addr add 10.0.0.9/25 dev eth1");
-    host_is_wrong(
-        &["--peer", "10.0.0.2"],
-        "the route to 10.0.0.2 leaves by eth1",
-    );
+    host_is_wrong(&["--peer", "10.0.0.2"], "the route to 10.0.0.2 uses eth1");
     ip("link del eth1");
 
     // Somebody else has the port.
@@ -435,7 +432,7 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         by_rank[0].contains(" has waited for worker 2 for "),
         "{by_rank:?}"
     );
-    assert!(by_rank[0].ends_with("as the switch says"), "{by_rank:?}");
+    assert!(by_rank[0].ends_with("as the switch reports"), "{by_rank:?}");
     let finished = doctor(&["--json", "--switch", &switch, "--for", "300ms"]);
     let by_switch = said(finished.expect_code(FAILED), "wrong");
     assert!(

@@ -69,7 +69,7 @@ pub enum CollectiveError {
     },
     /// The switch sums for another set of ranks.
     #[error(
-        "the switch sums for {everyone}, not for the {} ranks of this job: check the number of ranks given to it",
+        "the switch does not sum for the {} ranks of this job, but for {everyone}: check the number of ranks given to it",
         siblings.len()
     )]
     RegisteredAmong {

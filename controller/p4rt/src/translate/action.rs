@@ -10,9 +10,9 @@ use p4lang::runtime::ActionCall;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// The position of an action in a table.
+/// Use of an action by a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ActionUse {
     /// In an entry.
     Entry,
     /// As the default action.
@@ -23,14 +23,14 @@ pub enum Place {
 pub fn action_to_proto(
     table: &Table,
     call: &ActionCall,
-    place: Place,
+    used_as: ActionUse,
     index: &Index,
 ) -> Result<v1::Action> {
     let action = index
         .actions
         .named(&call.name)
         .ok_or_else(|| TranslateError::unknown_name::<Action>(&call.name))?;
-    check_offered(table, action, place)?;
+    check_offered(table, action, used_as)?;
     let owner = &action.preamble.name;
     let mut params = Vec::new();
     for param in &action.params {
@@ -64,7 +64,7 @@ pub fn action_to_proto(
 pub fn action_from_proto(
     table: &Table,
     call: &v1::Action,
-    place: Place,
+    used_as: ActionUse,
     index: &Index,
 ) -> Result<ActionCall> {
     let action =
@@ -75,7 +75,7 @@ pub fn action_from_proto(
                 table: table.preamble.name.clone(),
                 action: format!("{:#010x}", call.action_id),
             })?;
-    check_offered(table, action, place)?;
+    check_offered(table, action, used_as)?;
     let owner = &action.preamble.name;
     if let Some(stray) = call
         .params
@@ -111,7 +111,7 @@ pub fn action_from_proto(
 }
 
 /// Checks that the table offers the action at this position.
-pub fn check_offered(table: &Table, action: &Action, place: Place) -> Result<()> {
+pub fn check_offered(table: &Table, action: &Action, used_as: ActionUse) -> Result<()> {
     let (table_name, action_name) = (table.preamble.name.clone(), action.preamble.name.clone());
     let Some(offered) = table
         .action_refs
@@ -123,9 +123,9 @@ pub fn check_offered(table: &Table, action: &Action, place: Place) -> Result<()>
             action: action_name,
         });
     };
-    let allowed = match (place, offered.scope) {
-        (Place::Entry, ActionScope::DefaultOnly) => "as default action",
-        (Place::Default, ActionScope::TableOnly) => "in entries",
+    let allowed = match (used_as, offered.scope) {
+        (ActionUse::Entry, ActionScope::DefaultOnly) => "as default action",
+        (ActionUse::Default, ActionScope::TableOnly) => "in entries",
         _ => return Ok(()),
     };
     Err(TranslateError::ActionScope {

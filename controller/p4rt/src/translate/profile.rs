@@ -1,6 +1,6 @@
 //! Action profiles: members, groups, and entries that name them (P4Runtime 1.4, sections 9.1.2 and 9.2).
 
-use super::action::{Place, action_from_proto, action_to_proto};
+use super::action::{ActionUse, action_from_proto, action_to_proto};
 use super::{Item, Part, TranslateError};
 use crate::bytes;
 use crate::p4info::Index;
@@ -57,7 +57,7 @@ pub(super) fn choice_to_proto(
         Choice::Actions(actions) => {
             let action = |a: &WeightedAction| {
                 Ok(v1::ActionProfileAction {
-                    action: Some(action_to_proto(table, &a.action, Place::Entry, index)?),
+                    action: Some(action_to_proto(table, &a.action, ActionUse::Entry, index)?),
                     weight: weight_to_proto(a.weight)?,
                     watch_kind: a
                         .watch_port
@@ -88,7 +88,7 @@ pub(super) fn choice_from_proto(
                 let unset = TranslateError::Unset { what: "action" };
                 let call = a.action.as_ref().ok_or(unset)?;
                 Ok(WeightedAction {
-                    action: action_from_proto(table, call, Place::Entry, index)?,
+                    action: action_from_proto(table, call, ActionUse::Entry, index)?,
                     weight: weight_from_proto(a.weight)?,
                     watch_port: match &a.watch_kind {
                         Some(WatchKind::WatchPort(port)) => port_from_proto(port)?,
@@ -111,8 +111,8 @@ pub(super) fn member_to_proto(
     index: &Index,
 ) -> Result<v1::ActionProfileMember> {
     let profile = named(profile, index)?;
-    let action =
-        action.map(|call| action_to_proto(table_of(profile, index)?, call, Place::Entry, index));
+    let action = action
+        .map(|call| action_to_proto(table_of(profile, index)?, call, ActionUse::Entry, index));
     Ok(v1::ActionProfileMember {
         action_profile_id: profile.preamble.id,
         member_id: id,
@@ -127,8 +127,8 @@ pub(super) fn member_from_proto(
 ) -> Result<Item> {
     let profile = with_id(member.action_profile_id, index)?;
     let action = member.action.as_ref().filter(|_| part == Part::Whole);
-    let action =
-        action.map(|call| action_from_proto(table_of(profile, index)?, call, Place::Entry, index));
+    let action = action
+        .map(|call| action_from_proto(table_of(profile, index)?, call, ActionUse::Entry, index));
     Ok(Item::Member {
         profile: profile.preamble.name.clone(),
         id: member.member_id,

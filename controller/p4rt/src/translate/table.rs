@@ -1,6 +1,6 @@
 //! Table entries and default actions (P4Runtime 1.4, section 9.1).
 
-use super::action::{self, Place};
+use super::action::{self, ActionUse};
 use super::matches::{EXACT, match_from_proto, match_to_proto};
 use super::profile::{Choice, choice_from_proto, choice_to_proto};
 use super::{Item, Part, TranslateError};
@@ -33,7 +33,7 @@ pub enum EntryAt {
 
 pub(super) fn entry_to_proto(entry: &TableEntry, index: &Index) -> Result<v1::TableEntry> {
     let table = table_named(&entry.table, index)?;
-    let action = action_to_proto(table, &entry.action, Place::Entry, index)?;
+    let action = action_to_proto(table, &entry.action, ActionUse::Entry, index)?;
     Ok(v1::TableEntry {
         action: Some(action),
         ..key_to_proto(table, &entry.key, entry.priority)?
@@ -144,7 +144,7 @@ pub(super) fn default_to_proto(
 ) -> Result<v1::TableEntry> {
     let table = table_named(name, index)?;
     let action = action
-        .map(|action| action_to_proto(table, action, Place::Default, index))
+        .map(|action| action_to_proto(table, action, ActionUse::Default, index))
         .transpose()?;
     Ok(v1::TableEntry {
         table_id: table.preamble.id,
@@ -171,7 +171,7 @@ pub(super) fn entry_from_proto(
                 .action
                 .as_ref()
                 .ok_or(TranslateError::Unset { what: "action" })?;
-            action_from_proto(table, action, Place::Entry, index)?
+            action_from_proto(table, action, ActionUse::Entry, index)?
         }
     };
     Ok(TableEntry {
@@ -227,7 +227,7 @@ pub(super) fn default_from_proto(
     }
     let action = match (part, &entry.action) {
         (Part::Whole, Some(action)) => {
-            Some(action_from_proto(table, action, Place::Default, index)?)
+            Some(action_from_proto(table, action, ActionUse::Default, index)?)
         }
         _ => None,
     };
@@ -240,10 +240,10 @@ pub(super) fn default_from_proto(
 fn action_to_proto(
     table: &Table,
     call: &ActionCall,
-    place: Place,
+    used_as: ActionUse,
     index: &Index,
 ) -> Result<v1::TableAction> {
-    let call = action::action_to_proto(table, call, place, index)?;
+    let call = action::action_to_proto(table, call, used_as, index)?;
     Ok(v1::TableAction {
         r#type: Some(ActionKind::Action(call)),
     })
@@ -252,13 +252,13 @@ fn action_to_proto(
 fn action_from_proto(
     table: &Table,
     action: &v1::TableAction,
-    place: Place,
+    used_as: ActionUse,
     index: &Index,
 ) -> Result<ActionCall> {
     match action.r#type.as_ref().ok_or(TranslateError::Unset {
         what: "action type",
     })? {
-        ActionKind::Action(call) => action::action_from_proto(table, call, place, index),
+        ActionKind::Action(call) => action::action_from_proto(table, call, used_as, index),
         _ => Err(TranslateError::Unsupported {
             what: "entries that name members, groups or action sets, by name".to_owned(),
         }),

@@ -265,7 +265,8 @@ fn a_switch_that_sums_for_others_is_refused_by_name() {
             matches!(error, CollectiveError::RegisteredAmong { .. }),
             "{error}"
         );
-        let told = "the switch sums for worker 0, worker 1, not for the 3 ranks of this job:";
+        let told =
+            "the switch does not sum for the 3 ranks of this job, but for worker 0, worker 1:";
         assert!(error.to_string().starts_with(told), "{error}");
     }
 }

@@ -5,12 +5,16 @@ use p4lang::p4info::ActionScope;
 use p4lang::runtime::{ActionCall, Value};
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
-use p4rt::translate::action::Place;
+use p4rt::translate::action::ActionUse;
 use p4rt::{bytes, v1};
 use pipeline::Bound;
 
 impl BoundTable {
-    fn offered(&self, id: u32, place: Place) -> Result<(usize, &BoundAction), TranslateError> {
+    fn offered(
+        &self,
+        id: u32,
+        used_as: ActionUse,
+    ) -> Result<(usize, &BoundAction), TranslateError> {
         let mut actions = self.actions.iter().enumerate();
         let Some((position, action)) = actions.find(|(_, a)| a.id == id && id != 0) else {
             return Err(TranslateError::ActionNotOffered {
@@ -18,9 +22,9 @@ impl BoundTable {
                 action: format!("{id:#010x}"),
             });
         };
-        let allowed = match (place, action.scope) {
-            (Place::Entry, ActionScope::DefaultOnly) => "as default action",
-            (Place::Default, ActionScope::TableOnly) => "in entries",
+        let allowed = match (used_as, action.scope) {
+            (ActionUse::Entry, ActionScope::DefaultOnly) => "as default action",
+            (ActionUse::Default, ActionScope::TableOnly) => "in entries",
             _ => return Ok((position, action)),
         };
         Err(TranslateError::ActionScope {
@@ -34,10 +38,10 @@ impl BoundTable {
     pub(super) fn bound(
         &self,
         call: &v1::Action,
-        place: Place,
+        used_as: ActionUse,
         sdn: &Sdn,
     ) -> Result<Bound, UpdateError> {
-        let (position, action) = self.offered(call.action_id, place)?;
+        let (position, action) = self.offered(call.action_id, used_as)?;
         let mut params = Vec::with_capacity(action.params.len());
         action.values(call, sdn, |param, value| {
             params.extend((0..slots(param.width)).map(|i| value.limb(i)));
@@ -52,10 +56,10 @@ impl BoundTable {
     pub(super) fn call(
         &self,
         call: &v1::Action,
-        place: Place,
+        used_as: ActionUse,
         sdn: &Sdn,
     ) -> Result<ActionCall, UpdateError> {
-        let (_, action) = self.offered(call.action_id, place)?;
+        let (_, action) = self.offered(call.action_id, used_as)?;
         let mut params = Vec::with_capacity(action.params.len());
         action.values(call, sdn, |param, value| {
             params.push((param.name.clone(), value));

@@ -8,7 +8,7 @@ use super::{Binding, BoundTable, NewName, Sdn, invalid};
 use p4lang::p4info::ActionProfile;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
-use p4rt::translate::action::Place;
+use p4rt::translate::action::ActionUse;
 use p4rt::translate::table::check_priority;
 use p4rt::v1;
 use pipeline::{
@@ -210,7 +210,7 @@ impl BoundTable {
         }
         Ok(match kind {
             ActionKind::Action(call) => {
-                EntryAction::Own(self.bound(call, Place::Entry, &binding.sdn)?)
+                EntryAction::Own(self.bound(call, ActionUse::Entry, &binding.sdn)?)
             }
             ActionKind::ActionProfileMemberId(id) => EntryAction::Named(Indirect::Member(*id)),
             ActionKind::ActionProfileGroupId(id) => {
@@ -223,7 +223,7 @@ impl BoundTable {
                     let call = a.action.as_ref();
                     let call = call.ok_or(TranslateError::Unset { what: "action" })?;
                     Ok(OneShotAction {
-                        call: self.call(call, Place::Entry, &binding.sdn)?,
+                        call: self.call(call, ActionUse::Entry, &binding.sdn)?,
                         weight: weight(a.weight)?,
                         watch_port: binding
                             .watch_port(a.watch_kind.as_ref().map(WatchKind::from))?,
@@ -253,7 +253,7 @@ impl BoundTable {
         binding: &Binding,
     ) -> Result<p4lang::runtime::ActionCall> {
         match &action.r#type {
-            Some(ActionKind::Action(call)) => self.call(call, Place::Default, &binding.sdn),
+            Some(ActionKind::Action(call)) => self.call(call, ActionUse::Default, &binding.sdn),
             Some(_) => Err(invalid(
                 "the default entry refers to an action, not to a member or group",
             )),
@@ -390,7 +390,7 @@ impl BoundTable {
         call: &v1::Action,
         binding: &Binding,
     ) -> Result<p4lang::runtime::ActionCall> {
-        self.call(call, Place::Entry, &binding.sdn)
+        self.call(call, ActionUse::Entry, &binding.sdn)
     }
 
     /// A member's action in the protocol's form.
