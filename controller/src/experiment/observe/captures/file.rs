@@ -14,7 +14,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use proof::{Sight, Way};
-use testbeds::capture::{Frame, Recording};
+use testbeds::capture::Frame;
 
 /// Resolution of time stamps in the form of `if_tsresol`: the negative power of ten, in seconds.
 const NANOSECONDS: u8 = 9;
@@ -137,21 +137,6 @@ pub enum ReadError {
         /// The defect in the content.
         reason: String,
     },
-}
-
-/// Reads the recordings of a switch's ports, in the order of the file's interfaces. A file that `is_cut` may end within a frame.
-pub fn read(
-    folder: &Path,
-    switch: &str,
-    ports: usize,
-    is_cut: bool,
-) -> Result<Vec<Recording>, ReadError> {
-    let mut recordings: Vec<Recording> = (0..ports).map(|_| Recording::default()).collect();
-    for read in Reader::open(folder, switch, ports, is_cut)? {
-        let (port, frame) = read?;
-        recordings[port].frames.push(frame);
-    }
-    Ok(recordings)
 }
 
 /// Iterates over the frames of a switch's capture in the order of the file; each has its port's position in the file. Frames of a

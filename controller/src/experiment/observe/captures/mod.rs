@@ -499,10 +499,8 @@ mod tests {
         (0..120).for_each(|step| keeper.advance(step * MS));
         let kept = keeper.finish();
         let is_cut = kept.stopped.is_some();
-        let frames = file::read(folder.path(), "sw", 1, is_cut)
-            .unwrap()
-            .remove(0);
-        let numbers = frames.frames.iter().map(|frame| frame.bytes[59]).collect();
+        let frames = file::Reader::open(folder.path(), "sw", 1, is_cut).unwrap();
+        let numbers = frames.map(|frame| frame.unwrap().1.bytes[59]).collect();
         let text = std::fs::read(folder.path().join("sw.pcapng")).unwrap();
         let comment = b"lost: drop, all #7";
         let comments = text.windows(comment.len());
