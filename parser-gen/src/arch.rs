@@ -24,7 +24,7 @@ impl Arch {
         }
     }
 
-    /// Path of the file to compile, among the files of [`program`].
+    /// Path of the file to compile, among the files of [`crate::program()`].
     pub fn main_path(self) -> String {
         format!("{}/main.p4", self.name())
     }

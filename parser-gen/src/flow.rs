@@ -9,7 +9,7 @@ use crate::terms::MAX_TERMS;
 /// Maximum number of flows in one program.
 pub const MAX_FLOWS: usize = 16_384;
 
-/// A declared flow. Its index in the list of flows is its number in [`Classes`].
+/// A declared flow. Its index in the list of flows is its number in [`crate::Classes`].
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// Name of letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.

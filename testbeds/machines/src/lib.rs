@@ -49,7 +49,7 @@ pub fn image() -> Result<Image, ImageError> {
     Image::open(&default_folder())
 }
 
-/// Makes the image of [`image`] if it does not exist; returns its folder. See [`Image::make`].
+/// Makes the image of [`image()`] if it does not exist; returns its folder. See [`Image::make`].
 pub fn make_image(limit: Duration) -> Result<PathBuf, ImageError> {
     let folder = default_folder();
     Image::make(&folder, limit)?;

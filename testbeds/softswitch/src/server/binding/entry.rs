@@ -84,7 +84,7 @@ impl BoundTable {
         Ok(key)
     }
 
-    /// The entry that an update refers to: [`no_entry`] if its key contains a name without a value.
+    /// The entry that an update refers to: [`super::no_entry`] if its key contains a name without a value.
     pub(in crate::server) fn entry_ref(
         &self,
         entry: &v1::TableEntry,
