@@ -215,35 +215,25 @@ impl StoredRun {
     pub fn frames(
         &self,
     ) -> Result<impl Iterator<Item = Result<KeptFrame, StoredError>> + '_, StoredError> {
-        let mut files = Vec::new();
-        let mut first = 0;
+        let mut readers = Vec::new();
+        let mut counts = Vec::new();
         for (switch, ports) in &self.stored.captures {
             if self.stored.kept == Captures::None {
                 break;
             }
             let is_cut = self.stored.stopped.is_some();
-            let mut reader =
-                captures_file::Reader::open(&self.folder, switch, ports.len(), is_cut)?;
-            files.push(OpenFile {
-                first,
-                next: reader.next(),
-                reader,
-                until_ns: 0,
-            });
-            first += ports.len();
+            let reader = captures_file::Reader::open(&self.folder, switch, ports.len(), is_cut)?;
+            readers.push((counts.len(), reader));
+            counts.resize(counts.len() + ports.len(), 0);
         }
-        let mut counts = vec![0; first];
-        Ok(std::iter::from_fn(move || {
-            let open = files.iter_mut().filter(|file| file.next.is_some());
-            let Some(file) = open.min_by_key(|file| file.next_ns()) else {
-                return self.miscounted(std::mem::take(&mut counts)).map(Err);
-            };
-            file.until_ns = file.next_ns();
-            let next = std::mem::replace(&mut file.next, file.reader.next())?;
-            Some(next.map_err(StoredError::from).map(|(port, frame)| {
-                counts[file.first + port] += 1;
-                (file.first + port, frame)
-            }))
+        let mut frames = in_order(readers);
+        Ok(std::iter::from_fn(move || match frames.next() {
+            Some(Ok((port, frame))) => {
+                counts[port] += 1;
+                Some(Ok((port, frame)))
+            }
+            Some(Err(error)) => Some(Err(error.into())),
+            None => self.miscounted(std::mem::take(&mut counts)).map(Err),
         }))
     }
 
@@ -262,12 +252,33 @@ impl StoredRun {
     }
 }
 
+/// Merges captures by time. Each has the position of its first port, which is added to the positions in the capture.
+fn in_order(
+    readers: Vec<(usize, captures_file::Reader)>,
+) -> impl Iterator<Item = Result<KeptFrame, ReadError>> {
+    let open = |(first, mut reader): (usize, captures_file::Reader)| OpenFile {
+        first,
+        next: reader.next(),
+        reader,
+        until_ns: 0,
+    };
+    let mut files: Vec<OpenFile> = readers.into_iter().map(open).collect();
+    std::iter::from_fn(move || {
+        let open = files.iter_mut().filter(|file| file.next.is_some());
+        let file = open.min_by_key(|file| file.next_ns())?;
+        file.until_ns = file.next_ns();
+        let next = std::mem::replace(&mut file.next, file.reader.next())?;
+        Some(next.map(|(port, frame)| (file.first + port, frame)))
+    })
+}
+
 /// A capture that is being read.
 struct OpenFile {
     /// Position of the switch's first port.
     first: usize,
     reader: captures_file::Reader,
-    next: Option<Result<KeptFrame, ReadError>>,
+    /// The next frame, with its port's position in the capture.
+    next: Option<Result<(usize, Frame), ReadError>>,
     /// The latest time of a frame so far.
     until_ns: u64,
 }
@@ -424,4 +435,64 @@ fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
         path: folder.join(SCENARIO),
         reason: errors.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proof::Way;
+
+    use super::*;
+    use crate::experiment::observe::captures::file::{Head, Reader, Writer, Written};
+
+    /// Writes a capture with two ports; each frame has its port's position and time.
+    fn write(folder: &Path, switch: &str, frames: &[(usize, u64)]) {
+        let path = folder.join(captures_file::file_name(switch));
+        let mut writer = Writer::create(&path, switch, &[1, 2]).unwrap();
+        for (port, at_ns) in frames {
+            let head = Head {
+                at_ns: *at_ns,
+                way: Way::In,
+                wire_len: 60,
+            };
+            let bytes = &[0; 60];
+            let comments = &[];
+            let frame = Written {
+                head,
+                bytes,
+                comments,
+            };
+            writer.write(*port, &frame).unwrap();
+        }
+        writer.flush().unwrap();
+    }
+
+    #[test]
+    fn captures_are_merged_by_time_and_a_port_keeps_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "a", &[(0, 10), (1, 40), (1, 20), (0, 50)]);
+        write(folder.path(), "b", &[(1, 30), (0, 45)]);
+        let open = |switch| Reader::open(folder.path(), switch, 2, false).unwrap();
+        let merged = in_order(vec![(0, open("a")), (2, open("b"))]);
+        let merged = merged.map(|read| read.map(|(port, frame)| (port, frame.at_ns)).unwrap());
+        let merged: Vec<_> = merged.collect();
+        // The frame of 20 waits behind that of 40, which its port recorded first.
+        let expected = [(0, 10), (3, 30), (1, 40), (1, 20), (2, 45), (0, 50)];
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn a_damaged_capture_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "a", &[(0, 10), (1, 40)]);
+        let path = folder.path().join(captures_file::file_name("a"));
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 8]).unwrap();
+        let read = |is_cut| {
+            let reader = Reader::open(folder.path(), "a", 2, is_cut).unwrap();
+            let frames: Result<Vec<KeptFrame>, ReadError> = in_order(vec![(0, reader)]).collect();
+            frames.map(|frames| frames.len())
+        };
+        assert_eq!(read(true).unwrap(), 1);
+        assert!(read(false).is_err());
+    }
 }

@@ -26,7 +26,7 @@ mine, ours = INPUTS[rank::size], LABELS[rank::size]
 
 
 def sharded(mesh):
-    """The same network, divided among the ranks."""
+    """Divides the network among the ranks."""
     torch.manual_seed(2)
     model = torch.nn.Sequential(
         torch.nn.Linear(32, 301), torch.nn.ReLU(), torch.nn.Linear(301, 70), torch.nn.ReLU(), torch.nn.Linear(70, 10)

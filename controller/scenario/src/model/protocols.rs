@@ -26,7 +26,7 @@ impl Protocols {
     ///
     /// # Errors
     ///
-    /// The same errors as [`Library::with_payload`].
+    /// Returns the errors of [`Library::with_payload`].
     pub fn with(
         own: Vec<ProtocolSource>,
         slices: Vec<PayloadSlice>,

@@ -23,7 +23,7 @@ use crate::experiment::fleet::connections::Connections;
 use crate::experiment::observe::judging::SoFar;
 use crate::experiment::prepare::{Conditions, Environment, SwitchProcess, Testbed};
 
-/// What the controller carried out, and what the workload and the probes measured meanwhile.
+/// Actions of the controller, and measurements of the workload and the probes.
 #[derive(Default)]
 pub struct CarriedOut {
     /// Wall-clock duration of the workload.

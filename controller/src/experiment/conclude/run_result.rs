@@ -13,7 +13,7 @@ use crate::experiment::observe::machine::MachineLoad;
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// What the controller carried out, and what the workload and the probes measured.
+    /// Actions of the controller, and measurements of the workload and the probes.
     pub carried_out: CarriedOut,
     /// Results that the evidence proves.
     pub conclusion: Conclusion,

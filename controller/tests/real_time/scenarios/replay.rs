@@ -366,6 +366,12 @@ fn a_spoilt_folder_is_told() {
         2,
         "evidence.json: missing field",
     );
+    // The capture has fewer frames than the run wrote.
+    told(
+        &|run| edit(&evidence(run), "\"frames\": ", "\"frames\": 1"),
+        2,
+        "that were captured",
+    );
     told(
         &|run| edit(&evidence(run), "\"fired\": [", "\"fired\": [1,"),
         2,

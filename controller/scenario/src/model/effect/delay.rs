@@ -21,7 +21,7 @@ pub struct Delay {
 /// The delay of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DelayTime {
-    /// The same delay for all packets, in nanoseconds.
+    /// One delay for all packets, in nanoseconds.
     Fixed(u64),
     /// A delay that the packet's drawn word selects.
     Drawn(Distribution),

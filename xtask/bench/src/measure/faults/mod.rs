@@ -184,7 +184,7 @@ impl ScenarioRunner {
         })
     }
 
-    /// The same for the decision function alone: at this probability a run has too few packets.
+    /// Draws from the decision function alone, since at this probability a run has too few packets.
     fn small_probability(&self) -> Result<Row> {
         const DECISIONS: u32 = 100_000_000;
         let p = 1e-6;

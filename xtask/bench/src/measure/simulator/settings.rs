@@ -30,7 +30,7 @@ pub enum Shape {
     Grid,
 }
 
-/// What is summed, and by which party.
+/// The work to simulate, and the party that sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// A training of this many rounds; the server sums.
