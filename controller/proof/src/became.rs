@@ -8,32 +8,6 @@ use std::collections::{HashMap, VecDeque};
 
 use super::frame::{Identity, Plainly};
 
-/// Frames of a flow, counted between its first and its last switch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FlowCount {
-    /// Frames that the sender put on its link.
-    pub sent: u64,
-    /// Frames in `sent` that left the last switch towards the receiver.
-    pub received: u64,
-    /// Frames sent and not received.
-    pub lost: u64,
-    /// Surplus copies received.
-    pub extra: u64,
-    /// Longest time from sending to receipt of a frame, in nanoseconds.
-    pub longest_ns: u64,
-}
-
-impl FlowCount {
-    /// Adds the counts of another flow.
-    pub fn add(&mut self, other: &FlowCount) {
-        self.sent += other.sent;
-        self.received += other.received;
-        self.lost += other.lost;
-        self.extra += other.extra;
-        self.longest_ns = self.longest_ns.max(other.longest_ns);
-    }
-}
-
 /// The frame that a switch had to send for an arrived frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {

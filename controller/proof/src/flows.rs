@@ -10,10 +10,11 @@ use scenario::model::{Flow, Path, Scenario};
 use smallvec::{SmallVec, smallvec};
 
 use super::STAMP_NS;
-use super::became::{self, Changed, Expected, FlowCount};
+use super::became::{self, Changed, Expected};
 use super::docket::Change;
 use super::epochs::BACKLOG_NS;
 use super::facts::EpochWrite;
+use super::flow_count::FlowCount;
 use super::frame::{Identity, Plainly, Sight, Way};
 use super::throughput::{Bins, Throughput};
 
@@ -457,16 +458,9 @@ impl<'a> Flows<'a> {
             self.count(&sent, &[(expected, left.to_vec())]);
             return;
         };
-        let received = u64::from(left_ns.is_some());
-        let count = FlowCount {
-            sent: 1,
-            received,
-            lost: 1 - received,
-            extra: 0,
-            longest_ns: left_ns.map_or(0, |left_ns| left_ns.saturating_sub(one.at_ns)),
-        };
+        let took_ns = left_ns.map(|left_ns| left_ns.saturating_sub(one.at_ns));
         for flow in one.belongs.addressed.iter() {
-            self.counts[*flow].add(&count);
+            self.counts[*flow].add_frames(&[took_ns], u64::from(took_ns.is_some()));
             let Some(bins) = self.followed[*flow].map(|at| &mut self.over_time[at].1) else {
                 continue;
             };
@@ -507,16 +501,8 @@ impl<'a> Flows<'a> {
                 }
                 out.extend(times);
             }
-            let received = took_ns.iter().flatten().count() as u64;
-            let count = FlowCount {
-                sent: sent.len() as u64,
-                received,
-                lost: sent.len() as u64 - received,
-                extra: out.len() as u64 - received,
-                longest_ns: took_ns.iter().flatten().copied().max().unwrap_or(0),
-            };
             for flow in flows.iter() {
-                self.counts[*flow].add(&count);
+                self.counts[*flow].add_frames(&took_ns, out.len() as u64);
                 let Some(bins) = self.followed[*flow].map(|at| &mut self.over_time[at].1) else {
                     continue;
                 };
@@ -541,10 +527,10 @@ impl<'a> Flows<'a> {
             .zip(&self.is_counted)
             .filter(|(_, is_counted)| **is_counted);
         for ((flow, count), _) in counted {
-            counts.insert(flow.name.clone(), *count);
             if flow.declared != flow.name {
                 counts.entry(flow.declared.clone()).or_default().add(count);
             }
+            counts.insert(flow.name.clone(), count.clone());
         }
         let length_ns = self.last_ns.saturating_sub(self.start_ns.unwrap_or(0)) + 1;
         let over_time = self.over_time.into_iter();

@@ -123,7 +123,7 @@ fn equal_frames_are_told_apart_by_their_times() {
                     marker: 7,
                 });
                 let (proof, fired) = judged(&planned, &sent.collect::<Vec<_>>());
-                let (seen, flow) = (proof.observations[0], proof.flows["first"]);
+                let (seen, flow) = (proof.observations[0], &proof.flows["first"]);
                 let at = format!("{effect} every {every}, {gap} ms: {seen:?} {flow:?}");
                 assert_eq!(seen.observed, fired, "{at}");
                 assert_eq!((seen.missed, seen.collateral), (0, 0), "{at}");
@@ -157,7 +157,7 @@ fn a_flow_counts_a_frame_whose_equal_is_changed_later() {
         let mut sent: Vec<Sent> = equal.into_iter().chain(others).collect();
         sent.sort_by_key(|sent| sent.at_ns);
         let (proof, _) = judged(&planned, &sent);
-        let flow = proof.flows["first"];
+        let flow = &proof.flows["first"];
         assert_eq!(
             (flow.sent, flow.received, flow.longest_ns),
             (2, 2, TRANSIT_NS)
@@ -179,6 +179,6 @@ fn a_flow_whose_frames_change_after_a_trigger_is_counted() {
         marker,
     });
     let (proof, fired) = judged(&planned, &sent.collect::<Vec<_>>());
-    let flow = proof.flows["first"];
+    let flow = &proof.flows["first"];
     assert_eq!((fired, flow.received, flow.lost), (100, 100, 0));
 }

@@ -27,7 +27,9 @@ use crate::report::{disruptions, faults, grouped, milliseconds, recoveries, repa
 use proof::Recovery;
 
 fn flows_table(run: &RunResult) -> Table {
-    let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
+    let mut table = Table::new([
+        "flow", "sent", "received", "lost", "extra", "p50", "p99", "longest",
+    ]);
     let names: BTreeSet<Name> = run
         .conclusion
         .flows
@@ -38,14 +40,19 @@ fn flows_table(run: &RunResult) -> Table {
         let value = |what| run.metrics.get(&Metric::flow(name.as_str(), what)).copied();
         let count = |what| value(what).map_or_else(String::new, |count| grouped(count as u64));
         let is_empty = value(FlowMetric::Received) == Some(0.0);
-        let longest = value(FlowMetric::Longest).filter(|_| !is_empty);
+        let time = |what| {
+            let time = value(what).filter(|_| !is_empty);
+            time.map_or_else(String::new, |ns| milliseconds(ns as u64))
+        };
         table.row([
             name.to_string(),
             count(FlowMetric::Sent),
             count(FlowMetric::Received),
             count(FlowMetric::Lost),
             count(FlowMetric::Extra),
-            longest.map_or_else(String::new, |ns| milliseconds(ns as u64)),
+            time(FlowMetric::P50),
+            time(FlowMetric::P99),
+            time(FlowMetric::Longest),
         ]);
     }
     table

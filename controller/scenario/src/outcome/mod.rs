@@ -152,6 +152,7 @@ fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64
             .filter(|flow| flow.declared == name.as_str())
             .filter_map(|flow| metrics.get(&Metric::flow(&flow.name, *what)).copied());
         match what {
+            FlowMetric::P50 | FlowMetric::P99 => None,
             FlowMetric::Longest => parts.reduce(f64::max),
             FlowMetric::Sent | FlowMetric::Received | FlowMetric::Lost | FlowMetric::Extra => {
                 parts.reduce(|sum, part| sum + part)

@@ -42,6 +42,10 @@ pub fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         add(FlowMetric::Received, count.received);
         add(FlowMetric::Lost, count.lost);
         add(FlowMetric::Extra, count.extra);
+        if count.received > 0 {
+            add(FlowMetric::P50, count.percentile_ns(50));
+            add(FlowMetric::P99, count.percentile_ns(99));
+        }
         add(FlowMetric::Longest, count.longest_ns);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use testbeds::capture::Batch;
 
 /// Memory for waiting batches, in bytes.
-const MEMORY_BYTES: u64 = 24 << 20;
+const MEMORY_BYTES: u64 = 16 << 20;
 /// Size of a spool file, in bytes. A file's space returns to the disk when no batch in it waits, so files are short.
 const FILE_BYTES: u64 = 64 << 20;
 

@@ -4,7 +4,7 @@ use crate::model::expect::Term;
 use crate::model::expect::metric::{ClientMetric, CommandMetric, FlowMetric, Metric, ProbeMetric};
 
 /// The metric's first word, foreign words for its last word, and its last word here.
-const WORDS: [(&str, &[&str], &str); 24] = [
+const WORDS: [(&str, &[&str], &str); 25] = [
     ("run", &["time", "duration", "elapsed", "runtime"], "wall"),
     (
         "fault",
@@ -21,11 +21,8 @@ const WORDS: [(&str, &[&str], &str); 24] = [
     ("flow", &["rx", "delivered"], "received"),
     ("flow", &["drops", "dropped", "drop", "missing"], "lost"),
     ("flow", &["duplicates", "duplicated", "dup"], "extra"),
-    (
-        "flow",
-        &["latency", "delay", "max", "p99", "p100", "rtt"],
-        "longest",
-    ),
+    ("flow", &["latency", "delay", "rtt"], "p50"),
+    ("flow", &["max", "p100"], "longest"),
     ("switch", &["rx", "in", "packets"], "received"),
     ("switch", &["tx", "out"], "sent"),
     ("switch", &["ecn", "ce"], "marked"),

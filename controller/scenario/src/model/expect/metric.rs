@@ -118,7 +118,7 @@ impl Metric {
                     | FaultMetric::Recovered
                     | FaultMetric::Recovery
             ),
-            Metric::Flow { what, .. } => *what != FlowMetric::Longest,
+            Metric::Flow { what, .. } => what.line().measure == Measure::Number,
             Metric::Switch { .. } => true,
             Metric::Client { what, .. } => {
                 matches!(what, ClientMetric::Requests | ClientMetric::Errors)

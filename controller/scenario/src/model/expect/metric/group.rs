@@ -110,6 +110,10 @@ group! {
         Lost = "lost": Number,
         /// Packets that were received more often than sent.
         Extra = "extra": Number,
+        /// The median time from sending to receipt.
+        P50 = "p50": Duration,
+        /// The 99th percentile of times from sending to receipt.
+        P99 = "p99": Duration,
         /// The longest time from sending to receipt.
         Longest = "longest": Duration,
     }

@@ -84,14 +84,14 @@ fn flows_of_frames_that_nothing_tells_apart_are_counted() {
             bench.is_ipv6 = *is_ipv6;
             let conclusion = bench.conclude();
             conclusion.faults.iter().for_each(assert_proved);
-            let counted = conclusion.flows[flow];
+            let counted = &conclusion.flows[flow];
             let FlowCount {
                 received,
                 lost,
                 extra,
                 ..
             } = counted;
-            assert_eq!((received, lost, extra), *counts, "{text}");
+            assert_eq!((*received, *lost, *extra), *counts, "{text}");
             let longest = (counted.sent, counted.longest_ns);
             assert_eq!(longest, (100, *longest_ns), "{text}");
             // A frame that the switch loses counts as lost, unless the copy of another frame may be that frame.

@@ -1,0 +1,110 @@
+//! Counts of a flow's frames, and how long they took.
+
+use hdrhistogram::Histogram;
+
+/// Significant digits of the times in a histogram: its values are within 1 %.
+const DIGITS: u8 = 2;
+
+/// Frames of a flow, counted between its first and its last switch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowCount {
+    /// Frames that the sender put on its link.
+    pub sent: u64,
+    /// Frames in `sent` that left the last switch towards the receiver.
+    pub received: u64,
+    /// Frames sent and not received.
+    pub lost: u64,
+    /// Surplus copies received.
+    pub extra: u64,
+    /// Longest time from sending to receipt of a frame, in nanoseconds.
+    pub longest_ns: u64,
+    /// Times from sending to receipt, in nanoseconds, to two significant digits; `None` before the first.
+    took_ns: Option<Histogram<u64>>,
+}
+
+impl FlowCount {
+    /// Adds frames, each with its time from sending to receipt, and the number of copies received of all of them.
+    pub fn add_frames(&mut self, took_ns: &[Option<u64>], copies: u64) {
+        let mut received = 0;
+        for took_ns in took_ns.iter().flatten() {
+            received += 1;
+            self.longest_ns = self.longest_ns.max(*took_ns);
+            if self.took_ns.is_none() {
+                self.took_ns = Histogram::new(DIGITS).ok();
+            }
+            if let Some(histogram) = &mut self.took_ns {
+                // Refuses nothing: a histogram without bounds grows.
+                _ = histogram.record(*took_ns);
+            }
+        }
+        self.sent += took_ns.len() as u64;
+        self.received += received;
+        self.lost += took_ns.len() as u64 - received;
+        self.extra += copies - received;
+    }
+
+    /// Adds the counts of another flow.
+    pub fn add(&mut self, other: &FlowCount) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.extra += other.extra;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        match (&mut self.took_ns, &other.took_ns) {
+            (Some(own), Some(others)) => _ = own.add(others),
+            (own @ None, others) => own.clone_from(others),
+            (Some(_), None) => {}
+        }
+    }
+
+    /// The nearest rank, within 1 %, of the times from sending to receipt, in nanoseconds; 0 if nothing was received.
+    pub fn percentile_ns(&self, percent: u8) -> u64 {
+        let histogram = self.took_ns.as_ref();
+        let value = histogram.map_or(0, |times| times.value_at_percentile(percent.into()));
+        value.min(self.longest_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Percentiles of one flow, and of two flows together, against the sorted values.
+    #[test]
+    fn percentiles_are_within_one_per_cent() {
+        // From 1 us to 10 s.
+        let took_ns: Vec<u64> = (0..7_000)
+            .map(|number| 1_000 * 10_u64.pow(number / 1_000) + u64::from(number) * 7)
+            .collect();
+        let (first, second) = took_ns.split_at(2_500);
+        let mut whole = FlowCount::default();
+        let mut parts = FlowCount::default();
+        for part in [first, second] {
+            let times: Vec<Option<u64>> = part.iter().copied().map(Some).collect();
+            let mut count = FlowCount::default();
+            count.add_frames(&times, times.len() as u64);
+            parts.add(&count);
+            whole.add_frames(&times, times.len() as u64);
+        }
+        assert_eq!(parts, whole);
+        assert_eq!((whole.received, whole.lost, whole.extra), (7_000, 0, 0));
+        for percent in [1, 50, 90, 99, 100] {
+            let exact = took_ns[(7_000 * usize::from(percent)).div_ceil(100) - 1];
+            let value = whole.percentile_ns(percent);
+            assert!(
+                value.abs_diff(exact) * 100 <= exact,
+                "{percent}: {value}, {exact}"
+            );
+        }
+    }
+
+    #[test]
+    fn frames_that_were_lost_have_no_time() {
+        let mut count = FlowCount::default();
+        count.add_frames(&[None, Some(5), None], 2);
+        assert_eq!((count.sent, count.received, count.lost), (3, 1, 2));
+        assert_eq!((count.extra, count.longest_ns), (1, 5));
+        assert_eq!((count.percentile_ns(50), count.percentile_ns(99)), (5, 5));
+        assert_eq!(FlowCount::default().percentile_ns(50), 0);
+    }
+}
