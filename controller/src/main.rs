@@ -12,7 +12,7 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log::to_stderr(cli.verbose);
-    // Commands that build networks re-execute this process in namespaces of their own, before any thread exists.
+    // Commands that build networks fork into namespaces of their own, before any thread exists.
     match cli.command {
         #[cfg(feature = "testbed")]
         Command::Demo(args) => commands::demo::main(&args),

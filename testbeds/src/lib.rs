@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`sandbox`] | the process re-executes itself in namespaces of its own, so that every ending removes everything |
+//! | [`sandbox`] | the process forks into namespaces of its own, so that every ending removes everything |
 //! | [`host`] | a host is a network namespace; processes run in it |
 //! | [`net`] | veth pairs, addresses, offloads, rates, counters |
 //! | [`link`] | cables in memory, for machines that refuse namespaces |

@@ -1,11 +1,8 @@
 //! Sources on the disk. What is larger than a program may be is not read to its end: it may have none.
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::dup2_stdin;
 use p4lang::LIMITS;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Seek, Write};
-use std::os::fd::AsFd;
+use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -52,22 +49,6 @@ pub fn text(path: &Path) -> Result<String, Error> {
         Some(text) => text.to_owned(),
         None => text,
     })
-}
-
-/// Puts all of the standard input into a file of its own in memory, from which it is read from now on: also, after
-/// [`rewind_stdin`], by a program that inherits it.
-pub fn keep_stdin() -> Result<(), Error> {
-    let bytes = all_of(std::io::stdin().lock())?;
-    let mut kept = File::from(memfd_create(c"stdin", MFdFlags::MFD_CLOEXEC)?);
-    kept.write_all(&bytes)?;
-    kept.rewind()?;
-    dup2_stdin(&kept)?;
-    Ok(())
-}
-
-/// Lets the standard input be read from its beginning again.
-pub fn rewind_stdin() -> Result<(), Error> {
-    File::from(std::io::stdin().as_fd().try_clone_to_owned()?).rewind()
 }
 
 /// Whether a file's name stands for the standard input.

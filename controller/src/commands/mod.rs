@@ -76,26 +76,21 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
 ///
 /// `protocols`: folders of protocol files.
 fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
-    let scenario = load_quietly(path, protocols)?;
-    show(&scenario.warnings, &scenario.file, &scenario.text);
-    Ok(scenario)
-}
-
-/// Reads and checks a scenario, without showing warnings.
-fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
     let text = read(path)?;
     let file = match cli_io::disk::is_stdin(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     };
     let given = protocols::given(path, &text, protocols)?;
-    scenario::load_with(&file, &text, &given).map_err(|diagnostics| {
+    let scenario = scenario::load_with(&file, &text, &given).map_err(|diagnostics| {
         let code = refuse(&diagnostics, &file, &text, FileKind::Scenario);
         if let Some(hint) = file_kind::hint(path, &diagnostics) {
             cli_io::stderr::tell(format_args!("weir: {hint}\n"));
         }
         code
-    })
+    })?;
+    show(&scenario.warnings, &scenario.file, &scenario.text);
+    Ok(scenario)
 }
 
 /// Reads a network; shows its errors and warnings.

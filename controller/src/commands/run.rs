@@ -13,7 +13,7 @@ use testbeds::sandbox;
 
 use super::colour::stdout_colour;
 use super::report_file::ReportFile;
-use super::{exit_code, fail, load, load_quietly, print, print_json, show};
+use super::{exit_code, fail, load, print, print_json, show};
 use crate::cli::Run;
 
 /// Runs a scenario.
@@ -32,16 +32,9 @@ pub enum Printed {
 
 /// Runs a scenario, and returns the exit code for its result.
 pub fn run(args: &Run, printed: Printed) -> Result<ExitCode, ExitCode> {
-    if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
-        // The sandbox executes this command again: it must be able to read the standard input there.
-        cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
-    }
     // The file is checked before the sandbox is entered: errors in it need no network.
     let planned = plan(args)?;
     let switches = args.target.switches().map_err(fail)?;
-    if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
-        cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
-    }
     sandbox::enter().map_err(fail)?;
     // First, because other outputs may go into this folder.
     let out = args.out.as_deref();
@@ -100,12 +93,7 @@ pub fn run(args: &Run, printed: Printed) -> Result<ExitCode, ExitCode> {
 }
 
 fn plan(args: &Run) -> Result<Planned, ExitCode> {
-    let folders = &args.protocols.protocols;
-    // The warnings were shown before the sandbox was entered.
-    let scenario = match sandbox::is_inside() {
-        true => load_quietly(&args.file, folders)?,
-        false => load(&args.file, folders)?,
-    };
+    let scenario = load(&args.file, &args.protocols.protocols)?;
     if scenario.topology.wire {
         return Err(fail(format_args!(
             "{}: its topology is a wire between existing machines: use `weir between IF1 IF2 --scenario FILE`",

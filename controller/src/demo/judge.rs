@@ -145,7 +145,6 @@ mod tests {
             scenario: scenario.to_owned(),
             steps: Vec::new(),
             marks: Vec::new(),
-            metrics: [].into(),
             machine_load,
             evidence: Evidence::default(),
         }

@@ -46,7 +46,7 @@ pub fn run(
     let judging = observe::start(&mut testbed, conditions)?;
     let (environment, connections) =
         prepare::Environment::prepare(&testbed.bed, &planned.scenario)?;
-    let carried_out = carry_out::run(
+    let (carried_out, disruptions) = carry_out::run(
         &mut testbed,
         conditions,
         &environment,
@@ -54,7 +54,14 @@ pub fn run(
         &judging.so_far(),
         observer,
     )?;
-    let result = conclude::conclude(testbed, judging, carried_out, &before, observer)?;
+    let result = conclude::conclude(
+        testbed,
+        judging,
+        carried_out,
+        disruptions,
+        &before,
+        observer,
+    )?;
     let training = result.carried_out.training.as_ref();
     let accuracy = training.map(|training| training.accuracy);
     observer.ends(result.carried_out.wall, accuracy);

@@ -46,7 +46,8 @@ pub fn run(
         let is_equal = training.weights_sha256 == reference.weights_sha256
             && training.disagreeing_workers.is_empty();
         let metric = Metric::Training(TrainingMetric::WeightsEqual);
-        run.metrics.insert(metric, f64::from(u8::from(is_equal)));
+        let metrics = &mut run.carried_out.measured.metrics;
+        metrics.insert(metric, f64::from(u8::from(is_equal)));
     }
     Ok(judged(&planned.scenario, run))
 }
@@ -56,7 +57,7 @@ fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
     let expectations = match run.carried_out.aborted {
         Some(_) => Vec::new(),
-        None => outcome::evaluate(scenario, &run.metrics),
+        None => outcome::evaluate(scenario, run.metrics()),
     };
     let late = faults::late(&run.conclusion.faults);
     let verdict = Verdict {

@@ -37,7 +37,11 @@ fn flows_table(run: &RunResult) -> Table {
         .map(|name| Name::from(name.as_str()))
         .collect();
     for name in names {
-        let value = |what| run.metrics.get(&Metric::flow(name.as_str(), what)).copied();
+        let value = |what| {
+            run.metrics()
+                .get(&Metric::flow(name.as_str(), what))
+                .copied()
+        };
         let count = |what| value(what).map_or_else(String::new, |count| grouped(count as u64));
         let is_empty = value(FlowMetric::Received) == Some(0.0);
         let time = |what| {
@@ -87,7 +91,7 @@ fn clients(
     run: &RunResult,
     wanted: ClientMetric,
 ) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
-    run.metrics
+    run.metrics()
         .iter()
         .filter_map(move |(metric, value)| match metric {
             Metric::Client {
@@ -103,7 +107,7 @@ fn clients(
 fn clients_table(run: &RunResult) -> Table {
     let errors = |client: &Name| {
         let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
-        run.metrics.get(&metric).copied().unwrap_or_default()
+        run.metrics().get(&metric).copied().unwrap_or_default()
     };
     let has_errors = clients(run, ClientMetric::Requests).any(|(client, ..)| errors(client) > 0.0);
     let mut head = vec!["client", "command", "requests", "p50", "p90", "p99", "max"];
@@ -114,7 +118,7 @@ fn clients_table(run: &RunResult) -> Table {
     for (client, command, requests) in clients(run, ClientMetric::Requests) {
         let time = |what| {
             let metric = Metric::client(client.as_str(), command.map(Name::as_str), what);
-            let value = run.metrics.get(&metric);
+            let value = run.metrics().get(&metric);
             value.map_or_else(String::new, |ns| milliseconds(*ns as u64))
         };
         let mut row = vec![
@@ -139,7 +143,7 @@ fn clients_table(run: &RunResult) -> Table {
 /// Table of the metrics that no other table has.
 fn other_metrics(run: &RunResult) -> Table {
     let mut table = Table::new(["metric", "value"]);
-    for (metric, value) in &run.metrics {
+    for (metric, value) in run.metrics() {
         if !matches!(
             metric,
             Metric::Training(_) | Metric::Switch { .. } | Metric::Run(_)
@@ -305,7 +309,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         commands: &run.carried_out.measured.commands,
         probes: &run.carried_out.probes,
         over_time: OverTime::new(planned, run),
-        metrics: common::metrics(&run.metrics),
+        metrics: common::metrics(run.metrics()),
         expectations: &judged.expectations,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::model::expect::metric::{ClientMetric, Metrics, RunMetric};
+use scenario::model::expect::metric::{ClientMetric, RunMetric};
 use testbeds::capture::{Direction, Frame};
 use testbeds::probes::Sample;
 
@@ -104,14 +104,14 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     };
     let (proof, hits) = prove(&planned, &evidence, &recordings);
     let conclusion = Conclusion::from_proof(&planned, &evidence, proof);
-    let mut metrics = Metrics::new();
-    add_metrics(&mut metrics, &conclusion);
+    let mut carried_out = CarriedOut {
+        wall: Duration::from_secs(1),
+        ..CarriedOut::default()
+    };
+    add_metrics(&mut carried_out.measured.metrics, &conclusion);
     let run = RunResult {
         scenario: planned.scenario.name.clone(),
-        carried_out: CarriedOut {
-            wall: Duration::from_secs(1),
-            ..CarriedOut::default()
-        },
+        carried_out,
         steps: Vec::new(),
         marks: {
             let mut marks = crate::experiment::observe::hit_log::Marks::default();
@@ -119,7 +119,6 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
             marks.into_marks()
         },
         conclusion,
-        metrics,
         machine_load: MachineLoad::default(),
         evidence,
     };
@@ -127,7 +126,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
 }
 
 fn measured(judged: &ScenarioRun, name: &str) -> f64 {
-    judged.run.metrics[&name.parse::<Metric>().expect("a metric")]
+    judged.run.metrics()[&name.parse::<Metric>().expect("a metric")]
 }
 
 fn passed(run: &ScenarioRun) -> Vec<bool> {
@@ -175,7 +174,7 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
     assert_eq!(measured(&early, "fault.slow.beyond"), 0.0);
     // Only delays have this metric.
     let of_drop = Metric::fault("lost", FaultMetric::Beyond);
-    assert!(!run.run.metrics.contains_key(&of_drop));
+    assert!(!run.run.metrics().contains_key(&of_drop));
 }
 
 /// A delay beyond the plan's bound is reported, but fails nothing.
@@ -259,7 +258,7 @@ fn full() -> (Planned, ScenarioRun) {
         skew_ns: Some(567_000),
     });
     let of_client = |what| Metric::client("a", None, what);
-    run.metrics.extend([
+    run.carried_out.measured.metrics.extend([
         (of_client(ClientMetric::Requests), 4321.0),
         (of_client(ClientMetric::P50), 1_111_000.0),
         (of_client(ClientMetric::P90), 1_222_000.0),
@@ -313,7 +312,7 @@ fn full() -> (Planned, ScenarioRun) {
     let probes = judged.run.carried_out.probes.clone();
     probes
         .iter()
-        .for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
+        .for_each(|probe| probe.add_metrics(&mut judged.run.carried_out.measured.metrics));
     (planned, judged)
 }
 
@@ -453,12 +452,12 @@ fn errors_of_clients_are_a_column_and_a_note_and_fail_nothing() {
         (metric(None, ClientMetric::Errors), 0.0),
         (metric(Some("fly"), ClientMetric::Requests), 7.0),
     ];
-    judged.run.metrics.extend(counts);
+    judged.run.carried_out.measured.metrics.extend(counts);
     let planned = planned("");
     let told = |judged: &ScenarioRun| show(&planned, judged, Colour::Off);
     assert!(!told(&judged).contains("errors"), "{}", told(&judged));
     let errors = metric(None, ClientMetric::Errors);
-    judged.run.metrics.insert(errors, 7.0);
+    judged.run.carried_out.measured.metrics.insert(errors, 7.0);
     judged
         .run
         .carried_out

@@ -74,8 +74,8 @@ impl Watched {
     }
 
     /// Sets the standard input.
-    pub fn stdin(mut self, file: fs::File) -> Watched {
-        self.command.stdin(file);
+    pub fn stdin(mut self, input: impl Into<Stdio>) -> Watched {
+        self.command.stdin(input);
         self
     }
 

@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use super::tree::{Census, Tree};
 use super::{CommandOutput, Stream, User};
 use crate::host::{Host, ProcessError};
-use crate::{sandbox, starter};
+use crate::starter;
 
 /// Time to wait for the end of a program's output after its end: another process may hold the output open.
 const OUTPUT_AFTER_END: Duration = Duration::from_millis(500);
@@ -48,7 +48,6 @@ impl Program {
     ) -> Result<Program, ProcessError> {
         let program = command.get_program().to_string_lossy().into_owned();
         command
-            .env_remove(sandbox::MARK)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,21 +1,19 @@
-//! PID 1 of the sandbox: sets the namespaces up, starts the program, reaps, forwards, and ends with the program.
+//! PID 1 of the sandbox: sets the namespaces up, forks the program, reaps, forwards, and ends with the program.
 #![allow(unsafe_code)]
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{ForkResult, Pid, fork};
 
-use super::{MARK, Step};
+use super::Step;
 use crate::ioctl;
 
 /// User and group outside of the sandbox.
@@ -28,31 +26,27 @@ pub(super) struct Identity {
 /// Exit status of the sandbox when PID 1 itself failed.
 const INIT_FAILED: i32 = 2;
 
-/// The pipes between the outer process and PID 1. Each side drops the ends that it does not use.
+/// Ends of the two pipes between the outer process and PID 1.
 pub(super) struct Handshake {
-    /// One byte: the outer process is still there.
+    /// One byte arrives if the outer process still exists.
     pub go: OwnedFd,
     pub go_writer: OwnedFd,
-    /// The failed step; end of file if none failed.
+    /// Receives the failed step; is closed without one if none failed.
     pub report: OwnedFd,
 }
 
-/// fork(2) into new namespaces. `child` runs in the copy, which ends with the status that it returns; `context` comes
-/// back to the original.
+/// fork(2) into new namespaces.
 ///
-/// Unlike unshare(2), this makes the copy itself PID 1 of the new PID namespace.
-pub(super) fn clone<T>(
-    user_namespace: bool,
-    context: T,
-    child: impl FnOnce(T) -> i32,
-) -> Result<(Pid, T), Errno> {
+/// Unlike unshare(2), this makes the child itself PID 1 of the new PID namespace. The caller has one thread.
+pub(super) fn clone(user_namespace: bool) -> Result<ForkResult, Errno> {
     let mut flags = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::SIGCHLD;
     if user_namespace {
         flags |= libc::CLONE_NEWUSER;
     }
     let none: libc::c_ulong = 0;
-    // SAFETY: without CLONE_VM and with no stack this is fork(2): the copy has its own memory and goes on from here.
-    // The caller has made sure that there is one thread, so no lock can be held by a thread that the copy lacks.
+    // SAFETY: without CLONE_VM and with no stack this is fork(2): the child has its own memory and continues from here.
+    // The caller has one thread, so no lock can be held by a thread that the child lacks. The C library does not know of
+    // the child; PID 1 therefore starts no thread, and forks the program by the C library's own fork(2).
     // All arguments but the flags are zero, so their order, which differs between architectures, does not matter.
     let result = unsafe {
         libc::syscall(
@@ -64,18 +58,16 @@ pub(super) fn clone<T>(
             none,
         )
     };
-    match Errno::result(result)? {
-        0 => {
-            let status = child(context);
-            // SAFETY: no destructor of the original's state, and no flush of what it had buffered, may run in the copy.
-            unsafe { libc::_exit(status) }
-        }
-        pid => Ok((Pid::from_raw(pid as libc::pid_t), context)),
-    }
+    Ok(match Errno::result(result)? {
+        0 => ForkResult::Child,
+        pid => ForkResult::Parent {
+            child: Pid::from_raw(pid as libc::pid_t),
+        },
+    })
 }
 
-/// Runs PID 1 and returns its exit status.
-pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) -> i32 {
+/// Runs PID 1, which exits here. Returns in the program, which is PID 1's child.
+pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) {
     let Handshake {
         go,
         go_writer,
@@ -83,19 +75,27 @@ pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake
     } = handshake;
     // An open writer would make this process wait for a dead parent.
     drop(go_writer);
-    match set_up(identity, user_namespace, &go) {
-        Ok(program) => {
+    let program = set_up(identity, user_namespace, &go).and_then(|()| {
+        // SAFETY: PID 1 is the copy of a process with one thread, and has started none.
+        unsafe { fork() }.map_err(|errno| (Step::Fork, errno))
+    });
+    let status = match program {
+        Ok(ForkResult::Child) => return,
+        Ok(ForkResult::Parent { child }) => {
+            super::priority::lower();
             drop(report);
-            live(program).unwrap_or(INIT_FAILED)
+            live(child).unwrap_or(INIT_FAILED)
         }
         Err((step, errno)) => {
             let _ = nix::unistd::write(&report, &encode_report(step, errno));
             INIT_FAILED
         }
-    }
+    };
+    // SAFETY: ends the process. The destructors and buffers that PID 1 has copied belong to the other two processes.
+    unsafe { libc::_exit(status) }
 }
 
-fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid, (Step, Errno)> {
+fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<(), (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
     // From here on, PID 1 dies with the outer process. If that process died before, reading gives end of file.
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::Namespaces))?;
@@ -113,10 +113,7 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
     // old mount still shows each process itself, which is enough.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
-    ioctl::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
-    let started = start_program().map_err(|error| (Step::Execute, errno_of(&error)));
-    super::priority::lower();
-    started
+    ioctl::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))
 }
 
 fn errno_of(error: &io::Error) -> Errno {
@@ -135,25 +132,9 @@ fn map_identity(identity: Identity) -> Result<(), Errno> {
     write("/proc/self/gid_map", format!("0 {} 1", identity.gid))
 }
 
-fn start_program() -> io::Result<Pid> {
-    let mut args = std::env::args_os();
-    let name = args.next().unwrap_or_else(|| "weir".into());
-    // Not by path: the file may have been replaced since this process started.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(name).args(args).env(MARK, "1");
-    let watched = super::watched_signals();
-    // SAFETY: sigprocmask(2) is async-signal-safe, and the closure touches nothing else.
-    unsafe {
-        command.pre_exec(move || {
-            sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&watched), None).map_err(io::Error::from)
-        });
-    }
-    Ok(Pid::from_raw(command.spawn()?.id() as libc::pid_t))
-}
-
 /// Waits for the program, and reaps orphans meanwhile. Returns the program's status.
 fn live(program: Pid) -> Result<i32, Errno> {
-    // The outer process blocked these before the copy was made; only SIGKILL interrupts this loop.
+    // The outer process blocked these before it forked PID 1; only SIGKILL interrupts this loop.
     let watched: SigSet = super::watched_signals();
     let signals = SignalFd::new(&watched)?;
     loop {

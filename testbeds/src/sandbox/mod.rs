@@ -1,9 +1,9 @@
-//! The process re-executes itself as the only inhabitant of new namespaces.
+//! The process continues in a copy of itself, inside new namespaces.
 //!
 //! ```text
-//! weir demo (outer)            outside: waits, forwards signals, exits with the inner status
-//!   └─ PID 1 (init)            inside: new user, network, mount and PID namespace; reaps; dies with the outer process
-//!        └─ weir demo (PID 2)  the program itself, which finds itself inside and goes on
+//! weir run (outer)           outside: waits, forwards signals, exits with the program's status
+//!   └─ PID 1 (init)          inside: new user, network, mount and PID namespace; reaps; dies with the outer process
+//!        └─ weir run (PID 2) the program: returns from `enter` with all that the outer process had read and planned
 //!             └─ agents, switches, redis …
 //! ```
 //!
@@ -16,21 +16,21 @@ pub(crate) mod priority;
 mod refusal;
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getegid, geteuid, pipe2};
+use nix::unistd::{ForkResult, Pid, getegid, geteuid, pipe2};
 
 pub use refusal::{Refusal, Step};
 
-/// Environment variable that the sandbox's PID 1 sets for the program inside.
-pub(crate) const MARK: &str = "WEIR_SANDBOX";
+/// Whether this process is the program inside a sandbox.
+static IS_INSIDE: AtomicBool = AtomicBool::new(false);
 
 /// Error of entering the sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -53,33 +53,29 @@ pub enum SandboxError {
     },
 }
 
-/// Proof that this process is inside a sandbox.
-#[derive(Debug)]
-pub struct Sandbox {
-    _private: (),
-}
-
 /// Whether this process is the program inside a sandbox.
-///
-/// The mark alone would also be seen by a program that merely inherited the environment.
-pub fn is_inside() -> bool {
-    std::env::var_os(MARK).is_some() && parent_id() == 1
+pub(crate) fn is_inside() -> bool {
+    IS_INSIDE.load(Ordering::Relaxed)
 }
 
-/// Enters the sandbox: returns only inside it, or with an error outside.
+/// Enters a sandbox: returns only inside it, or with an error outside. Inside a sandbox it does nothing.
 ///
-/// Call it first thing in `main`. The outer process never returns from here unless the namespaces were refused: it
-/// waits for the program inside, which is the same program with the same arguments, and exits with its status.
-pub fn enter() -> Result<Sandbox, SandboxError> {
+/// Call it before any thread is started. The process forks: its child inside continues with the caller's memory and open
+/// files, and the outer process waits for it, and exits with its status.
+pub fn enter() -> Result<(), SandboxError> {
     if is_inside() {
-        priority::keep().map_err(|source| SandboxError::Io {
-            what: "start a thread",
-            source,
-        })?;
-        return Ok(Sandbox { _private: () });
+        return Ok(());
     }
-    let status = supervise()?;
-    std::process::exit(status)
+    // Both processes flush at their ends: the text would appear twice.
+    let _ = io::stdout().flush();
+    if let Some(status) = supervise()? {
+        std::process::exit(status);
+    }
+    IS_INSIDE.store(true, Ordering::Relaxed);
+    priority::keep().map_err(|source| SandboxError::Io {
+        what: "start a thread",
+        source,
+    })
 }
 
 fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
@@ -89,8 +85,8 @@ fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
     }
 }
 
-/// Starts PID 1 and waits for it. The result is an exit status.
-fn supervise() -> Result<i32, SandboxError> {
+/// Starts PID 1 and waits for it. Returns the exit status outside, and `None` inside.
+fn supervise() -> Result<Option<i32>, SandboxError> {
     let threads = thread_count();
     if threads > 1 {
         return Err(SandboxError::Threads(threads));
@@ -104,15 +100,17 @@ fn supervise() -> Result<i32, SandboxError> {
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before))
         .map_err(io_error("block signals"))?;
     let result = start_and_wait(identity, &watched);
-    // The caller goes on in this process only after a refusal, and must find its signals unchanged.
+    // The program inside, and the caller after a refusal, must find their signals unchanged.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)
         .map_err(io_error("unblock signals"))?;
     result
 }
 
-fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<i32, SandboxError> {
+fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<Option<i32>, SandboxError> {
     let signals = SignalFd::new(watched).map_err(io_error("open a signal descriptor"))?;
-    let (child, report) = start_init(identity)?;
+    let Some((child, report)) = start_init(identity)? else {
+        return Ok(None);
+    };
     await_setup(child, report)?;
     loop {
         let Some(info) = signals
@@ -123,8 +121,8 @@ fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<i32, San
         };
         if info.ssi_signo == Signal::SIGCHLD as u32 {
             match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(_, code)) => return Ok(code),
-                Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(128 + signal as i32),
+                Ok(WaitStatus::Exited(_, code)) => return Ok(Some(code)),
+                Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(Some(128 + signal as i32)),
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(io_error("wait for the sandbox")(errno)),
             }
@@ -158,8 +156,9 @@ fn watched_signals() -> SigSet {
     .collect()
 }
 
-/// Starts PID 1; tries to do without a user namespace where only that is refused and we are root anyway.
-fn start_init(identity: init::Identity) -> Result<(Pid, OwnedFd), SandboxError> {
+/// Starts PID 1; root does without a user namespace where only that is refused. Returns PID 1 and its report outside, and
+/// `None` inside.
+fn start_init(identity: init::Identity) -> Result<Option<(Pid, OwnedFd)>, SandboxError> {
     let mut refused = match try_start(identity, true) {
         Ok(started) => return Ok(started),
         Err(errno) => errno,
@@ -177,7 +176,10 @@ fn start_init(identity: init::Identity) -> Result<(Pid, OwnedFd), SandboxError> 
     )))
 }
 
-fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, OwnedFd), Errno> {
+fn try_start(
+    identity: init::Identity,
+    user_namespace: bool,
+) -> Result<Option<(Pid, OwnedFd)>, Errno> {
     let (go, go_writer) = pipe2(OFlag::O_CLOEXEC)?;
     let (report_reader, report) = pipe2(OFlag::O_CLOEXEC)?;
     let handshake = init::Handshake {
@@ -187,14 +189,18 @@ fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, Own
     };
     // Before the user namespace, inside which it is refused.
     priority::raise();
-    let cloned = init::clone(user_namespace, handshake, |handshake| {
-        init::run(identity, user_namespace, handshake)
-    });
+    let started = match init::clone(user_namespace) {
+        Ok(ForkResult::Child) => {
+            init::run(identity, user_namespace, handshake);
+            return Ok(None);
+        }
+        Ok(ForkResult::Parent { child }) => Ok(Some((child, report_reader))),
+        Err(errno) => Err(errno),
+    };
     priority::lower();
-    let (child, handshake) = cloned?;
-    // EPIPE: the child has failed, and its report gives the reason.
+    // If PID 1 has failed meanwhile, its report gives the reason.
     let _ = nix::unistd::write(&handshake.go_writer, b"g");
-    Ok((child, report_reader))
+    started
 }
 
 /// Reads what PID 1 reports of its set-up: nothing if all went well, else the step and the error number.

@@ -15,8 +15,8 @@ pub enum Step {
     Mounts,
     /// Bringing the loopback interface up.
     Loopback,
-    /// Executing the program inside.
-    Execute,
+    /// Forking the program.
+    Fork,
 }
 
 impl Step {
@@ -25,7 +25,7 @@ impl Step {
         Step::Identity,
         Step::Mounts,
         Step::Loopback,
-        Step::Execute,
+        Step::Fork,
     ];
 
     fn description(self) -> &'static str {
@@ -34,7 +34,7 @@ impl Step {
             Step::Identity => "map the user inside a new user namespace",
             Step::Mounts => "make mounts private inside a new mount namespace",
             Step::Loopback => "bring up the loopback interface inside a new network namespace",
-            Step::Execute => "execute this program inside the new namespaces",
+            Step::Fork => "start a process inside the new namespaces",
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn read_setting(path: &str) -> Option<String> {
 }
 
 fn refusing_setting(step: Step, read: impl Fn(&str) -> Option<String>) -> Option<String> {
-    if step == Step::Execute {
+    if step == Step::Fork {
         return None;
     }
     let is = |path: &str, value: &str| read(path).is_some_and(|content| content.trim() == value);

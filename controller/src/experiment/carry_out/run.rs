@@ -28,12 +28,9 @@ use crate::experiment::prepare::{Conditions, Environment, SwitchProcess, Testbed
 pub struct CarriedOut {
     /// Wall-clock duration of the workload.
     pub wall: Duration,
-    /// Executions of the faults of programs and switches; empty once the evidence has them.
-    pub disruptions: Vec<DisruptionExecution>,
     /// One entry for each new plan of a training's gradients.
     pub repairs: Vec<Repair>,
-    /// Measurements of the workload, with unexpected failures, and remarks on all figures of the run. The run's result has the
-    /// metrics.
+    /// Measurements of the workload, with unexpected failures, and all metrics of the run with remarks on them.
     pub measured: Measured,
     /// Results of the training, if the workload is one.
     pub training: Option<TrainingResult>,
@@ -46,7 +43,8 @@ pub struct CarriedOut {
 /// Polling interval while a workload gets ready.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Runs the scenario's workload to its end, or until the run is aborted. `so_far`: the judge's observations meanwhile.
+/// Runs the scenario's workload to its end, or until the run is aborted. Returns also the executions of the faults of programs
+/// and switches. `so_far`: the judge's observations meanwhile.
 pub fn run(
     testbed: &mut Testbed<'_>,
     conditions: Conditions<'_>,
@@ -54,7 +52,7 @@ pub fn run(
     mut connections: Option<Connections>,
     so_far: &SoFar,
     observer: &mut dyn Observer,
-) -> Result<CarriedOut, ExperimentError> {
+) -> Result<(CarriedOut, Vec<DisruptionExecution>), ExperimentError> {
     let planned = testbed.planned;
     let scenario = &planned.scenario;
     let load = start_workload(testbed, conditions, environment, &mut connections)?;
@@ -158,15 +156,15 @@ pub fn run(
             repair::add_metrics(metrics, &repairs);
         }
     }
-    Ok(CarriedOut {
+    let carried_out = CarriedOut {
         wall,
-        disruptions,
         repairs,
         measured,
         training,
         probes,
         aborted,
-    })
+    };
+    Ok((carried_out, disruptions))
 }
 
 /// Starts the workload in a separate thread: its services may connect before the first step.

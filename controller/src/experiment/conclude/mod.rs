@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use scenario::model::expect::metric::{Metric, RunMetric};
 
+use super::carry_out::disruption::DisruptionExecution;
 use super::carry_out::{CarriedOut, ExperimentError, Observer};
 use super::observe::hit_log::EVENTS;
 use super::observe::judging::{JudgedRun, Judging, SwitchCounts};
@@ -31,17 +32,19 @@ pub use triggers::TriggerResult;
 /// Wait for frames that are in flight when the workload has ended.
 const DRAINING: Duration = Duration::from_millis(250);
 
-/// Disarms all faults, waits for frames in flight, ends the captures, and judges. `before`: load of the machine before the run.
+/// Disarms all faults, waits for frames in flight, ends the captures, and judges. `disruptions`: executions of the faults of
+/// programs and switches. `before`: load of the machine before the run.
 pub fn conclude(
     mut testbed: Testbed<'_>,
     judging: Judging,
     mut carried_out: CarriedOut,
+    disruptions: Vec<DisruptionExecution>,
     before: &Before,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, ExperimentError> {
     let planned = testbed.planned;
     let scenario = &planned.scenario;
-    let mut metrics = std::mem::take(&mut carried_out.measured.metrics);
+    let metrics = &mut carried_out.measured.metrics;
     let priorities = testbed.fleet.priorities();
     let writes = testbed.fleet.epoch_writes();
     let steps = steps::steps(&planned.plan.timeline, writes, carried_out.wall);
@@ -80,12 +83,12 @@ pub fn conclude(
         triggers,
         // Includes the recorder's losses: a later judgment of the folder lacks the same frames.
         losses: proof.losses.clone(),
-        carried: std::mem::take(&mut carried_out.disruptions),
+        carried: disruptions,
         shares_stamps: testbed.shares_stamps,
     };
     let conclusion = Conclusion::from_proof(planned, &evidence, proof);
     drop(testbed);
-    add_metrics(&mut metrics, &conclusion);
+    add_metrics(metrics, &conclusion);
     carried_out.aborted = carried_out.aborted.map(|aborted| {
         let faults = conclusion.faults.iter();
         let counted = faults.filter(|fault| aborted.faults.contains(&fault.id));
@@ -102,7 +105,6 @@ pub fn conclude(
         conclusion,
         steps,
         marks: marks.into_marks(),
-        metrics,
         machine_load: MachineLoad {
             verdict_after_ns,
             ..MachineLoad::since(before, priorities)

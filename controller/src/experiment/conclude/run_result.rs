@@ -13,7 +13,7 @@ use crate::experiment::observe::machine::MachineLoad;
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// Actions of the controller, and measurements of the workload and the probes.
+    /// Actions of the controller, measurements of the workload and the probes, and all metrics of the run.
     pub carried_out: CarriedOut,
     /// Results that the evidence proves.
     pub conclusion: Conclusion,
@@ -21,10 +21,15 @@ pub struct RunResult {
     pub steps: Vec<StepResult>,
     /// Times at which faults hit frames.
     pub marks: Vec<Mark>,
-    /// All metrics of the run.
-    pub metrics: Metrics,
     /// Load of the machine during the run.
     pub machine_load: MachineLoad,
     /// The evidence that proves the run's faults.
     pub evidence: Evidence,
+}
+
+impl RunResult {
+    /// All metrics of the run.
+    pub fn metrics(&self) -> &Metrics {
+        &self.carried_out.measured.metrics
+    }
 }
